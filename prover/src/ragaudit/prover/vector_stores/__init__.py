@@ -1,0 +1,1 @@
+"""Backends over the vector stores that applications already have."""

@@ -1,0 +1,324 @@
+"""Chroma over HTTP, version 2 of its REST API, as `chroma run` 1.5 serves it.
+
+Chroma has no snapshots and no versions: a collection is read by its ids, which are listed before
+and after, and what moved meanwhile is refused. Answers come in the store's order, not in ours.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import numpy as np
+from ragaudit.circuits import metrics
+from ragaudit.prover.backend_settings import ChromaSettings
+from ragaudit.prover.backends.interface import Document, Vector, attributes_text
+from ragaudit.prover.errors import BackendUnavailable, MalformedDocument
+from ragaudit.prover.keys import read_secret_file
+from ragaudit.prover.vector_stores.dimensions import one_dimension
+from ragaudit.prover.vector_stores.http import StoreHttp
+
+WRITES = frozenset({"add", "upsert", "update", "delete"})
+_SPACES = {"cosine": metrics.COSINE, "ip": metrics.INNER_PRODUCT, "l2": metrics.L2}
+_IDS_AT_ONCE = 10_000
+# Of the prover's token and settings, not of the application's write: nothing of it is passed on.
+_OURS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+_MOVED = "the collection changed while it was read"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Forwarded:
+    """The store's answer to a write that was passed on.
+
+    Attributes:
+        status: HTTP status, 2xx or 4xx.
+        body: as the store sent it.
+    """
+
+    status: int
+    body: bytes
+
+
+@dataclass(frozen=True)
+class _Collection:
+    id: str
+    space: str | None
+    dimension: int | None
+
+
+class _Gone(Exception):
+    """The collection's uuid is not there any more: it was deleted, perhaps made anew."""
+
+
+class ChromaStore:
+    """A `Backend` over collections of a Chroma server. Safe to use from several threads."""
+
+    def __init__(
+        self, settings: ChromaSettings, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        """Prepare the calls; nothing is sent yet.
+
+        Args:
+            settings: with the collection of each tenant.
+            transport: instead of the network, for tests.
+
+        Raises:
+            MalformedSettings: the file of the token or of the authorities cannot be used.
+        """
+        headers: dict[str, str] = {}
+        if settings.token_file is not None:
+            token = read_secret_file(settings.token_file)
+            bearer = settings.token_header == "authorization"  # noqa: S105 - a header's name
+            headers[settings.token_header] = f"Bearer {token}" if bearer else token
+        self._http = StoreHttp(
+            settings.url,
+            timeout=settings.timeout_seconds,
+            headers=headers,
+            authorities=settings.ca_file,
+            transport=transport,
+        )
+        place = f"/api/v2/tenants/{quote(settings.tenant)}/databases/{quote(settings.database)}"
+        self._base = f"{place}/collections"
+        self._names = dict(settings.collections)
+        self._known: dict[str, _Collection] = {}
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._http.close()
+
+    def check(self) -> None:
+        """Check that the server answers and has the collection of every tenant."""
+        for tenant in self.tenants():
+            self._resolve(tenant)
+
+    def tenants(self) -> list[str]:
+        """Return the tenants of the settings, rising."""
+        return sorted(self._names)
+
+    def count(self, tenant: str) -> int:
+        """Return N."""
+        return self._with(tenant, lambda collection: self._count(tenant, collection))
+
+    def dimension(self) -> int:
+        """Return d of the stored vectors, one for all tenants.
+
+        Raises:
+            MalformedDocument: a collection is empty, or two have vectors of different lengths.
+        """
+        return one_dimension({name: self._resolve(name).dimension for name in self.tenants()})
+
+    def metric(self, tenant: str) -> str | None:
+        """Return the metric that the collection ranks by, as policies call it; None if unknown."""
+        return self._resolve(tenant).space
+
+    def pages(self, tenant: str, rows: int) -> Iterator[list[Document]]:
+        """Return all documents with their vectors as Chroma returns them, rising by id.
+
+        Vectors of a cosine collection are not bit for bit those that were inserted.
+
+        Args:
+            rows: the largest number of documents in a page.
+
+        Raises:
+            BackendUnavailable: the collection changed while it was read; try again.
+            MalformedDocument: a document that cannot be committed to; ``where`` has its id.
+        """
+        # Resolved anew: a collection that was made anew is another one of the same name.
+        collection = self._resolve(tenant)
+        before = self._ids(tenant, collection)
+        dimension = one_dimension({tenant: collection.dimension})
+        for start in range(0, len(before), rows):
+            asked = before[start : start + rows]
+            try:
+                found = self._get(tenant, collection, asked, vectors=True)
+            except _Gone:
+                raise BackendUnavailable(_MOVED, where=f"tenant {tenant}") from None
+            if len(found) < len(asked):
+                raise BackendUnavailable(_MOVED, where=f"tenant {tenant}")
+            yield [_document(name, found[name], dimension) for name in asked]
+        if self._ids(tenant, collection) != before:
+            raise BackendUnavailable(_MOVED, where=f"tenant {tenant}")
+
+    def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document | None]:
+        """Return the documents of ``ids`` in their order, without vectors; None for one gone.
+
+        Args:
+            ids: distinct, of documents that a window committed to.
+        """
+        if not ids:
+            return []
+        found = self._with(tenant, lambda collection: self._get(tenant, collection, ids))
+        return [_now(name, found[name]) if name in found else None for name in ids]
+
+    def forward_write(self, tenant: str, operation: str, body: bytes) -> Forwarded:
+        """Pass a write on to the tenant's collection and return the store's answer.
+
+        Args:
+            operation: one of `WRITES`.
+            body: JSON, as the application sent it.
+
+        Raises:
+            BackendUnavailable: it is not known whether the store took it, or it takes none of
+                ours.
+        """
+        if operation not in WRITES:
+            raise ValueError(f"no write: {operation!r}")
+        # Never sent twice: after a lost answer the store may have taken it.
+        collection = self._known.get(tenant) or self._resolve(tenant)
+        status, data = self._http.send("POST", f"{self._base}/{collection.id}/{operation}", body)
+        if status == HTTPStatus.NOT_FOUND:
+            self._known.pop(tenant, None)
+        if status in _OURS:
+            raise BackendUnavailable(
+                f"the vector store does not let us write (status {status})",
+                where=f"tenant {tenant}",
+                expected="a collection that is there, and a token that may write",
+            )
+        return Forwarded(status, data)
+
+    def _resolve(self, tenant: str) -> _Collection:
+        """Return the collection that now has the tenant's name."""
+        if tenant not in self._names:
+            raise BackendUnavailable("no collection in the settings", where=f"tenant {tenant}")
+        name = quote(self._names[tenant], safe="")
+        status, value = self._http.json("GET", f"{self._base}/{name}")
+        if status != HTTPStatus.OK:
+            raise BackendUnavailable(
+                f"the vector store does not show the collection (status {status})",
+                where=f"tenant {tenant}",
+                expected="a collection of this name, and a token that may read it",
+            )
+        self._known[tenant] = found = _collection(value, tenant)
+        return found
+
+    def _with(self, tenant: str, call: Callable[[_Collection], T]) -> T:
+        """Return the call's result for the tenant's collection, found once more if it is gone."""
+        known = self._known.get(tenant)
+        if known is not None:
+            try:
+                return call(known)
+            except _Gone:
+                self._known.pop(tenant, None)
+        try:
+            return call(self._resolve(tenant))
+        except _Gone:
+            raise BackendUnavailable("the collection is gone", where=f"tenant {tenant}") from None
+
+    def _read(self, tenant: str, method: str, path: str, body: object | None = None) -> Any:
+        status, value = self._http.json(method, f"{self._base}/{path}", body)
+        if status == HTTPStatus.NOT_FOUND:
+            raise _Gone
+        if status != HTTPStatus.OK:
+            raise BackendUnavailable(
+                f"the vector store refuses to be read (status {status})", where=f"tenant {tenant}"
+            )
+        return value
+
+    def _count(self, tenant: str, collection: _Collection) -> int:
+        value = self._read(tenant, "GET", f"{collection.id}/count")
+        if type(value) is not int or value < 0:
+            raise _odd(tenant)
+        return value
+
+    def _ids(self, tenant: str, collection: _Collection) -> list[str]:
+        """Return all ids, rising by their UTF-8 bytes."""
+        ids: list[str] = []
+        try:
+            count = self._count(tenant, collection)
+            while True:
+                body = {"include": [], "limit": _IDS_AT_ONCE, "offset": len(ids)}
+                value = self._read(tenant, "POST", f"{collection.id}/get", body)
+                ids += (page := _texts(value, tenant))
+                if not page or len(ids) > count:
+                    break
+        except _Gone:
+            raise BackendUnavailable(_MOVED, where=f"tenant {tenant}") from None
+        # Pages by offset are no snapshot: what was added or deleted meanwhile shifts them.
+        if len(ids) != count or len(set(ids)) != count:
+            raise BackendUnavailable(_MOVED, where=f"tenant {tenant}")
+        # Order of code points, which is that of UTF-8 bytes.
+        return sorted(ids)
+
+    def _get(
+        self, tenant: str, collection: _Collection, ids: Sequence[str], *, vectors: bool = False
+    ) -> dict[str, tuple[Any, Any, Any]]:
+        """Return content, metadata and vector by id, of those that are there."""
+        include = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
+        value = self._read(
+            tenant, "POST", f"{collection.id}/get", {"ids": list(ids), "include": include}
+        )
+        names = _texts(value, tenant)
+        columns = [value.get(name) for name in ("documents", "metadatas")]
+        columns.append(value.get("embeddings") if vectors else [None] * len(names))
+        if any(not isinstance(it, list) or len(it) != len(names) for it in columns):
+            raise _odd(tenant)
+        found = dict(zip(names, zip(*columns, strict=True), strict=True))
+        # A store that is not asked the truth could send the same row twice, or somebody else's.
+        if len(found) != len(names) or not found.keys() <= set(ids):
+            raise _odd(tenant)
+        return found
+
+
+def _odd(tenant: str) -> BackendUnavailable:
+    return BackendUnavailable(
+        "the vector store answered in another form", where=f"tenant {tenant}", expected="Chroma 1.5"
+    )
+
+
+def _texts(value: Any, tenant: str) -> list[str]:
+    names = value.get("ids") if isinstance(value, dict) else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise _odd(tenant)
+    return names
+
+
+def _collection(value: Any, tenant: str) -> _Collection:
+    match value:
+        case {"id": str(name), "dimension": int() | None as dimension}:
+            pass
+        case _:
+            raise _odd(tenant)
+    configuration = value.get("configuration_json")
+    space = None
+    if isinstance(configuration, dict):
+        # An index in memory, or Chroma's distributed one: one of the two is null.
+        for kind in ("hnsw", "spann"):
+            if isinstance(configuration.get(kind), dict):
+                space = _SPACES.get(str(configuration[kind].get("space")))
+    return _Collection(quote(name, safe=""), space, dimension)
+
+
+def _document(name: str, row: tuple[Any, Any, Any], dimension: int | None) -> Document:
+    content, metadata, entries = row
+    where = f"document {name}"
+    if not isinstance(content, str | None) or not isinstance(metadata, Mapping | None):
+        raise MalformedDocument("content or metadata of another type", where=where)
+    vector = None if dimension is None else _vector(entries, dimension, where)
+    return Document(name, content or "", attributes_text(metadata or {}, where), vector)
+
+
+def _now(name: str, row: tuple[Any, Any, Any]) -> Document | None:
+    """Return a document as it is now; None if it became one that nobody can have committed to."""
+    try:
+        return _document(name, row, None)
+    except MalformedDocument:
+        return None
+
+
+def _vector(entries: Any, dimension: int, where: str) -> Vector:
+    if not isinstance(entries, list) or len(entries) != dimension:
+        raise MalformedDocument(
+            "no vector, or one of another length", where=where, expected=f"{dimension} entries"
+        )
+    try:
+        vector = np.array(entries, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError):
+        # Chroma writes NaN and infinity as null.
+        raise MalformedDocument("vector is not numbers", where=where) from None
+    if vector.ndim != 1 or not np.all(np.isfinite(vector)):
+        raise MalformedDocument("vector with NaN or infinity", where=where)
+    return vector
