@@ -139,7 +139,9 @@ class Keys:
         return {"ada": "account ada", "bea": "account bea"}.get(token)
 
 
-async def call(app: FairTurns, token: str | None, peer: str = "192.0.2.1") -> tuple[int, Any]:
+async def call(
+    app: FairTurns, token: str | None, peer: str = "192.0.2.1", *, user: str = ""
+) -> tuple[int, Any]:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -149,6 +151,8 @@ async def call(app: FairTurns, token: str | None, peer: str = "192.0.2.1") -> tu
         return {"type": "http.request", "body": b"", "more_body": False}
 
     headers = [] if token is None else [(b"authorization", b"Bearer " + token.encode())]
+    if user:
+        headers.append((b"ragaudit-user", user.encode()))
     scope = {"type": "http", "path": "/v1/windows", "headers": headers, "client": (peer, 1)}
     await app(scope, receive, send)
     return sent[0]["status"], dict(sent[0]["headers"])
@@ -199,5 +203,35 @@ def test_health_needs_no_turn() -> None:
         for _ in range(5):
             await gate({"type": "http", "path": "/healthz", "headers": []}, None, send)  # type: ignore[arg-type]
         assert sent.count == 5
+
+    run(play)
+
+
+def test_end_users_of_one_key_wait_in_queues_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns, "PENALTY_SECONDS", 0.0)
+    monkeypatch.setattr(turns, "parse", lambda text: _parse(text.replace("second", "hour")))
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def queue(caller: str, account: str, headers: Any) -> str:
+        user = headers.get("ragaudit-user")
+        return f"{caller} for {user}" if account == "ada" and user else caller
+
+    async def play() -> None:
+        given = limits(account_per_second=2, peer_per_second=3)
+        gate = FairTurns(app, given, Keys(), queue=queue)  # type: ignore[arg-type]
+        for user in ("grace", "hedy"):
+            found = [(await call(gate, "ada", user=user))[0] for _ in range(3)]
+            assert found == [200, 200, 429]
+        # A key that may not name anybody makes no queues by names.
+        found = [(await call(gate, "bea", user=str(n)))[0] for n in range(3)]
+        assert found == [200, 200, 429]
+        # Nor does a key that nobody has.
+        found = [(await call(gate, "guess", user=str(n)))[0] for n in range(4)]
+        assert found == [200, 200, 200, 429]
 
     run(play)

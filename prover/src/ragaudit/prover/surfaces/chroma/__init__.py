@@ -1,0 +1,1 @@
+"""Chroma's REST interface, version 2 (docs/surfaces.md)."""

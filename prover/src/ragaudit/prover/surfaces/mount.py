@@ -1,0 +1,155 @@
+"""The surfaces of one application: which there are, who calls them, and how they say no."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from ragaudit.encoding.errors import MalformedSettings, RagauditError
+from ragaudit.prover.errors import MalformedQuery
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.surface_settings import SurfaceName, SurfaceSettings
+from ragaudit.prover.surfaces import dify, openai
+from ragaudit.prover.surfaces.caller import Caller, acting, named_user, names_user
+from ragaudit.prover.surfaces.chroma import routes as chroma
+from ragaudit.prover.surfaces.dialects import Dialect, check_key
+from ragaudit.prover.surfaces.mcp import MCP, McpEndpoint
+from ragaudit.prover.surfaces.qdrant import routes as qdrant
+from ragaudit.prover.surfaces.queries import Port
+from ragaudit.prover.surfaces.tokens import Tokens
+from ragaudit.serving.exchange import note
+from ragaudit.serving.problems import response
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+
+ROUTERS: dict[SurfaceName, tuple[Dialect, APIRouter]] = {
+    "openai": (openai.OPENAI, openai.router),
+    "chroma": (chroma.CHROMA, chroma.router),
+    "qdrant": (qdrant.QDRANT, qdrant.router),
+    "dify": (dify.DIFY, dify.router),
+}
+_KEY_HEADER = "idempotency-key"
+
+
+class Surfaces:
+    """The surfaces that the settings enable, before one port of the prover."""
+
+    def __init__(self, settings: SurfaceSettings, port: Port, tokens: Tokens | None) -> None:
+        """Collect the parts.
+
+        Args:
+            tokens: verifies end users' tokens; None where the settings name no keys of them.
+
+        Raises:
+            MalformedSettings: a header that names the end user is one that a surface reads itself.
+        """
+        self.settings = settings
+        self.port = port
+        self._tokens = tokens
+        self._mcp = McpEndpoint() if "mcp" in settings.enabled else None
+        self._dialects = [ROUTERS[name][0] for name in settings.enabled if name in ROUTERS]
+        if self._mcp is not None:
+            self._dialects.append(MCP)
+        _check_headers(settings)
+
+    def mount(self, app: FastAPI) -> None:
+        """Add the routes of the surfaces, after those of the application itself.
+
+        Args:
+            app: before its first request; the surfaces find themselves in its state.
+        """
+        app.state.surfaces = self
+        for name in self.settings.enabled:
+            if name in ROUTERS:
+                app.include_router(ROUTERS[name][1])
+        if self._mcp is not None:
+            app.router.routes.append(self._mcp.route())
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep what must run while requests are answered."""
+        if self._mcp is None:
+            yield
+            return
+        async with self._mcp.run():
+            yield
+
+    def caller(self, key: str | None, request: Request) -> Caller:
+        """Return who calls.
+
+        Args:
+            key: the API key, None without one.
+            request: with the headers that may name an end user.
+
+        Raises:
+            NotAuthenticated, NotServed, MalformedQuery: as `acting`.
+        """
+        account = self.acting(self.port.account(check_key(key)), request)
+        keys = request.headers.getlist(_KEY_HEADER)
+        if len(keys) > 1:
+            raise MalformedQuery("several keys", where=_KEY_HEADER, expected="one")
+        note(account=account.name, tenant=account.tenant)
+        return Caller(
+            self.port,
+            account,
+            self.settings,
+            keys[0] if keys else None,
+        )
+
+    def acting(self, account: Account, request: Request) -> Account:
+        """Return the account that is charged, see `caller.acting`.
+
+        Args:
+            account: of the API key.
+            request: with the headers that may name an end user.
+        """
+        return acting(self.port, account, self.settings.delegation, request.headers, self._subject)
+
+    async def queue(self, caller: str, account: str, headers: Headers) -> str:
+        """Return in whose queue a request waits: an end user of a delegating key has an own one.
+
+        Args:
+            caller: the queue of the request's key.
+            account: of that key.
+            headers: of the request.
+        """
+        delegation = self.settings.delegation
+        if account not in delegation.accounts or not names_user(delegation, headers):
+            return caller
+        try:
+            user = await run_in_threadpool(named_user, delegation, headers, self._subject)
+        except RagauditError:
+            # Whoever invents tokens makes no queues with them: these requests are the key's.
+            return caller
+        return f"{caller} for {hashlib.sha256(user.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+    def body_limit(self, path: str, otherwise: int) -> int:
+        """Return how long a body may be: rows and vectors are longer than our own messages.
+
+        Args:
+            otherwise: the limit of paths that are no surface's.
+        """
+        return self.settings.max_body_bytes if self._dialect(path) else otherwise
+
+    def respond(self, error: RagauditError, path: str) -> Response:
+        """Return an error in the shape of the path's surface, or as a problem document."""
+        dialect = self._dialect(path)
+        return response(error, path) if dialect is None else dialect.error(error)
+
+    def _dialect(self, path: str) -> Dialect | None:
+        return next((each for each in self._dialects if each.covers(path)), None)
+
+    def _subject(self, token: str) -> str:
+        assert self._tokens is not None  # a header of tokens is read only where they are verified
+        return self._tokens.subject(token)
+
+
+def _check_headers(settings: SurfaceSettings) -> None:
+    own = {"authorization", "x-chroma-token", "api-key", _KEY_HEADER, "content-type", "host"}
+    jwt = settings.delegation.jwt
+    names = [settings.delegation.header, None if jwt is None else jwt.header]
+    given = [name.lower() for name in names if name is not None]
+    if own & set(given) or len(set(given)) < len(given):
+        raise MalformedSettings(
+            "a header with two meanings", where="surfaces.delegation", expected="another name"
+        )

@@ -1,0 +1,175 @@
+"""The prover behind the surfaces: its words for a query and an answer, and theirs."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Protocol, runtime_checkable
+
+from ragaudit.encoding.errors import Conflict
+from ragaudit.ledger.messages.filters import Filter
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.requests import Request
+from ragaudit.prover.answering.stage import check_request
+from ragaudit.prover.errors import UnknownAccount
+from ragaudit.prover.lifecycle.asking import Answered, ServedDocument
+from ragaudit.prover.service import Service
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.surfaces.errors import NotServed
+from ragaudit.prover.surfaces.queries import Answer, Forwarded, Hit, Index, Query
+from ragaudit.prover.window.answered import Asked
+
+
+@runtime_checkable
+class TakesWrites(Protocol):
+    """A backend that passes writes of Chroma's interface on."""
+
+    def forward_write(self, tenant: str, operation: str, body: bytes) -> Any:
+        """Return status and body of the store's answer."""
+
+
+class ServicePort:
+    """What the surfaces ask of a service, see `Port`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def account(self, key: str) -> Account:
+        """Return the account of an API key; NotAuthenticated if there is none."""
+        return self._service.accounts.authenticate(key)
+
+    def end_user(self, tenant: str, name: str, *, register: bool) -> Account:
+        """Return an end user's account.
+
+        Args:
+            tenant: of the key that names the user.
+            name: of the account.
+            register: whether an unknown one is made.
+
+        Raises:
+            NotServed: unknown, or of another tenant.
+            Conflict: unknown, and no slot is left in the window.
+            NoWindowOpen: unknown, and no window is open to register it.
+        """
+        accounts = self._service.accounts
+        unknown = NotServed("unknown end user", expected="one whom the operator has added")
+        try:
+            account = accounts.named(name)
+        except UnknownAccount:
+            if not register:
+                raise unknown from None
+            # The slots bound how many there can be: names are the application's to invent.
+            self._service.asking.check_slot(Account(name, tenant))
+            # Somebody else may make it at the same moment. Nobody learns its key.
+            with suppress(Conflict):
+                accounts.add(tenant, name)
+            account = accounts.named(name)
+            if account.tenant == tenant:
+                self._service.register(account)
+        if account.tenant != tenant:
+            raise unknown
+        return account
+
+    def index(self, account: Account) -> Index:
+        """Return what is known of the index that answers this account."""
+        policy = self._service.policy(account)
+        terms = policy.retrieval
+        return Index(
+            rows=self._service.rows(account),
+            dimension=policy.dimension,
+            metric=terms.metric,
+            top_k_max=policy.top_k_max,
+            columns={column.name: column.type for column in terms.public_columns},
+        )
+
+    def ask(
+        self, account: Account, queries: Sequence[Query], idempotency_key: str | None
+    ) -> list[Answer]:
+        """Answer, record and charge each query.
+
+        Args:
+            account: registered in the window now, if it is not yet.
+            queries: all of which are checked before the first one is answered.
+            idempotency_key: of the call, None without one.
+
+        Raises:
+            MalformedError, UnsupportedError: one that the window does not take; nothing is charged.
+            RagauditError: as `Service.ask`.
+        """
+        policy, rows = self._service.policy(account), self._service.rows(account)
+        requests = [_request(policy, query) for query in queries]
+        keys = [_key(idempotency_key, number, len(queries)) for number in range(len(queries))]
+        for request, key in zip(requests, keys, strict=True):
+            check_request(request, rows, policy)
+            Asked.of(request, key)
+        self._service.register(account)
+        return [
+            _answer(self._service.ask(account, request, idempotency_key=key))
+            for request, key in zip(requests, keys, strict=True)
+        ]
+
+    def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
+        """Return those of the rows that this account was served in this window.
+
+        Args:
+            ids: the result is in their order; one that comes twice is there once.
+        """
+        bound = self._service.policy(account).norm_bound
+        served = self._service.served(account, list(dict.fromkeys(ids)))
+        return [_hit(row, bound) for row in served]
+
+    def forward(self, tenant: str, operation: str, body: bytes) -> Forwarded:
+        """Mark the index stale, durably, and pass a write on to the store.
+
+        Args:
+            operation: add, upsert, update or delete.
+            body: checked JSON.
+
+        Raises:
+            NotServed: the backend takes no writes of this interface.
+            StoreUnavailable: the mark cannot be made; nothing was passed on.
+            BackendUnavailable: it is not known whether the store took it.
+        """
+        backend = self._service.backend
+        if not isinstance(backend, TakesWrites):
+            raise NotServed("writing", expected="a backend with this interface")
+        # Before: whatever ends this process after the write, the next version takes it up.
+        self._service.mark_stale(tenant)
+        try:
+            answer = backend.forward_write(tenant, operation, body)
+        finally:
+            # And after: a version that was read meanwhile has the mark, and may lack the write.
+            # Whatever came of it: an answer that was lost may have been a write.
+            self._service.mark_stale(tenant)
+        return Forwarded(answer.status, answer.body)
+
+
+def _key(key: str | None, number: int, count: int) -> str | None:
+    """Return the idempotency key of one query of a call."""
+    return key if key is None or count == 1 else f"{key} {number}"
+
+
+def _request(policy: Policy, query: Query) -> Request:
+    condition = Filter.from_json(query.condition, policy.retrieval.public_columns)
+    return Request.of(policy, query.question, query.top_k, filter=condition.text)
+
+
+def _answer(answered: Answered) -> Answer:
+    bound, hits = answered.norm_bound, []
+    for document, row in zip(answered.answer.documents, answered.vectors, strict=True):
+        score = None if document.score is None else document.score / bound**2
+        vector = tuple((row / bound).tolist())
+        attributes = _attributes(document.attributes)
+        hits.append(Hit(document.id, document.content, attributes, vector, score))
+    return Answer(answered.receipt, tuple(hits))
+
+
+def _hit(row: ServedDocument, bound: int) -> Hit:
+    vector = tuple(x / bound for x in row.vector)
+    return Hit(row.id, row.content, _attributes(row.attributes), vector)
+
+
+def _attributes(text: str | None) -> dict[str, Any]:
+    if not text:
+        return {}
+    found: dict[str, Any] = json.loads(text)
+    return found

@@ -1,0 +1,1 @@
+"""Qdrant's REST interface, as far as its clients query (docs/surfaces.md)."""

@@ -1,0 +1,111 @@
+"""The one kind of query, and of answer, that all surfaces translate from and to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from ragaudit.prover.store.accounts import Account
+
+Condition = Mapping[str, Any]
+"""A filter in the grammar of docs/spec (§15), as JSON value, before it is checked."""
+
+PRIVATE_SIMILARITY = 1.0
+# Not 0: clients divide by it. Not small enough to vanish in 1 - distance either.
+PRIVATE_DISTANCE = 2.0**-10
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question: a text or a vector.
+
+    Attributes:
+        question: text, or the vector as d little-endian float32.
+        top_k: K on the wire: what is charged and proven, whatever the application uses of it.
+        condition: the filter; None for all rows.
+    """
+
+    question: str | bytes = field(repr=False)
+    top_k: int
+    condition: Condition | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A row that was served.
+
+    Attributes:
+        metadata: as the store returned it.
+        score: s / B^2 in an integrity window; None where only the selection may be known.
+        vector: X / B as floats, the row's committed embedding.
+    """
+
+    id: str = field(repr=False)
+    content: str = field(repr=False)
+    metadata: Mapping[str, Any] = field(repr=False)
+    vector: tuple[float, ...] = field(repr=False)
+    score: float | None = field(default=None, repr=False)
+
+    @property
+    def similarity(self) -> float:
+        """The score that leaves: the true one, or the constant of private windows."""
+        return PRIVATE_SIMILARITY if self.score is None else self.score
+
+    @property
+    def distance(self) -> float:
+        """The same as a distance."""
+        return PRIVATE_DISTANCE if self.score is None else 1.0 - self.score
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: its rows in their order, and the id of its receipt."""
+
+    receipt: str
+    hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What everybody may know of a tenant's index: the policy says it.
+
+    Attributes:
+        columns: type of each public column, by name.
+    """
+
+    rows: int
+    dimension: int
+    metric: Literal["cosine", "inner-product", "l2"]
+    top_k_max: int
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """What the store answered to a write that was passed on."""
+
+    status: int
+    body: bytes = field(repr=False)
+
+
+class Port(Protocol):
+    """What the surfaces ask of the prover; they hold no rule of the protocol themselves."""
+
+    def account(self, key: str) -> Account:
+        """Return the account of an API key; NotAuthenticated if there is none."""
+
+    def end_user(self, tenant: str, name: str, *, register: bool) -> Account:
+        """Return an end user's account, made now if ``register`` allows it; else NotServed."""
+
+    def index(self, account: Account) -> Index:
+        """Return what is known of the index that answers this account."""
+
+    def ask(
+        self, account: Account, queries: Sequence[Query], idempotency_key: str | None
+    ) -> list[Answer]:
+        """Answer, record and charge each query; nothing is charged if one cannot be asked."""
+
+    def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
+        """Return those of the rows that this account was served in this window."""
+
+    def forward(self, tenant: str, operation: str, body: bytes) -> Forwarded:
+        """Pass a write on to the store, and mark the index stale."""

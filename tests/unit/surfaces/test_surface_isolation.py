@@ -1,0 +1,214 @@
+"""A key of one tenant never gets a row of another: ten thousand attempts over every surface.
+
+Attempts are drawn from a seed: the collection, ids, filters and end users of the other tenant, in
+its own spelling and in variants of case and Unicode, alone and among honest members of a batch.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from surface_app import COLLECTIONS, DIMENSION, KEYS, MemoryPort, surface_app
+
+ATTEMPTS = 10_000
+SEED = 20_261_123
+DATABASE = "/api/v2/tenants/default_tenant/databases/default_database"
+# Of the same look, or the same under some folding or normal form.
+VARIANTS: tuple[Callable[[str], str], ...] = (
+    str,
+    str.upper,
+    str.title,
+    lambda name: name.replace("a", "\u0430"),
+    lambda name: name.replace("a", "a\u0301"),
+    lambda name: "".join(chr(ord(each) + 0xFEE0) if each.isalpha() else each for each in name),
+    lambda name: f" {name}",
+    lambda name: f"{name}\u200b",
+    lambda name: f"{name}%00",
+    lambda name: f"{name}/",
+    lambda name: f"../{name}",
+    lambda name: f"x%2F..%2F{name}",
+    lambda name: name.replace("a", "%61"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def port() -> MemoryPort:
+    return MemoryPort()
+
+
+@pytest.fixture(scope="module")
+def api(port: MemoryPort) -> Iterator[TestClient]:
+    delegation = {"accounts": ["ada"], "register_tenants": ["acme", "globex"]}
+    with TestClient(surface_app(port, delegation=delegation)) as client:
+        yield client
+
+
+class Attacker:
+    """Draws requests of one account for the rows of the other tenant."""
+
+    def __init__(self, draw: random.Random, key: str) -> None:
+        self.draw = draw
+        self.key = key
+        self.own = next(name for name, tenant in COLLECTIONS.items() if tenant == self.tenant)
+        self.other = next(name for name, tenant in COLLECTIONS.items() if tenant != self.tenant)
+
+    @property
+    def tenant(self) -> str:
+        return KEYS[self.key].tenant
+
+    @property
+    def victim(self) -> str:
+        return COLLECTIONS[self.other]
+
+    def collection(self) -> str:
+        if self.draw.random() < 0.3:
+            return self.own
+        return self.draw.choice(VARIANTS)(self.other)
+
+    def identifier(self) -> str:
+        name = self.collection()
+        if self.draw.random() < 0.2:
+            return name
+        found = str(collection_id(name))
+        return found.upper() if self.draw.random() < 0.2 else found
+
+    def row(self) -> str:
+        return self.draw.choice(VARIANTS)(f"{self.victim}-{self.draw.randrange(30)}")
+
+    def vector(self) -> list[float]:
+        return [self.draw.gauss(0, 1) for _ in range(DIMENSION)]
+
+    def headers(self) -> dict[str, str]:
+        headers = {
+            "Authorization": f"Bearer {self.key}",
+            "x-chroma-token": self.key,
+            "api-key": self.key,
+            "Accept": "application/json, text/event-stream",
+        }
+        if self.draw.random() < 0.1:
+            users = ("bob", "ada", "globex+bob", f"{self.victim}+x", "BOB")
+            headers["Ragaudit-User"] = self.draw.choice(users)
+        if self.draw.random() < 0.1:
+            headers["Idempotency-Key"] = "shared"
+        return headers
+
+    def call(self) -> tuple[str, str, Any]:
+        """Method, path and body of one attempt."""
+        return self.draw.choice(
+            (self.openai, self.dify, self.query, self.get, self.points, self.batch, self.search,
+             self.fetch, self.read)
+        )()  # fmt: skip
+
+    def openai(self) -> tuple[str, str, Any]:
+        filters = [{"type": "eq", "key": "s", "value": self.victim}, None]
+        prefix = self.draw.choice(["", "/v1"])
+        body = {"query": self.draw.choice(["x", ["x", self.row()]]), "max_num_results": 20,
+                "filters": self.draw.choice(filters)}  # fmt: skip
+        return "POST", f"{prefix}/vector_stores/{self.collection()}/search", body
+
+    def dify(self) -> tuple[str, str, Any]:
+        setting = {"top_k": 20, "score_threshold": 0.0}
+        body = {"knowledge_id": self.collection(), "query": "x", "retrieval_setting": setting}
+        return "POST", "/retrieval", body
+
+    def query(self) -> tuple[str, str, Any]:
+        where = self.draw.choice([None, {"s": self.victim}, {"$or": [{"n": 1}, {"n": {"$ne": 1}}]}])
+        body = {"query_embeddings": [self.vector() for _ in range(3)], "n_results": 20,
+                "where": where}  # fmt: skip
+        return "POST", f"{DATABASE}/collections/{self.identifier()}/query", body
+
+    def get(self) -> tuple[str, str, Any]:
+        body = {"ids": [self.row() for _ in range(5)], "include": ["documents", "metadatas"]}
+        return "POST", f"{DATABASE}/collections/{self.identifier()}/get", body
+
+    def points(self) -> tuple[str, str, Any]:
+        path = f"/collections/{self.collection()}/points"
+        if self.draw.random() < 0.5:
+            return "GET", f"{path}/{self.row()}", None
+        return "POST", path, {"ids": [self.row() for _ in range(5)], "with_vector": True}
+
+    def batch(self) -> tuple[str, str, Any]:
+        searches: list[dict[str, Any]] = [
+            {"query": self.vector(), "limit": 20, "with_payload": True} for _ in range(3)
+        ]
+        if self.draw.random() < 0.5:
+            searches[1]["lookup_from"] = {"collection": self.other}
+        if self.draw.random() < 0.5:
+            searches[2]["filter"] = {"must_not": [{"key": "metadata.n", "range": {"lt": 0}}]}
+        return (
+            "POST",
+            f"/collections/{self.collection()}/points/query/batch",
+            {"searches": searches},
+        )
+
+    def search(self) -> tuple[str, str, Any]:
+        return self.tool("search", {"query": self.row()})
+
+    def fetch(self) -> tuple[str, str, Any]:
+        return self.tool("fetch", {"id": self.row()})
+
+    def read(self) -> tuple[str, str, Any]:
+        path = self.draw.choice(
+            [
+                f"/collections/{self.collection()}",
+                f"/v1/vector_stores/{self.collection()}",
+                f"{DATABASE}/collections/{self.collection()}",
+                f"{DATABASE}/collections/by-id/{self.identifier()}",
+                f"{DATABASE}/collections",
+                f"{DATABASE.replace('default_tenant', self.victim)}/collections",
+                "/collections",
+            ]
+        )
+        return "GET", path, None
+
+    def tool(self, name: str, arguments: dict[str, str]) -> tuple[str, str, Any]:
+        params = {"name": name, "arguments": arguments}
+        return "POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def attempted(api: TestClient, attacker: Attacker) -> tuple[int, str]:
+    method, path, body = attacker.call()
+    answer = api.request(method, path, json=body, headers=attacker.headers())
+    return answer.status_code, answer.text
+
+
+def check(attacker: Attacker, status: int, text: str) -> None:
+    # Every text of a row says whose it is.
+    assert f"{attacker.victim} text" not in text
+    assert status < 500, text
+
+
+@pytest.mark.slow
+def test_no_attempt_reaches_another_tenants_row(api: TestClient, port: MemoryPort) -> None:
+    draw = random.Random(SEED)
+    attackers = [Attacker(draw, key) for key in KEYS]
+    # Its rows were served to the victim: what is kept for one account is not another's.
+    for attacker in attackers:
+        own = {"query": "x", "max_num_results": 20}
+        headers = {"Authorization": f"Bearer {attacker.key}"}
+        assert api.post(f"/v1/vector_stores/{attacker.own}/search", json=own, headers=headers)
+    answered = 0
+    for _ in range(ATTEMPTS):
+        attacker = draw.choice(attackers)
+        status, text = attempted(api, attacker)
+        check(attacker, status, text)
+        answered += f"{attacker.tenant} text" in text
+    # The attempts were not all refused for some other reason.
+    assert answered > ATTEMPTS / 20
+    for account, rows in port.served.items():
+        known = {**{each.name: each for each in KEYS.values()}, **port.users}
+        assert all(name.startswith(f"{known[account].tenant}-") for name in rows)
+
+
+def test_the_check_sees_a_row_that_is_not_the_attackers() -> None:
+    """With the other tenant's rows put in the place of its own, an attempt succeeds."""
+    port = MemoryPort()
+    port.rows["acme"] = port.rows["globex"]
+    with TestClient(surface_app(port)) as api:
+        attacker = Attacker(random.Random(SEED), "key-acme")
+        with pytest.raises(AssertionError):
+            for _ in range(200):
+                check(attacker, *attempted(api, attacker))
