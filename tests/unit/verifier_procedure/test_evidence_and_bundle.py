@@ -32,7 +32,8 @@ def archive(items: dict[str, bytes] = ITEMS, part: bundles.Part = "all") -> byte
 @pytest.mark.parametrize(
     "name",
     [
-        "policy.json", "public/../policy.json", "/public/policy.json", "public/index/acme/2.bin",
+        "policy.json", "public/../policy.json", "/public/policy.json", "public/index/acme/0.bin",
+        "public/index/acme/01.bin",
         "public/index/ACME/1.bin", "public/index/a/b/1.bin", "confidential/responses/007.bin",
         "confidential/responses/-1.bin", "confidential/responses/1.bin/x", "public/policy.json\n",
         "public\\policy.json", "",

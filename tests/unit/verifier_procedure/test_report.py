@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.messages import predicate
 from ragaudit.ledger.messages import verdict as verdicts
-from ragaudit.verifier.procedure import CHECKS, Outcome, Status, members
+from ragaudit.verifier.procedure import CHECKS, Outcome, Status, covered
 from ragaudit.verifier.report import render_html, render_text, wording
 from report_cases import KEY, KEYS, SCOPE, TABLE, Page, outcome, signed, strata
 
@@ -25,7 +26,7 @@ def test_both_reports_say_everything(result: str) -> None:
         for check in CHECKS:
             assert check.title in report
             assert f"in order, {check.id}" in report
-        for line in (*members.NOT_COVERED, *members.ASSUMPTIONS, members.UNSAMPLED, members.PLAIN):
+        for line in (*covered.NOT_COVERED, *covered.ASSUMPTIONS, covered.UNSAMPLED, covered.PLAIN):
             assert line in report
         assert str(TABLE.headline.epsilon) in report
         assert "compliance rate" in report
@@ -262,7 +263,7 @@ def test_columns_keep_their_headings_on_a_phone() -> None:
 
 def test_the_disclaimers_exist_once() -> None:
     """What a verdict does not cover is signed; the report's own words do not say it again."""
-    texts = (*members.NOT_COVERED, *members.ASSUMPTIONS, members.UNSAMPLED, members.PLAIN)
+    texts = (*covered.NOT_COVERED, *covered.ASSUMPTIONS, covered.UNSAMPLED, covered.PLAIN)
     labels = " ".join(" ".join(each) for each in wording.LABELS.values())
     own = " ".join(each for each in vars(wording).values() if isinstance(each, str)) + labels
     for text in texts:
@@ -274,8 +275,8 @@ def test_the_disclaimers_exist_once() -> None:
 
 def test_no_other_module_has_a_copy_of_a_disclaimer() -> None:
     """In any member: sentences of the limits, however their literals are broken into lines."""
-    home = Path(members.__file__)
-    homes = {home, Path(verdicts.__file__)}
+    home = Path(covered.__file__)
+    homes = {home, Path(predicate.__file__)}
     folders = [each for each in home.parents[5].glob("*/src") if each.is_dir()]
     assert len(folders) > 8
     code = "".join(
@@ -284,7 +285,7 @@ def test_no_other_module_has_a_copy_of_a_disclaimer() -> None:
         for path in member.rglob("*")
         if path.suffix in {".py", ".j2"} and path not in homes
     )
-    everything = members.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
-    for text in (*everything, *members.ASSUMPTIONS, verdicts.WORTHLESS):
+    everything = covered.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
+    for text in (*everything, *covered.ASSUMPTIONS, predicate.WORTHLESS):
         for sentence in re.split(r"(?<=[.:]) ", text):
             assert len(sentence) < 30 or sentence not in code

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from verifier_service_harness import RecordingAuditor, Story, VerifierScenario
+from recording_auditor import RecordingAuditor
+from verifier_service_harness import Story, VerifierScenario
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
+from recording_auditor import RecordingAuditor
 from verifier_service_harness import (
     END,
     INSTANTS,
     SAMPLING,
     WINDOW,
-    RecordingAuditor,
     Story,
     VerifierScenario,
     problem_of,

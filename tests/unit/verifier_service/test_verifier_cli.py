@@ -21,6 +21,7 @@ from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status
 from ragaudit.verifier.service import providers
+from recording_auditor import RecordingAuditor
 from typer.testing import CliRunner
 from verifier_service_harness import (
     EMBEDDER,
@@ -29,7 +30,6 @@ from verifier_service_harness import (
     PROVIDER,
     SAMPLING,
     WINDOW,
-    RecordingAuditor,
     VerifierScenario,
 )
 

@@ -23,6 +23,7 @@ from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.service import challenge, providers, submissions, windows
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.settings import Limits
+from recording_auditor import RecordingAuditor
 from service_window import ServiceWindow
 from verifier_service_harness import (
     EMBEDDER,
@@ -30,7 +31,6 @@ from verifier_service_harness import (
     PROVIDER,
     START,
     WINDOW,
-    RecordingAuditor,
     Story,
     VerifierScenario,
     challenge_of,

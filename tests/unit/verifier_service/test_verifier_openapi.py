@@ -9,6 +9,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
+from recording_auditor import RecordingAuditor
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.transport import Response as AnyResponse
@@ -17,7 +18,6 @@ from verifier_service_harness import (
     SAMPLING,
     START,
     WINDOW,
-    RecordingAuditor,
     Story,
     VerifierScenario,
 )
@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 33
+OPERATIONS = 34
 
 
 def operations(scenario: Any) -> Any:
@@ -53,6 +53,7 @@ def test_the_description_is_whole(scenario: Any) -> None:
         ("GET", "/v1/terms"),
         ("POST", "/v1/windows"),
         ("PUT", base + "/tenants/{tenant}/versions/1"),
+        ("PUT", base + "/tenants/{tenant}/versions/{version}"),
         ("POST", base + "/countersign"),
         ("POST", base + "/entries"),
         ("POST", "/cosigner/add-checkpoint"),
@@ -98,7 +99,7 @@ def test_who_may_call_is_described(scenario: Any) -> None:
     assert wanted["provider"] == {
         ("POST", "windows"), ("PUT", "1"), ("POST", "countersign"), ("GET", "claims"),
         ("POST", "entries"), ("PUT", "records"), ("POST", "close"), ("GET", "challenge"),
-        ("PUT", "{index}"), ("GET", "{counter}"),
+        ("PUT", "{index}"), ("GET", "{counter}"), ("PUT", "{version}"),
     }  # fmt: skip
 
 

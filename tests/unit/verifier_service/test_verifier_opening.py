@@ -11,13 +11,13 @@ from ragaudit.encoding.signing import verify
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.messages.chains import activation_anchor
 from ragaudit.verifier.service import challenge, providers, windows
+from recording_auditor import RecordingAuditor
 from verifier_service_harness import (
     INSTANTS,
     ORIGIN,
     PROVIDER,
     START,
     WINDOW,
-    RecordingAuditor,
     VerifierScenario,
     index_of,
     problem_of,
@@ -103,7 +103,7 @@ def test_a_policy_names_the_pinned_keys(scenario: Any, role: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "status", "name"),
     [
-        ({"format": "ragaudit/v2/policy"}, 400, "malformed"),
+        ({"format": "ragaudit/v3/policy"}, 400, "malformed"),
         ({"window": "W 1"}, 400, "malformed"),
         ({"window": 1}, 400, "malformed"),
         ({"keys": None}, 400, "malformed"),

@@ -134,7 +134,7 @@ def read_window(value: Any, verifier: PublicKey) -> WindowView:
 
     Raises:
         MalformedError: not a window.
-        RejectedError: not countersigned by ``verifier``.
+        RejectedError: not countersigned by ``verifier``, or a version that is not in the log.
     """
     window = ShownWindow.from_json(value)
     # Else a provider could countersign a policy and an opening of its own for the arbiter's eyes.
@@ -143,7 +143,7 @@ def read_window(value: Any, verifier: PublicKey) -> WindowView:
             "of another verifier", where="keys.verifier", expected=verifier.raw.hex()
         )
     _, opening = window.countersigned()
-    return WindowView(window.policy, opening)
+    return WindowView(window.policy, opening, versions=window.logged_versions())
 
 
 def _keep_apart(folder: Path) -> None:

@@ -4,7 +4,7 @@ What can be computed again is compared, also from parts: the result from the sig
 table from the signed counts. What cannot is listed, so that silence never reads as agreement.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import chain
@@ -17,6 +17,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.verdict import Predicate, SignedCheck, Verdict
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.bundle import Part
+from ragaudit.verifier.differing import differing, shown
 from ragaudit.verifier.procedure import (
     CHECKS,
     OPENING_CHECKS,
@@ -25,6 +26,7 @@ from ragaudit.verifier.procedure import (
     CheckResult,
     Outcome,
     Status,
+    covered,
     members,
 )
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART
@@ -33,8 +35,6 @@ from ragaudit.verifier.procedure.privacy_checks import table
 
 BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
 """Checks that look at sampled records one by one."""
-
-_LONGEST: Final = 200
 
 
 class _Rank(IntEnum):
@@ -117,6 +117,11 @@ class Comparison:
         """Whether confidential items are missing; a refusal has none."""
         return self.part == "public" and self.verdict.result != REFUSED
 
+    @property
+    def _noised(self) -> bool:
+        """Whether the window has noise; one without a policy that can be read may have."""
+        return self.policy is None or self.policy.noised
+
     def _status(self, check_id: str) -> str:
         """The signed status of a check; empty where the verdict does not list it."""
         return next(
@@ -171,7 +176,7 @@ class Comparison:
             ("evidence", list(signed.evidence), list(result.evidence)),
         ):
             if stated != text:
-                both = f"signed {_shown(stated)}, recomputed {_shown(text)}"
+                both = f"signed {shown(stated)}, recomputed {shown(text)}"
                 self._notes.append(f"the {name} of {check} reads otherwise: {both}")
 
     def _excuse(self, result: CheckResult, signed: str) -> str:
@@ -195,11 +200,11 @@ class Comparison:
 
     def _compare_result(self) -> None:
         result, statuses = self.verdict.result, [check.status for check in self._signed.checks]
+        applied = {PASS, Status.NOT_APPLICABLE}
         if result == REFUSED:
-            implied = REFUSED if any(status != PASS for status in statuses) else "no refusal"
+            implied = REFUSED if any(one not in applied for one in statuses) else "no refusal"
         else:
-            checks = self._signed.checks
-            implied = conclude([CheckResult(c.number, c.id, "", c.status, "") for c in checks])
+            implied = self._implied()
         if result != implied:
             self._differ(_Rank.RESULT, f"result: signed {result}, the signed checks give {implied}")
         recomputed = self.outcome.result
@@ -208,7 +213,17 @@ class Comparison:
         if result == REFUSED and recomputed is None:
             self._differ(_Rank.RESULT, "result: signed REFUSED, but nothing is to be refused")
 
+    def _implied(self) -> str:
+        """The result that the signed checks give; of claims, a verdict that is none cannot be."""
+        if self._signed.claims is not None:
+            return self._signed.claims.result
+        checks = self._signed.checks
+        return conclude([CheckResult(c.number, c.id, "", c.status, "") for c in checks])
+
     def _compare_identity(self) -> None:
+        # A verdict without claims, about a window that has them, could hide that one failed.
+        if (self._signed.claims is not None) != self.outcome.claimed:
+            self._differ(_Rank.RESULT, "the verdict is of another version than the policy")
         for name, value in (
             ("window", self.outcome.window),
             ("provider", self.outcome.provider),
@@ -220,7 +235,7 @@ class Comparison:
 
     def _compare_epsilon(self) -> None:
         signed, recomputed = self._signed.epsilon, self.outcome.epsilon
-        if self._public and not signed and self._log_failed:
+        if self._public and not signed and self._log_failed and self._noised:
             self._not_repeated.append("epsilon: the verifier could not read the log")
             return
         if self._public and recomputed is not None:
@@ -276,7 +291,7 @@ class Comparison:
 
     def _compare_coalition(self) -> None:
         signed = dict(self._signed.coalition)
-        if self._public:
+        if self._public and self._noised:
             self._not_repeated.append("coalition: the estimate, which needs every record's sketch")
             self._check_estimate(signed)
             signed["estimated"] = None
@@ -307,18 +322,18 @@ class Comparison:
                 self._differ(_Rank.NUMBERS, text)
 
     def _compare_texts(self) -> None:
-        mode = None if self.policy is None else self.policy.audit.mode
         counts = dict(self.outcome.counts)
         for name in self._unknown(self._signed.counts, counts):
             counts[name] = self._signed.counts.get(name)
-        expected = members.not_covered(mode, counts)
-        for name, texts in (("not_covered", expected), ("assumptions", members.ASSUMPTIONS)):
+        expected = covered.reach(self.policy, counts)
+        assumed = covered.assumptions(self.policy)
+        for name, texts in (("not_covered", expected), ("assumptions", assumed)):
             signed = list(getattr(self._signed, name))
             missing = [text for text in texts if text not in signed]
             added = [text for text in signed if text not in texts]
             for what, others in (("leaves out", missing), ("adds", added)):
                 for text in others:
-                    self._differ(_Rank.TEXTS, f"{name}: the verdict {what} {_shown(text)}")
+                    self._differ(_Rank.TEXTS, f"{name}: the verdict {what} {shown(text)}")
             if not missing and not added and signed != list(texts):
                 self._differ(_Rank.TEXTS, f"{name}: repeated or out of order")
 
@@ -359,8 +374,8 @@ class Comparison:
     def _compare_value(self, rank: _Rank, where: str, signed: object, value: object) -> None:
         # As it would have been signed: tuples are lists there.
         recomputed = canonical_json.loads(canonical_json.dumps(value))
-        for place, one, other in _leaves(where, signed, recomputed):
-            self._differ(rank, f"{place}: signed {_shown(one)}, recomputed {_shown(other)}")
+        for place, one, other in differing(where, signed, recomputed):
+            self._differ(rank, f"{place}: signed {shown(one)}, recomputed {shown(other)}")
 
 
 def _refuted(signed: str, recomputed: CheckResult) -> bool:
@@ -373,28 +388,9 @@ def _texts_compared(recomputed: Status, signed: str) -> bool:
     return signed in {PASS, Status.FAIL} and recomputed is Status.NOT_ESTABLISHED
 
 
-def _leaves(where: str, signed: object, value: object) -> Iterator[tuple[str, object, object]]:
-    """(place, signed, recomputed) of what differs, as deep as objects and equal lists go."""
-    if isinstance(signed, Mapping) and isinstance(value, Mapping):
-        # A headline is what a reader looks at; the rest in order of name.
-        names = signed.keys() | value.keys()
-        for key in sorted(names, key=lambda name: (name != "headline", name)):
-            yield from _leaves(f"{where}: {key}", signed.get(key), value.get(key))
-    elif isinstance(signed, list) and isinstance(value, list) and len(signed) == len(value):
-        for position, (one, other) in enumerate(zip(signed, value, strict=True)):
-            yield from _leaves(f"{where}: {position}", one, other)
-    elif type(signed) is not type(value) or signed != value:
-        yield where, signed, value
-
-
 def _queries(table: Mapping[str, Any], name: str) -> int | None:
     """The number of queries that a member of a signed epsilon table speaks of."""
     match table.get(name):
         case {"queries": int(queries)} if queries >= 0:
             return queries
     return None
-
-
-def _shown(value: object) -> str:
-    text = canonical_json.dumps(value).decode()
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,11 +1,10 @@
-"""What the procedure computes with: an engine, and the committed embedder where it is installed.
+"""What the procedure computes with: an engine, and the committed embedder where it is at hand.
 
 Two engines check proofs and redraw noise, compiled and plain Python; both do the same to the bit.
 The compiled one (`ragaudit.core`) is imported only when it is asked for; without it the verifier
 works on the reference. The embedder is an optional part of the verifier.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -16,20 +15,17 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.noise import table_for
-from ragaudit.circuits.sketch import sketch
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
+from ragaudit.circuits.vector_operations import VectorOperations
 from ragaudit.encoding.errors import (
     MalformedError,
-    RagauditError,
     RejectedError,
     UnavailableError,
     UnsupportedError,
 )
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.ledger.messages.items import EMBEDDER
-from ragaudit.verifier.evidence import Evidence
-
-_log = logging.getLogger(__name__)
+from ragaudit.encoding.parameters import B
+from ragaudit.ledger.messages.receipt_views import GroupOperations
+from ragaudit.ledger.messages.ties import TiesStatement
 
 Noise = npt.NDArray[np.int64]
 
@@ -50,16 +46,13 @@ ProvenSelection = tuple[SelectionStatement, bytes]
 """A selection statement with its argument."""
 
 
-class Engine(Protocol):
+class Engine(GroupOperations, Protocol):
     """What the procedure needs beside hashing; every method raises ArgumentRejected on "no"."""
 
     name: str
 
     def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
-        """Check an index argument (spec 4.7).
-
-        Args:
-            proof: as the provider sent it.
+        """Check an index argument as the provider sent it (spec 4.7).
 
         Raises:
             ArgumentRejected: it does not establish the statement.
@@ -69,7 +62,7 @@ class Engine(Protocol):
         """Check selection arguments (spec 4.6), together where that is faster.
 
         Raises:
-            SelectionsRejected: names the positions of those that do not hold.
+            SelectionsRejected: names those that do not hold.
         """
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
@@ -81,37 +74,6 @@ class Engine(Protocol):
             count: N, at least 1.
         """
 
-    def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
-        """Return the commitment to a completed row (spec 4.1.5), 32 bytes.
-
-        Args:
-            row: d + 4 integers.
-            blinding: a canonical scalar, 32 bytes.
-
-        Raises:
-            ArgumentRejected: no such row or scalar.
-        """
-
-    def commit_selection(self, positions: Sequence[int], blinding: bytes) -> bytes:
-        """Return the commitment to a set of positions (spec 4.1.5), 32 bytes.
-
-        Args:
-            positions: rising, from 0.
-            blinding: a canonical scalar, 32 bytes.
-
-        Raises:
-            ArgumentRejected: no such positions or scalar.
-        """
-
-    def sketch(self, query: Sequence[int], seed: bytes, bits: int) -> bytes:
-        """Return the sketch of an embedding (spec 2.4), bits / 8 bytes.
-
-        Args:
-            query: d integers that fit into 16 bits.
-            seed: of the policy's estimator, 32 bytes.
-            bits: a multiple of 8.
-        """
-
 
 class CommittedEmbedder(Protocol):
     """The committed embedder, where it is at hand."""
@@ -120,21 +82,19 @@ class CommittedEmbedder(Protocol):
     def digest(self) -> bytes:
         """C_emb of the artefacts that it runs."""
 
-    def embed(self, text: str) -> npt.NDArray[np.int8]:
-        """Return the quantised embedding of a text, int8[d].
+    def embed(self, text: str, norm_bound: int = B) -> npt.NDArray[Any]:
+        """Return the quantised embedding of a text, integers [d].
+
+        Args:
+            text: what was asked.
+            norm_bound: B of the policy.
 
         Raises:
             RagauditError: the text has none.
         """
 
 
-class _Sketching:
-    def sketch(self, query: Sequence[int], seed: bytes, bits: int) -> bytes:
-        """Return the sketch of an embedding (spec 2.4), bits / 8 bytes."""
-        return sketch(np.array(query, dtype=np.int16), seed, bits)
-
-
-class CoreEngine(_Sketching):
+class CoreEngine(VectorOperations):
     """The compiled implementation.
 
     Raises:
@@ -176,6 +136,10 @@ class CoreEngine(_Sketching):
             return False
         return True
 
+    def verify_ties(self, statement: TiesStatement, proof: bytes) -> None:
+        """Check a ties opening (spec 4.6.10); ArgumentRejected."""
+        self._judge(lambda: self._core.verify_ties(statement, proof))
+
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
         """Return z_0 .. z_(count-1), int64 (spec 3)."""
         noise_table = table_for(sigma)
@@ -187,8 +151,8 @@ class CoreEngine(_Sketching):
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
         """Return the commitment to a completed row (spec 4.1.5), 32 bytes."""
-        # No entry beyond int8 gets here: the row's squared norm is B² = 127² (5.9, step 8).
-        rows = np.array([row], dtype=np.int8)
+        # No entry beyond int16 gets here: the row's squared norm is B² (5.9, step 8).
+        rows = np.array([row], dtype=np.int16)
         blindings = np.frombuffer(blinding, dtype=np.uint8).reshape(1, -1)
         return bytes(self._judge(lambda: self._core.commit_rows(rows, blindings)))
 
@@ -203,7 +167,7 @@ class CoreEngine(_Sketching):
             raise ArgumentRejected(str(error)) from error
 
 
-class ReferenceEngine(_Sketching):
+class ReferenceEngine(VectorOperations):
     """The plain Python implementation: no compiled code of ours, slow."""
 
     name = "reference"
@@ -212,8 +176,8 @@ class ReferenceEngine(_Sketching):
         """Check an index argument (spec 4.7); ArgumentRejected."""
         from ragaudit.verifier import reference  # noqa: PLC0415 - generators cost start-up time
 
-        try:
-            reference.verify_index(
+        _reference_judge(
+            lambda: reference.verify_index(
                 statement.context,
                 statement.rows,
                 statement.dimension,
@@ -221,8 +185,7 @@ class ReferenceEngine(_Sketching):
                 proof,
                 statement.squared_norm,
             )
-        except reference.ReferenceVerifierError as error:
-            raise ArgumentRejected(str(error)) from error
+        )
 
     def verify_selections(self, proven: Sequence[ProvenSelection]) -> None:
         """Check selection arguments (spec 4.6) one by one; SelectionsRejected."""
@@ -251,6 +214,12 @@ class ReferenceEngine(_Sketching):
             return False
         return True
 
+    def verify_ties(self, statement: TiesStatement, proof: bytes) -> None:
+        """Check a ties opening (spec 4.6.10); ArgumentRejected."""
+        from ragaudit.verifier import reference  # noqa: PLC0415
+
+        _reference_judge(lambda: reference.verify_ties(statement, proof))
+
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
         """Return z_0 .. z_(count-1), int64 (spec 3)."""
         from ragaudit.verifier import reference  # noqa: PLC0415
@@ -261,16 +230,16 @@ class ReferenceEngine(_Sketching):
         """Return the commitment to a completed row (spec 4.1.5), 32 bytes."""
         from ragaudit.verifier.reference import commitments  # noqa: PLC0415
 
-        return _reference_judge(lambda: commitments.commit_row(row, blinding))
+        return bytes(_reference_judge(lambda: commitments.commit_row(row, blinding)))
 
     def commit_selection(self, positions: Sequence[int], blinding: bytes) -> bytes:
         """Return the commitment to a set of positions (spec 4.1.5), 32 bytes."""
         from ragaudit.verifier.reference import commitments  # noqa: PLC0415
 
-        return _reference_judge(lambda: commitments.commit_selection(positions, blinding))
+        return bytes(_reference_judge(lambda: commitments.commit_selection(positions, blinding)))
 
 
-def _reference_judge(call: Callable[[], bytes]) -> bytes:
+def _reference_judge(call: Callable[[], Any]) -> Any:
     from ragaudit.verifier import reference  # noqa: PLC0415
 
     try:
@@ -345,41 +314,3 @@ def _compiled() -> Any:
     if find_spec("ragaudit.core") is None:
         raise UnsupportedError("positions are kept by the compiled core, which is not installed")
     return import_module("ragaudit.core")
-
-
-class InstalledEmbedder:
-    """An installed embedder as the procedure uses it."""
-
-    def __init__(self, embedder: Any, embed_quantised: Callable[..., npt.NDArray[np.int8]]) -> None:
-        self._embedder = embedder
-        self._embed = embed_quantised
-        self._digest: bytes = embedder.manifest().digest()
-
-    @property
-    def digest(self) -> bytes:
-        """C_emb of the files that it runs."""
-        return self._digest
-
-    def embed(self, text: str) -> npt.NDArray[np.int8]:
-        """Return the quantised embedding of a text, int8[d]; RagauditError if it has none."""
-        vector: npt.NDArray[np.int8] = self._embed(self._embedder, [text])[0]
-        return vector
-
-
-def committed_embedder(evidence: Evidence) -> CommittedEmbedder | None:
-    """Return the embedder that the evidence names, None where it is not installed.
-
-    Whether it is the committed one is check 18's, which compares C_emb.
-    """
-    try:
-        return _installed(EmbedderManifest.parse(evidence[EMBEDDER]).name)
-    except (ImportError, KeyError, RagauditError) as error:
-        _log.warning("the committed embedder is not at hand: %s", error)
-        return None
-
-
-@lru_cache(maxsize=2)  # loading takes a second, and leaves tens of megabytes in pieces
-def _installed(name: str) -> InstalledEmbedder:
-    registry = import_module("ragaudit.embedders.registry")
-    base = import_module("ragaudit.embedders.base")
-    return InstalledEmbedder(registry.load(name), base.embed_quantised)

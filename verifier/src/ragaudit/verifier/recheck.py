@@ -63,9 +63,20 @@ class Recheck(Found):
             f"verdict {self.verdict.result} of window {self.verdict.predicate.window}, "
             f"re-checked from the {self.part} part with the {self.outcome.engine} engine"
         )
+        claims = self.verdict.predicate.claims
+        if claims is not None:
+            integrity, privacy = claims.statements
+            lines += [
+                f"integrity {claims.integrity}: {integrity}",
+                f"privacy {claims.privacy}: {privacy}",
+            ]
         lines += [
             f"{check.number:2d} {check.id}: {check.status}"
-            + (f": {check.reason}" if check.status not in {"PASS", "NOT RUN"} else "")
+            + (
+                f": {check.reason}"
+                if check.status not in {"PASS", "NOT RUN", "NOT APPLICABLE"}
+                else ""
+            )
             for check in self.outcome.checks
         ]
         lines += [f"not repeated: {text}" for text in self.not_repeated]
@@ -77,8 +88,15 @@ class Recheck(Found):
         if self.differences:
             return f"THE VERDICT DOES NOT STAND: {self.differences[0]} ({repeated})"
         if self.complete:
-            return f"the verdict stands: {self.verdict.result} ({repeated})"
+            return f"the verdict stands: {self.verdict.result}{self._claimed()} ({repeated})"
         return f"nothing differs, but not everything was repeated: {repeated}"
+
+    def _claimed(self) -> str:
+        """The two claims behind the result; nothing of a verdict that has none."""
+        claims = self.verdict.predicate.claims
+        if claims is None:
+            return ""
+        return f", integrity {claims.integrity}, privacy {claims.privacy}"
 
 
 def recheck(

@@ -17,8 +17,10 @@ from pydantic_settings import (
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.serving.operation import OperationSettings
 from ragaudit.serving.settings import FileSettings, Section, beside
 from ragaudit.serving.validation import HEX32_PATTERN
+from ragaudit.verifier.embedder_settings import EmbedderSettings, absolute_embedder
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
 SETTINGS_VARIABLE = "RAGAUDIT_VERIFIER_SETTINGS"
@@ -43,8 +45,9 @@ class Limits(Section):
     ``anonymous_bytes`` bounds what anybody may send unsigned, ``dispute_bytes`` a receipt
     file, and ``anonymous_at_once`` how many such bodies are parsed at a time: parsed JSON takes up
     to 35 times its bytes. Of one provider, ``waiting_windows`` bounds the windows that wait for
-    a countersignature, ``waiting_bytes`` what windows without one hold, refused ones for good, and
-    ``windows_per_day`` what it registers in 24 hours; a row of an index takes 64 bytes of
+    a countersignature, ``waiting_bytes`` what windows without one hold, refused ones for good,
+    ``version_bytes`` the later versions of indexes in one window, and ``windows_per_day`` what it
+    registers in 24 hours; a row of an index takes 64 bytes of
     ``index_bytes``. ``submitted_bytes`` bounds each of receipts, refusals, claims and disputes,
     and with it the slots of a window, each of which has a share (docs/spec 8.8). It
     and the two numbers keep every list of the evidence within the largest canonical JSON document.
@@ -60,6 +63,7 @@ class Limits(Section):
     checkpoints: int = Field(default=400_000, ge=1)
     waiting_windows: int = Field(default=16, ge=1)
     waiting_bytes: int = Field(default=8192 * MIB, ge=1024)
+    version_bytes: int = Field(default=8192 * MIB, ge=1024)
     windows_per_day: int = Field(default=100, ge=1)
     submitted_bytes: int = Field(default=240 * MIB, ge=MIB, le=240 * MIB)
 
@@ -78,6 +82,8 @@ class Settings(FileSettings):
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
         positions: file of `ragaudit verifier positions`, so that fewer generators are derived anew.
         tick_seconds: how often the service looks for work that an instant has made due.
+        operation: how the service is watched.
+        embedder: which embedders this verifier has beside the bundled one.
     """
 
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX)
@@ -95,6 +101,8 @@ class Settings(FileSettings):
     limits: Limits = Limits()
     positions: Path | None = None
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
+    operation: OperationSettings = OperationSettings()
+    embedder: EmbedderSettings = EmbedderSettings()
 
     @property
     def arbiter(self) -> PublicKey | None:
@@ -119,7 +127,12 @@ def load(path: Path) -> Settings:
         MalformedSettings, MalformedError: as `FileSettings.read`.
     """
     folder = path.resolve().parent
-    return beside(folder, Settings.read(path), "data", "secrets", "fence", "terms", "positions")
+    read = beside(folder, Settings.read(path), "data", "secrets", "fence", "terms", "positions")
+    sections = {
+        "operation": read.operation.beside(folder),
+        "embedder": absolute_embedder(folder, read.embedder),
+    }
+    return read.model_copy(update=sections)
 
 
 def write(path: Path, document: Mapping[str, object]) -> Settings:

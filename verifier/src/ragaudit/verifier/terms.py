@@ -33,6 +33,7 @@ class Term:
         default: a decimal (text) or an integer.
         low, high: what the bound itself may be.
         of: what it bounds of a policy; None: of the audited window.
+        of_noise: whether it bounds what only a window with noise has.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Term:
     low: Fraction
     high: Fraction
     of: Callable[[Policy], str | int] | None
+    of_noise: bool = False
 
     def read(self, value: object) -> Fraction:
         """Return the bound that a member of the document states.
@@ -78,6 +80,9 @@ class Term:
         # Of the audited window: check 11 applies it to the log.
         if self.of is None:
             return
+        # Without noise nothing is promised that it would bound.
+        if self.of_noise and not policy.noised:
+            return
         value = self.of(policy)
         number = exact(value) if isinstance(value, str) else Fraction(value)
         most = self.name.startswith("most_")
@@ -94,9 +99,10 @@ def _term(
     default: str | int,
     high: str | int,
     of: Callable[[Policy], str | int] | None,
-    low: str | int = 0,
+    *,
+    of_noise: bool = False,
 ) -> Term:
-    return Term(name, meaning, default, Fraction(low), Fraction(high), of)
+    return Term(name, meaning, default, Fraction(0), Fraction(high), of, of_noise)
 
 
 TERMS: Final[tuple[Term, ...]] = (
@@ -113,17 +119,22 @@ TERMS: Final[tuple[Term, ...]] = (
           lambda p: p.audit.submitters.minimum),
     _term("least_anchored_share", "the share of records whose account showed its chain", "0", 1,
           None),
-    _term("most_epsilon_acc", "epsilon_acc", "20", 1000, lambda p: p.epsilon_acc),
-    _term("most_delta_acc", "delta_acc", "0.00001", "0.1", lambda p: p.delta_acc),
-    _term("most_delta_policy", "delta_policy", "0.0001", "0.1", lambda p: p.delta_policy),
+    _term("most_epsilon_acc", "epsilon_acc", "20", 1000, lambda p: p.epsilon_acc,
+          of_noise=True),
+    _term("most_delta_acc", "delta_acc", "0.00001", "0.1", lambda p: p.delta_acc,
+          of_noise=True),
+    _term("most_delta_policy", "delta_policy", "0.0001", "0.1", lambda p: p.delta_policy,
+          of_noise=True),
     _term("least_coalition_max", "coalition_max, or all slots where there are fewer,", 10, 10**6,
-          lambda p: 10**6 if p.coalition_max == p.slots else p.coalition_max),
-    _term("least_theta", "the estimator's theta", "0.5", 1, lambda p: p.estimator.theta),
-    _term("most_theta", "the estimator's theta", "0.95", 1, lambda p: p.estimator.theta),
+          lambda p: 10**6 if p.coalition_max == p.slots else p.coalition_max, of_noise=True),
+    _term("least_theta", "the estimator's theta", "0.5", 1, lambda p: p.estimator.theta,
+          of_noise=True),
+    _term("most_theta", "the estimator's theta", "0.95", 1, lambda p: p.estimator.theta,
+          of_noise=True),
     _term("least_tau_seconds", "the estimator's tau", 60, 10**7,
-          lambda p: p.estimator.tau_seconds),
+          lambda p: p.estimator.tau_seconds, of_noise=True),
     _term("least_sketch_bits", "the bits of a sketch", 128, 512,
-          lambda p: p.estimator.sketch_bits),
+          lambda p: p.estimator.sketch_bits, of_noise=True),
     _term("most_embedder_tolerance", "the embedder's tolerance, a squared distance,", 256, 256,
           lambda p: p.embedder_tolerance),
     _term("most_window_seconds", "the length of the window", 92 * DAY, 400 * DAY,

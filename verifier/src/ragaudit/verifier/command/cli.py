@@ -17,7 +17,7 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.serving.clock import system_clock
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
-from ragaudit.verifier.command import arbiter
+from ragaudit.verifier.command import arbiter, schema
 from ragaudit.verifier.keys import read_public
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.database import Database
@@ -50,6 +50,9 @@ app = typer.Typer(
 provider = typer.Typer(no_args_is_help=True, help="The providers whose keys are pinned.")
 app.add_typer(provider, name="provider")
 app.add_typer(arbiter.app, name="arbiter")
+app.command("settings-schema", epilog="Example: ragaudit verifier settings-schema")(
+    schema.print_schema
+)
 
 SettingsPath = Annotated[
     Path,
@@ -145,6 +148,7 @@ def serve(
             port=listen.port,
             certificate=listen.tls_certificate,
             key=listen.tls_key,
+            operation=loaded.operation,
         )
 
 
@@ -211,6 +215,9 @@ def recheck(
         Required | None,
         typer.Option(help="all: do not begin where not everything can be repeated."),
     ] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", "-s", help="Of a verifier, for its embedders.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the procedure again over a bundle, offline, and compare with its verdict.
@@ -218,16 +225,13 @@ def recheck(
     Exit code: 0 the verdict stands and all of it was repeated; 1 it does not stand, or that key
     did not sign it; 5 nothing differs, but not everything was repeated; 2 not a bundle.
     """
-    from ragaudit.verifier import engines  # noqa: PLC0415
+    from ragaudit.verifier import embedding, engines  # noqa: PLC0415
     from ragaudit.verifier import recheck as rechecking  # noqa: PLC0415
-    from ragaudit.verifier.bundle import open_bundle  # noqa: PLC0415
 
     with failing():
         if not bundle.is_file():
             raise MalformedError("no such file", where=str(bundle))
-        with open_bundle(bundle) as opened:
-            # Texts are confidential: the public part has nothing to embed.
-            embedder = engines.committed_embedder(opened.evidence) if opened.part == "all" else None
+        embedder = embedding.embedder_of(bundle, settings)
         missing = rechecking.obstacles(bundle, records=records) if require else ()
         if missing:
             typer.echo(f"error: not everything can be repeated: {'; '.join(missing)}", err=True)
@@ -349,6 +353,7 @@ def _recheck_document(found: "Recheck") -> dict[str, Any]:
     return {
         "window": found.verdict.predicate.window,
         "result": found.verdict.result,
+        "claims": found.verdict.predicate.to_json().get("claims"),
         "stands": not found.differences,
         "complete": found.complete,
         "repeated": {"checks": found.checks, "proofs": found.proofs},
@@ -388,4 +393,8 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
     console.print(table)
     if predicate.warning:
         console.print(predicate.warning)
+    if predicate.claims is not None:
+        said = iter(predicate.claims.statements)
+        for name, result in predicate.claims.results.items():
+            console.print(f"{name}: [{STYLES.get(result, 'bold')}]{result}[/]: {next(said)}")
     console.print(f"result: [{STYLES.get(verdict.result, 'bold')}]{verdict.result}[/]")

@@ -4,18 +4,20 @@ No clock, no network, no storage. To disable a check, leave it out of the list.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.policy import FORMAT_V2
 from ragaudit.ledger.messages.verdict import REFUSED, Status
 from ragaudit.verifier.engines import CommittedEmbedder, Engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import members
+from ragaudit.verifier.procedure import covered, members
+from ragaudit.verifier.procedure.answer_checks import check_embedding, check_selection
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
-from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome, conclude
+from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome, claims, conclude
 from ragaudit.verifier.procedure.log_checks import (
     check_counters,
     check_log,
@@ -34,12 +36,7 @@ from ragaudit.verifier.procedure.record_checks import (
     check_nonces,
     check_schedule,
 )
-from ragaudit.verifier.procedure.sample_checks import (
-    check_embedding,
-    check_sampling,
-    check_seed,
-    check_selection,
-)
+from ragaudit.verifier.procedure.sample_checks import check_sampling, check_seed
 from ragaudit.verifier.procedure.statement_checks import (
     check_disputes,
     check_promises,
@@ -49,7 +46,7 @@ from ragaudit.verifier.procedure.statement_checks import (
 
 CHECKS: Final[tuple[Check, ...]] = (
     Check(1, "policy", "The policy, and its countersignature in time", check_policy),
-    Check(2, "accounting", "The noise gives the promised epsilon", check_accounting),
+    Check(2, "accounting", "The noise gives the promised epsilon", check_accounting, of_noise=True),
     Check(3, "commitments", "What was committed before the window", check_commitments),
     Check(4, "index-proof", "Every index row is short enough", check_index_proof),
     Check(5, "log", "The log is complete and final", check_log),
@@ -59,16 +56,16 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(9, "schedule", "Time, order and activation", check_schedule),
     Check(10, "containment", "Each account stays in its tenant's index", check_containment),
     Check(11, "nonces", "The client's share of the randomness", check_nonces),
-    Check(12, "promises", "Promises kept", check_promises),
+    Check(12, "promises", "Promises kept", check_promises, of_noise=True),
     Check(13, "receipts", "Receipts agree with the log", check_receipts),
     Check(14, "refusals", "Refusals agree with the log", check_refusals),
     Check(15, "disputes", "Disputes by accounts", check_disputes),
     Check(16, "sampling", "The sample was fair and answered", check_sampling),
-    Check(17, "seed", "Noise keys were fixed in advance", check_seed),
+    Check(17, "seed", "Noise keys were fixed in advance", check_seed, of_noise=True),
     Check(18, "embedding", "The query vector is what was asked", check_embedding),
     Check(19, "selection", "Noise first, then selection", check_selection),
-    Check(20, "coalition", "Accounts that act together", check_coalition),
-    Check(21, "epsilon", "What the guarantee is worth", check_epsilon),
+    Check(20, "coalition", "Accounts that act together", check_coalition, of_noise=True),
+    Check(21, "epsilon", "What the guarantee is worth", check_epsilon, of_noise=True),
 )
 
 OPENING_CHECKS: Final[tuple[Check, ...]] = CHECKS[:4]
@@ -115,8 +112,8 @@ def run(
     results = _apply(context, checks)
     # A part of the evidence concludes nothing: PASS is said of all of it only.
     whole = part == "all" and only is None
-    removed = {check.id for check in CHECKS} - {check.id for check in checks}
-    result = conclude(results, removed) if whole else None
+    removed = frozenset(check.id for check in CHECKS) - {check.id for check in checks}
+    result = _conclusion(context, results, removed) if whole else None
     return _outcome(context, results, result)
 
 
@@ -143,8 +140,14 @@ def run_opening_checks(
     """
     context = Context(evidence, engine=engine, pins=pins or Pins(), now=now, progress=progress)
     results = _apply(context, checks)
-    refused = any(result.status is not Status.PASS for result in results)
+    refused = any(result.status not in {Status.PASS, Status.NOT_APPLICABLE} for result in results)
     return _outcome(context, results, REFUSED if refused else None)
+
+
+def _conclusion(context: Context, results: Sequence[CheckResult], removed: frozenset[str]) -> str:
+    if _claimed(context.evidence):
+        return claims(results, removed).result
+    return conclude(results, removed)
 
 
 def _apply(context: Context, checks: Sequence[Check]) -> tuple[CheckResult, ...]:
@@ -177,9 +180,15 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         counts=counts,
         coalition=members.coalition(context),
         scope=members.scope(context),
-        not_covered=members.not_covered(None if policy is None else policy.audit.mode, counts),
-        assumptions=members.ASSUMPTIONS,
+        not_covered=covered.reach(policy, counts),
+        assumptions=covered.assumptions(policy),
+        claimed=_claimed(context.evidence),
     )
+
+
+def _claimed(evidence: Evidence) -> bool:
+    """Whether the verdict states claims: of a v2 policy, even of one that cannot be read (10.3)."""
+    return _document(evidence).get("format") == FORMAT_V2
 
 
 def _identity(evidence: Evidence) -> tuple[str, str, bool]:
@@ -187,12 +196,16 @@ def _identity(evidence: Evidence) -> tuple[str, str, bool]:
 
     A refusal names the window of a policy that check 1 could not parse, so this reads leniently.
     """
-    try:
-        value = canonical_json.loads(evidence.get(items.POLICY, b""))
-    except MalformedError:
-        return "", "", False
-    if not isinstance(value, dict):
-        return "", "", False
+    value = _document(evidence)
     names = (value.get("provider"), value.get("window"))
     provider, window = (name if isinstance(name, str) else "" for name in names)
     return provider, window, value.get("experiment_seed") is not None
+
+
+def _document(evidence: Evidence) -> dict[str, Any]:
+    """The policy as JSON, whatever it says; empty where it is no object."""
+    try:
+        value = canonical_json.loads(evidence.get(items.POLICY, b""))
+    except MalformedError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -32,6 +32,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.log_facts import LogFacts, LoggedRecord
 
@@ -119,6 +120,12 @@ class Context(LogFacts):
             raise RejectedError("not released", where=f"activation {missing[0]}")
         return tuple(found[a].covered_size for a in range(1, self.policy.activations))
 
+    @fact("schedule")
+    def schedule(self) -> VersionSchedule:
+        """Versions of all indexes with what activated them."""
+        opening, entries = self.opening, self.version_entries
+        return VersionSchedule.of(self.policy, opening, entries, self.covered_sizes)
+
     def randomness(self, a: int) -> bytes:
         """Return rnd_a, 32 bytes (docs/spec/05-records.md §5.6).
 
@@ -169,6 +176,9 @@ class Context(LogFacts):
 
         The clock is check 16's: a claim without a time there is a missing input of `sampling`.
         """
+        # Without noise there are no promises: check 12 does not apply, and would own no fault.
+        if self.unnoised:
+            return ()
         submitted = self.parsed(items.CLAIMS, "promises", Claims.parse).messages
         policy, claims = self.policy, []
         for claim in submitted:
@@ -299,7 +309,10 @@ class Context(LogFacts):
         """
         data = self.item(items.response_name(record.index), "sampling")
         try:
-            found = Response.parse(data, self.policy.dimension)
+            policy = self.policy
+            found = Response.parse(
+                data, policy.dimension, version=policy.version, noised=policy.noised
+            )
         except MalformedError as error:
             raise MissingInput("sampling", f"{record.name}: {error}") from error
         # A response says whose it is, so that none can stand in for another record.

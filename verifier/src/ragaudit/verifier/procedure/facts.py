@@ -4,7 +4,7 @@
 has an owner too (docs/spec/09-audit.md §9.6).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, overload
 
@@ -12,6 +12,7 @@ from ragaudit.encoding.errors import InternalError, MalformedError, RagauditErro
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.columns import Value
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.engines import CommittedEmbedder, Engine
@@ -177,8 +178,9 @@ class Inputs:
         self.only = only
         self.stated = Stated()
         self._progress = progress
-        self._indices: dict[str, IndexCommitment | MissingInput] = {}
-        self._accepted: dict[str, IndexCommitment | MissingInput] = {}
+        self._indices: dict[tuple[str, int], IndexCommitment | MissingInput] = {}
+        self._accepted: dict[tuple[str, int], IndexCommitment | MissingInput] = {}
+        self._columns: dict[tuple[str, int], Sequence[Mapping[str, Value]]] = {}
 
     def progress(self, step: str, done: int, total: int) -> None:
         """Report where a long check stands.

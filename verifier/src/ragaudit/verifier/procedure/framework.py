@@ -17,6 +17,8 @@ from ragaudit.ledger.messages.verdict import (
     EXCEEDED,
     FAIL,
     PASS,
+    REFUSED,
+    Claims,
     Predicate,
     SignedCheck,
     Status,
@@ -29,6 +31,8 @@ from ragaudit.verifier.procedure.facts import MissingInput
 # A check that finds the same fault in a million records names the first ones and counts the rest.
 MAX_EVIDENCE: Final = 20
 MAX_TEXT: Final = 500
+
+UNNOISED: Final = "this window adds no noise, and claims nothing that this check is about"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,7 @@ class Check:
     """One numbered rule of spec 9.
 
     Attributes:
+        of_noise: whether its rule is about noise, so that it does not apply without (9.7).
         run: reports what it finds; whatever it raises beside MissingInput and RagauditError is a
             fault of this software and ends the procedure without a verdict.
     """
@@ -153,9 +158,13 @@ class Check:
     id: str
     title: str
     run: Callable[[Context, Findings], None] = field(repr=False)
+    of_noise: bool = False
 
     def apply(self, context: Context) -> CheckResult:
         """Return what the check concludes about the evidence of ``context``."""
+        if self.of_noise and context.unnoised:
+            status = Status.NOT_APPLICABLE
+            return CheckResult(self.number, self.id, self.title, status, UNNOISED)
         found = Findings(self.id)
         with found.attempt():
             self.run(context, found)
@@ -173,6 +182,7 @@ class Outcome:
         terms: digest of the verifier's terms, hexadecimal; empty where there are none.
         epsilon: the table of spec 7.4; None where check 21 did not run.
         sampling, counts, coalition, scope: JSON objects of spec 10.3.
+        claimed: whether its verdict states claims (10.6): of a v2 policy.
     """
 
     window: str
@@ -189,6 +199,7 @@ class Outcome:
     scope: Mapping[str, Any] = field(default_factory=dict)
     not_covered: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    claimed: bool = False
 
     def check(self, check_id: str) -> CheckResult:
         """Return the result of the check called ``check_id``.
@@ -235,7 +246,13 @@ class Outcome:
             scope=self.scope,
             not_covered=self.not_covered,
             assumptions=self.assumptions,
+            claims=self.claims,
         )
+
+    @property
+    def claims(self) -> Claims | None:
+        """The claims of a v2 verdict, as they follow from the results; None of a v1 verdict."""
+        return claims(self.checks, refused=self.result == REFUSED) if self.claimed else None
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -251,8 +268,24 @@ def signed_epsilon(predicate: Predicate) -> EpsilonTable | None:
         return None
 
 
+def claims(
+    results: Sequence[CheckResult], removed: Collection[str] = (), *, refused: bool = False
+) -> Claims:
+    """Return the claims of a v2 verdict, as they follow from results (spec 10.6).
+
+    Args:
+        results: of the checks that ran.
+        removed: as for :func:`conclude`.
+        refused: whether they refuse the opening.
+    """
+    statuses = {
+        result.id: Status.PASS if _excused(result, removed) else result.status for result in results
+    }
+    return Claims.of(statuses, refused=refused)
+
+
 def conclude(results: Sequence[CheckResult], removed: Collection[str] = ()) -> str:
-    """Return PASS, FAIL or EXCEEDED, as it follows from results.
+    """Return PASS, FAIL or EXCEEDED, as it follows from results in a v1 verdict.
 
     Args:
         results: of the checks that ran.
@@ -272,6 +305,8 @@ def conclude(results: Sequence[CheckResult], removed: Collection[str] = ()) -> s
 
 
 def _excused(result: CheckResult, removed: Collection[str]) -> bool:
+    if result.status is not Status.NOT_RUN:
+        return False
     return bool(result.needs) and all(owner in removed for owner in result.needs)
 
 

@@ -7,11 +7,11 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.log.split_view import SplitView, find_split_view
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.records import Epoch, Record, Registration, Version
+from ragaudit.ledger.messages.records import Close, Epoch, Record, Registration, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
 
-# Version and epoch entries are reserved; that none occurs is check 9's.
+# Which version entries may occur, and that no epoch entry does, is check 9's.
 _INSIDE = frozenset({Registration.KIND, Record.KIND, Version.KIND, Epoch.KIND})
 
 
@@ -33,7 +33,19 @@ def check_log(context: Context, found: Findings) -> None:
         found.fault("names another window", "close")
     if close.records != count:
         found.fault(f"counts {close.records} records, the log has {count}", "close")
+    if context.unnoised:
+        _check_unnoised(context, close, found)
     found.summary = f"{len(context.log.leaves)} entries, {count} of them records, in one log"
+
+
+def _check_unnoised(context: Context, close: Close, found: Findings) -> None:
+    """What check 20 would see to, in a window where nobody estimates."""
+    if close.coalition_claim:
+        found.fault(f"claims a coalition of {close.coalition_claim}, without noise", "close")
+    for logged in context.records if context.part == "all" else ():
+        # Nothing handed over stays unread: what the log does not fix, nobody has to believe.
+        if logged.committed_sketch_digest != logged.record.sketch_digest:
+            found.fault("another sketch than the committed one", logged.name)
 
 
 def check_split_view(context: Context, found: Findings) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Final, TypeVar
 
+from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
@@ -13,7 +14,15 @@ from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry, read_handover
-from ragaudit.ledger.messages.records import Close, Record, Registration, parse_body
+from ragaudit.ledger.messages.records import (
+    Close,
+    Record,
+    Registration,
+    TenantOpening,
+    Version,
+    parse_body,
+)
+from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, MissingInput, fact
 from ragaudit.verifier.procedure.opening_facts import OpeningFacts
 
@@ -43,6 +52,11 @@ class LoggedRecord:
     def name(self) -> str:
         """What findings call it."""
         return f"record {self.index}"
+
+    @property
+    def committed_sketch_digest(self) -> bytes | None:
+        """H(salt_s, sketch) of the handover, None for a salt of another length."""
+        return salted(self.salt_s, self.sketch) if len(self.salt_s) == SALT_BYTES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +181,61 @@ class LogFacts(OpeningFacts):
     def registered(self) -> Mapping[bytes, tuple[LoggedRegistration, ...]]:
         """Registrations by pseudonym, in log order; check 7 says that each has one."""
         return _grouped((one.registration.pseudonym, one) for one in self.registrations)
+
+    @property
+    def version_count(self) -> int:
+        """Number of version entries."""
+        return sum(1 for _ in self.log.of_kind(Version.KIND))
+
+    @fact("log")
+    def version_entries(self) -> tuple[tuple[int, Version], ...]:
+        """(log index, body) of version entries; none under a policy that allows none."""
+        if not self.policy.retrieval.versions:
+            return ()
+        entries = self.log.of_kind(Version.KIND)
+        return tuple((entry.index, Version.parse(entry.body)) for entry in entries)
+
+    @fact("schedule")
+    def version_order(self) -> VersionSchedule:
+        """Versions as opening and log have them, whatever activated them (9.8).
+
+        All or none: what a tenant's versions are, after one that does not follow, nobody can say.
+        """
+        return VersionSchedule.of(self.policy, self.opening, self.version_entries, ())
+
+    def stated_index(self, tenant: str, version: int) -> TenantOpening:
+        """Return what opening or log say of a version of a tenant's index.
+
+        Args:
+            tenant: of the policy.
+            version: 1 is the opening's.
+
+        Raises:
+            MissingInput: `commitments` without an opening that can be read, or that has not the
+                tenant; `schedule` for a version that there is not.
+        """
+        if version == 1 or self.now is not None:
+            return super().stated_index(tenant, version)
+        if (tenant, version) not in self._stated:
+            raise MissingInput("schedule", f"there is no version {version} of {tenant}")
+        return self._stated[tenant, version]
+
+    @fact("schedule")
+    def _stated(self) -> Mapping[tuple[str, int], TenantOpening]:
+        found = [logged.index for logged in self.version_order.versions]
+        return {(index.tenant, index.version): index for index in found}
+
+    @property
+    def index_places(self) -> tuple[tuple[str, int], ...]:
+        """(tenant, version) of every index of the window, by tenant and version.
+
+        Raises:
+            MissingInput: as for `version_order`; not before there is a log.
+        """
+        places = {(tenant, 1) for tenant in self.policy.tenants}
+        if self.now is None and self.version_entries:
+            places |= self._stated.keys()
+        return tuple(sorted(places))
 
     def registration(self, pseudonym: bytes) -> LoggedRegistration:
         """Return the one registration of an account.

@@ -1,8 +1,4 @@
-"""The members of a verdict beside the results of its checks (docs/spec/10-verdict.md §10.3, 10.4).
-
-What a verdict says of its own reach stands here in the words of §10.4: reports, services and
-commands show these texts, or those of a signed verdict; there is no second copy in code.
-"""
+"""The members of a verdict beside the results of its checks (docs/spec/10-verdict.md §10.3)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,83 +15,19 @@ from ragaudit.verifier.procedure.facts import MissingInput
 PLACES: Final = 12  # of the probabilities, which are rounded against the claim
 EXACT_SAMPLE: Final = 4096  # beyond it a lower bound: the exact power has too many digits
 
+_SCOPE_V2: Final = (
+    "privacy",
+    "norm_bound",
+    "metric",
+    "largest_norm",
+    "public_columns",
+    "filter_grammar",
+    "query_kinds",
+    "versions",
+)
+"""Members of a v2 policy that its verdict repeats."""
+
 T = TypeVar("T")
-
-NOT_COVERED: Final = (
-    "The texts of returned documents and the generated answer: the guarantee is about which "
-    "positions are selected. Whoever reads a document's text has read it, whatever the noise was.",
-    "Other windows: each has its own budget, and the same documents are exposed again in each. "
-    "Over w windows alike, the privacy loss grows about with the square root of w.",
-    "Coalitions of more accounts than the policy plans for, and coalitions that evade the "
-    "estimator: accounts that agree to ask different questions about the same document do not look "
-    "alike. The value for all records of a tenant needs no estimate.",
-    "Answers whose account never checked its receipt: only the account can compare what it was "
-    "given with what was committed.",
-    "That one person has one account, that no document owns more rows than the policy says, and "
-    "which documents a tenant's index holds: this is the provider's word.",
-)
-
-UNOWNED: Final = (
-    "Which accounts belong to which tenant: no owner of a tenant countersigned its index or its "
-    "registrations, so that is the provider's word."
-)
-
-DISPUTED: Final = (
-    "Disputes that nobody judged: the account showed no receipt file after the sample was drawn, "
-    "or its record was sampled, when no verifier may see the file, and no arbiter found anything."
-)
-
-UNSAMPLED: Final = (
-    "Records outside the sample: what is stated about them is a compliance rate, not an (epsilon, "
-    "delta) guarantee. One record without noise can expose a document completely, and a sample can "
-    "miss it."
-)
-
-PLAIN: Final = (
-    "What plain accounts were made to ask: for them the provider could still refuse, delay past "
-    "an activation instant, log queries of its own in their name, or serve them under another "
-    "pseudonym that it had registered before. An account counts as plain unless it showed the "
-    "chain of its registration."
-)
-
-SHOWN: Final = (
-    "Whose chain an anchored account's is: the account counts as anchored because a statement "
-    "signed with the dispute key of its registration reached the verifier. That this key is the "
-    "account's, the account checks when it registers; for one that does not look, it is the "
-    "provider's word."
-)
-
-ASSUMPTIONS: Final = (
-    "Discrete logarithms in ristretto255 and collisions of SHA-256 are out of reach, and hash "
-    "functions behave like random oracles.",
-    "ChaCha20 keyed through HMAC-SHA-256 is indistinguishable from random: epsilon is a "
-    "computational one. Each noise sample is then within the distance gamma of its exact law.",
-    "Neighbouring indexes have the same number of rows and the same public columns.",
-    "The verifier drew its activation chain at random, kept it secret until each instant, and does "
-    "not collude with the provider or with accounts.",
-    "The beacon is none: the verifier alone supplies the unpredictability of noise and sample.",
-)
-
-
-def not_covered(mode: str | None, numbers: Mapping[str, int | None]) -> tuple[str, ...]:
-    """Return what a verdict does not cover (spec 10.4).
-
-    Args:
-        mode: "A" or "B" of the policy, None where there is none.
-        numbers: the verdict's ``counts``; null for what was not counted.
-    """
-    texts = [*NOT_COVERED, UNOWNED]
-    # Each text only where it is true: a list of all of them would say nothing of this window.
-    if mode == "B":
-        texts.append(UNSAMPLED)
-    if numbers.get("disputes_open"):
-        texts.append(DISPUTED)
-    if numbers.get("anchored"):
-        texts.append(SHOWN)
-    if numbers.get("plain"):
-        texts.append(PLAIN)
-    return tuple(texts)
-
 
 NO_SAMPLING: Final[Mapping[str, Any]] = {"mode": "", "beta": "", "strata": []}
 """The member ``sampling`` where nothing was sampled that can be read."""
@@ -137,7 +69,7 @@ def scope(context: Context) -> Mapping[str, Any]:
         "slots": policy.slots,
         "audit": document["audit"],
         "keys": document["keys"],
-    }
+    } | {name: document[name] for name in _SCOPE_V2 if policy.version == 2}
 
 
 def sampling(context: Context) -> dict[str, Any]:
@@ -235,7 +167,10 @@ def _count(signed: Mapping[str, Any], name: str) -> int:
 
 
 def counts(context: Context) -> dict[str, int | None]:
-    """Return the member ``counts``; null for what is not at hand."""
+    """Return the member ``counts``; null for what is not at hand.
+
+    A verdict of a v2 policy counts the later versions of indexes too.
+    """
     registrations, records = known(lambda: context.registrations), known(lambda: context.records)
     anchored = known(lambda: context.anchored)
     accounts = None if registrations is None else len(registrations)
@@ -244,7 +179,10 @@ def counts(context: Context) -> dict[str, int | None]:
     of_anchored = None
     if records is not None and anchored is not None:
         of_anchored = sum(logged.record.pseudonym in anchored for logged in records)
-    return {
+    versions = {}
+    if known(lambda: context.policy.version) == 2:
+        versions["versions"] = known(lambda: context.version_count)
+    return versions | {
         "records": known(lambda: context.record_count),
         "accounts": accounts,
         "anchored": owners,
@@ -260,7 +198,12 @@ def counts(context: Context) -> dict[str, int | None]:
 
 
 def coalition(context: Context) -> dict[str, int | None]:
-    """Return the member ``coalition``: accounts claimed, estimated and planned for."""
+    """Return the member ``coalition``: accounts claimed, estimated and planned for.
+
+    All null without noise, where nobody estimates.
+    """
+    if context.unnoised:
+        return dict.fromkeys(("claimed", "estimated", "max"))
     return {
         "claimed": known(lambda: context.close.coalition_claim),
         "estimated": context.stated.estimated,

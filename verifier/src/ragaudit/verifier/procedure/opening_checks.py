@@ -1,5 +1,7 @@
 """Checks 1 to 4: what was fixed before the window. They run before the countersignature too."""
 
+from collections.abc import Sequence
+
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import parse_decimal, rfc3339
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
@@ -121,12 +123,13 @@ def check_commitments(context: Context, found: Findings) -> None:
     with found.attempt("embedder"):
         if opening.embedder_digest != context.embedder_digest:
             found.fault("the opening names another embedder manifest")
+    # Without noise a commitment to keys would be to nothing; with it, noise could be chosen.
+    if bool(opening.seed_root) != policy.noised:
+        found.fault("noise keys are committed to if, and only if, the window has noise")
     tenants = tuple(opened.tenant for opened in opening.tenants)
     if tenants != policy.tenants:
         found.fault("the opening's tenants are not the policy's")
-    for tenant in policy.tenants:
-        with found.attempt():
-            context.index(tenant)
+    _check_indexes(context, found)
     with found.attempt("empty checkpoint"):
         signed = verify_checkpoint(
             context.item(items.EMPTY_CHECKPOINT, found.owner), policy.keys.log
@@ -136,7 +139,24 @@ def check_commitments(context: Context, found: Findings) -> None:
             found.fault(f"of a log of {signed.head.size} entries", "empty checkpoint")
     if context.now is None:
         _check_countersigned(context, found)
-    found.summary = f"{len(tenants)} index commitments, seed and embedder as countersigned"
+    seed = "seed" if policy.noised else "no seed"
+    found.summary = f"{len(tenants)} index commitments, {seed} and embedder as countersigned"
+
+
+def _check_indexes(context: Context, found: Findings) -> None:
+    """Every index that opening or log name was uploaded as they name it, and no other."""
+    stated: Sequence[tuple[str, int]] | None = None
+    with found.attempt():
+        stated = context.index_places
+    places = [(tenant, 1) for tenant in context.policy.tenants] if stated is None else stated
+    for place in places:
+        with found.attempt():
+            context.index(*place)
+    # One that neither names is evidence that no check looks at; which they are, may be unknown.
+    for name in () if stated is None else context.evidence:
+        held = items.index_place(name)
+        if held is not None and held[1] != 1 and held not in places:
+            found.fault("of a version that the log does not have", name)
 
 
 def _check_countersigned(context: Context, found: Findings) -> None:
@@ -156,11 +176,12 @@ def _check_countersigned(context: Context, found: Findings) -> None:
 
 def check_index_proof(context: Context, found: Findings) -> None:
     """4: every row of every index is an integer vector of the right norm."""
-    tenants = context.policy.tenants
-    for done, tenant in enumerate(tenants):
-        context.progress(found.owner, done, len(tenants))
+    places = context.index_places
+    for done, place in enumerate(places):
+        context.progress(found.owner, done, len(places))
         with found.attempt():
-            # A row longer than B has a larger sensitivity than the noise is for.
-            context.accepted_index(tenant)
-    context.progress(found.owner, len(tenants), len(tenants))
-    found.summary = f"{len(tenants)} index arguments verified"
+            # A row longer than B has a larger sensitivity than the noise is for, and beats every
+            # row that is in order where there is none.
+            context.accepted_index(*place)
+    context.progress(found.owner, len(places), len(places))
+    found.summary = f"{len(places)} index arguments verified"

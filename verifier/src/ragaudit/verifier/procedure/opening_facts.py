@@ -1,12 +1,12 @@
 """What was fixed before the window: policy, opening, index commitments."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.columns import Value
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
@@ -20,6 +20,7 @@ from ragaudit.verifier.procedure.facts import (
     fact,
     known_or_missing,
 )
+from ragaudit.verifier.procedure.indexes import check_place, verify_argument
 from ragaudit.verifier.terms import Terms
 
 
@@ -105,65 +106,88 @@ class OpeningFacts(Inputs):
             )
         return manifest.digest()
 
-    def index(self, tenant: str) -> IndexCommitment:
-        """Return the tenant's index commitment, as the opening names it.
+    @property
+    def unnoised(self) -> bool:
+        """Whether the policy can be read and adds no noise: some rules do not apply then (9.7)."""
+        try:
+            return not self.policy.noised
+        except MissingInput:
+            return False
+
+    def stated_index(self, tenant: str, version: int) -> TenantOpening:
+        """Return what opening or log say of a version of a tenant's index.
+
+        Args:
+            tenant: of the policy.
+            version: 1 is the opening's.
 
         Raises:
-            MissingInput: `registrations` for a tenant that the policy has not, `commitments`
-                without an index that can be read.
+            MissingInput: `commitments` without an opening that can be read, or that has not the
+                tenant; `schedule` for a version that there is not.
+        """
+        if version != 1:
+            raise MissingInput("schedule", f"there is no version {version} of {tenant}")
+        if tenant not in self.opened:
+            raise MissingInput("commitments", f"the opening has no index of {tenant}")
+        return self.opened[tenant]
+
+    def index(self, tenant: str, version: int = 1) -> IndexCommitment:
+        """Return a version of the tenant's index commitment, as opening or log name it.
+
+        Raises:
+            MissingInput: `registrations` for a tenant that the policy has not, `schedule` for a
+                version that there is not, `commitments` without an index that can be read.
         """
         if tenant not in self.tenants:
             raise MissingInput("registrations", f"tenant {tenant} is not in the policy")
-        if tenant not in self._indices:
-            self._indices[tenant] = known_or_missing(
-                "commitments", lambda: self._read_index(tenant), f"index of {tenant}"
+        place = tenant, version
+        if place not in self._indices:
+            self._indices[place] = known_or_missing(
+                "commitments", lambda: self._read_index(*place), _called(*place)
             )
-        return demand(self._indices[tenant])
+        return demand(self._indices[place])
 
-    def _read_index(self, tenant: str) -> IndexCommitment:
-        data = self.item(items.index_name(tenant), "commitments")
-        index, opened = IndexCommitment.parse(data), self.opening.tenant(tenant)
-        policy = self.policy
-        # An upload says itself whose it is; what counts is the opening, which is countersigned.
-        place = (index.window, index.tenant, index.version, index.dimension)
-        if place != (policy.window, tenant, 1, policy.dimension):
-            raise RejectedError(
-                f"of {place}", expected=f"{(policy.window, tenant, 1, policy.dimension)}"
-            )
-        if index.rows != opened.rows:
-            raise RejectedError(f"{index.rows} rows uploaded, {opened.rows} in the opening")
-        if index.root != opened.index_root:
-            raise RejectedError("root is not the opening's", expected=opened.index_root.hex())
-        if index.proof_digest != opened.proof_digest:
-            raise RejectedError("proof is not the opening's", expected=opened.proof_digest.hex())
+    def _read_index(self, tenant: str, version: int) -> IndexCommitment:
+        stated = self.stated_index(tenant, version)
+        index = IndexCommitment.parse(self.item(items.index_name(tenant, version), "commitments"))
+        check_place(index, self.policy, tenant, version)
+        by = "opening" if version == 1 else "log"
+        if index.rows != stated.rows:
+            raise RejectedError(f"{index.rows} rows uploaded, {stated.rows} in the {by}")
+        if index.root != stated.index_root:
+            raise RejectedError(f"root is not the {by}'s", expected=stated.index_root.hex())
+        if index.proof_digest != stated.proof_digest:
+            raise RejectedError(f"proof is not the {by}'s", expected=stated.proof_digest.hex())
+        # Read once: filters of all sampled records are evaluated on them.
+        self._columns[tenant, version] = index.column_values(self.policy)
         return index
 
-    def accepted_index(self, tenant: str) -> IndexCommitment:
-        """Return the tenant's index with its argument verified.
+    def column_values(self, tenant: str, version: int) -> Sequence[Mapping[str, Value]]:
+        """Return the public columns of the N rows of a version, in order; raises as `index`."""
+        self.index(tenant, version)
+        return self._columns[tenant, version]
+
+    def accepted_index(self, tenant: str, version: int = 1) -> IndexCommitment:
+        """Return a version of the tenant's index with its argument verified.
 
         Raises:
             MissingInput: `index-proof` where it does not hold; otherwise as for :meth:`index`.
         """
-        index = self.index(tenant)
+        index, place = self.index(tenant, version), (tenant, version)
         # Once: an argument about a large index takes minutes, and every sampled record asks.
-        if tenant not in self._accepted:
-            self._accepted[tenant] = known_or_missing(
-                "index-proof", lambda: self._verified(index), f"index of {tenant}"
+        if place not in self._accepted:
+            self._accepted[place] = known_or_missing(
+                "index-proof", lambda: self._verified(index), _called(*place)
             )
-        return demand(self._accepted[tenant])
+        return demand(self._accepted[place])
 
     def _verified(self, index: IndexCommitment) -> IndexCommitment:
-        statement = IndexStatement.of(
-            policy_digest=self.policy_digest,
-            window=index.window,
-            tenant=index.tenant,
-            version=index.version,
-            index_root=index.root,
-            dimension=index.dimension,
-            commitments=index.commitments,
-        )
-        self.engine.verify_index(statement, index.proof)
+        verify_argument(index, self.policy, self.engine)
         return index
+
+
+def _called(tenant: str, version: int) -> str:
+    return f"index of {tenant}" if version == 1 else f"index of {tenant}, version {version}"
 
 
 def _previous(data: bytes) -> PreviousWindow:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.verdict import Status
@@ -14,7 +13,6 @@ from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.log_facts import LoggedRecord
 
 
 def check_coalition(context: Context, found: Findings) -> None:
@@ -23,7 +21,7 @@ def check_coalition(context: Context, found: Findings) -> None:
     bits = context.policy.estimator.sketch_bits
     for logged in context.records:
         length = 8 * len(logged.sketch)
-        if _sketch_digest(logged) != logged.record.sketch_digest:
+        if logged.committed_sketch_digest != logged.record.sketch_digest:
             found.fault("another sketch than the committed one", logged.name)
         elif length != bits:
             found.fault(f"a sketch of {length} bits, expected {bits}", logged.name)
@@ -45,11 +43,6 @@ def check_coalition(context: Context, found: Findings) -> None:
             f"{planned}; epsilon is restated for {estimate.k_hat}",
         )
     found.summary = f"largest group of accounts that look alike: {estimate.k_hat}, of {planned}"
-
-
-def _sketch_digest(logged: LoggedRecord) -> bytes | None:
-    """H(salt_s, sketch) of the handover, None for a salt of another length."""
-    return salted(logged.salt_s, logged.sketch) if len(logged.salt_s) == SALT_BYTES else None
 
 
 def _estimate(context: Context) -> estimating.Estimate:

@@ -17,9 +17,9 @@ _SECOND: Final = 999  # a cosignature at second t was made up to 999 ms later
 
 def check_schedule(context: Context, found: Findings) -> None:
     """9: version, epoch, activation and time of every entry."""
-    for kind in (Version.KIND, Epoch.KIND):
-        for entry in context.log.of_kind(kind):
-            found.fault(f"a {kind} entry after the opening", f"entry {entry.index}")
+    for entry in context.log.of_kind(Epoch.KIND):
+        found.fault("an epoch entry after the opening", f"entry {entry.index}")
+    _check_versions(context, found)
     bounds = None
     with found.attempt():
         bounds = TimeBounds(context)
@@ -45,21 +45,44 @@ def check_schedule(context: Context, found: Findings) -> None:
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
 
 
+def _check_versions(context: Context, found: Findings) -> None:
+    if context.policy.retrieval.versions:
+        with found.attempt():
+            _ = context.version_order
+        return
+    for entry in context.log.of_kind(Version.KIND):
+        found.fault("a version entry after the opening", f"entry {entry.index}")
+
+
 def _check_other_times(context: Context, bounds: "TimeBounds", found: Findings) -> None:
     for logged in context.registrations:
         with found.attempt(logged.name):
             bounds.check_registration(logged)
+    with found.attempt():
+        for index, version in context.version_entries:
+            with found.attempt(f"version entry {index}"):
+                bounds.check_version(version.time, index)
     with found.attempt("close"):
         bounds.check_close(context.close.time, context.log.entries[-1].index)
 
 
 def _check_in_force(context: Context, logged: LoggedRecord) -> None:
-    """RejectedError unless the record is of what the opening committed to, within the window."""
+    """RejectedError unless the record is of the index in force, within the window."""
     record, policy = logged.record, context.policy
-    if (record.version, record.epoch) != (1, 1):
-        raise RejectedError(f"version {record.version}, epoch {record.epoch}", expected="1 and 1")
     if not 1000 * policy.start <= record.time < 1000 * policy.end:
         raise RejectedError(f"at {rfc3339(record.time)}, outside the window")
+    due, entry = 1, 0
+    if policy.retrieval.versions:
+        tenant = context.registration(record.pseudonym).registration.tenant
+        logged_version = context.schedule.in_force(tenant, record.time)
+        due, entry = logged_version.index.version, logged_version.entry
+    # A later version could be fitted to what was asked; an earlier one serves what was replaced.
+    if (record.version, record.epoch) != (due, 1):
+        raise RejectedError(
+            f"version {record.version}, epoch {record.epoch}", expected=f"{due} and 1"
+        )
+    if logged.index < entry:
+        raise RejectedError("before the entry of its version")
 
 
 class _Activation:
@@ -67,6 +90,8 @@ class _Activation:
 
     def __init__(self, context: Context, pseudonym: bytes) -> None:
         registration = context.registration(pseudonym)
+        self._context = context
+        self._tenant = registration.registration.tenant
         sizes = context.covered_sizes
         of_opening, own = activation_of(0, sizes), activation_of(registration.index, sizes)
         if of_opening is None or own is None:
@@ -75,7 +100,6 @@ class _Activation:
         # Whichever is later was released only after V had seen index, noise keys and account: no
         # provider could choose any of them with the randomness in hand.
         self._due = max(of_opening, own)
-        self._instant = 1000 * context.policy.activation_instants[self._due - 1]
 
     def check(self, logged: LoggedRecord) -> None:
         """Check that the record uses this activation, and after its instant.
@@ -87,13 +111,21 @@ class _Activation:
         # Else one registration could be made for queries that had been answered already.
         if logged.index < self._registered:
             raise RejectedError("before its account's registration")
-        # An earlier value was known when the account was registered: its noise could be chosen.
-        if record.activation != self._due:
-            raise RejectedError(f"activation {record.activation}", expected=str(self._due))
-        if record.time < self._instant:
+        due = max(self._due, self._of_version(record.time))
+        # An earlier value was known when account or index were: its noise could be chosen.
+        if record.activation != due:
+            raise RejectedError(f"activation {record.activation}", expected=str(due))
+        instant = 1000 * self._context.policy.activation_instants[due - 1]
+        if record.time < instant:
             raise RejectedError(
-                f"at {rfc3339(record.time)}", expected=f"{rfc3339(self._instant)} or later"
+                f"at {rfc3339(record.time)}", expected=f"{rfc3339(instant)} or later"
             )
+
+    def _of_version(self, time: int) -> int:
+        """The activation of the version in force: the due one, whichever the record names."""
+        if not self._context.policy.retrieval.versions:
+            return 0
+        return self._context.schedule.in_force(self._tenant, time).activation or 0
 
 
 class TimeBounds:
@@ -146,6 +178,17 @@ class TimeBounds:
             RejectedError: it does not.
         """
         self._check_around(logged.registration.time, logged.index, 0)
+
+    def check_version(self, time: int, index: int) -> None:
+        """Check that V's clock confirms the time of a version entry.
+
+        Args:
+            time, index: of the entry.
+
+        Raises:
+            RejectedError: it does not.
+        """
+        self._check_around(time, index, 0)
 
     def check_close(self, time: int, index: int) -> None:
         """Check that the log was closed after the window's end, at the time that it says.
@@ -214,7 +257,7 @@ def check_containment(context: Context, found: Findings) -> None:
             found.fault("names an eager proof, which the policy does not have", logged.name)
         with found.attempt(logged.name):
             tenant = context.registration(record.pseudonym).registration.tenant
-            rows = _rows(context, tenant)
+            rows = _rows(context, tenant, record.version)
             if record.tenant != tenant:
                 raise RejectedError(f"tenant {record.tenant}", expected=f"{tenant}, as registered")
             # Else noise and selection would be proven over another number of rows than there are.
@@ -223,17 +266,19 @@ def check_containment(context: Context, found: Findings) -> None:
     found.summary = f"{len(context.records)} records, each in its account's tenant"
 
 
-def _rows(context: Context, tenant: str) -> int:
-    """N of the tenant's index; a tenant without one is a missing input of check 7 or 3."""
+def _rows(context: Context, tenant: str, version: int) -> int:
+    """N of a version of the tenant's index; without one, a missing input of check 7, 3 or 9."""
     if tenant not in context.tenants:
         raise MissingInput("registrations", f"tenant {tenant} is not in the policy")
-    if tenant not in context.opened:
-        raise MissingInput("commitments", f"the opening has no index of {tenant}")
-    return context.opened[tenant].rows
+    # Without later versions a record that names one is check 9's alone.
+    return context.stated_index(tenant, version if context.policy.retrieval.versions else 1).rows
 
 
 def check_nonces(context: Context, found: Findings) -> None:
     """11: anchored accounts' records carry the nonces of their chain, plain ones none."""
+    if context.unnoised:
+        _check_no_chains(context, found)
+        return
     anchored = 0
     for pseudonym, records in context.by_account.items():
         with found.attempt(f"account {pseudonym.hex()}"):
@@ -249,6 +294,18 @@ def check_nonces(context: Context, found: Findings) -> None:
         f"nonces of {anchored} anchored accounts lie on their chains; "
         f"{len(context.anchored)} of these accounts showed theirs to the verifier"
     )
+
+
+def _check_no_chains(context: Context, found: Findings) -> None:
+    """Without noise there is nothing that a nonce could fix, and no promise it would be for."""
+    _ = context.anchored  # of no account; the item of statements is this check's
+    for logged in context.registrations:
+        if logged.registration.anchor is not None:
+            found.fault("an anchor in a window without noise", logged.name)
+    for record in context.records:
+        if record.record.nonce is not None:
+            found.fault("a nonce in a window without noise", record.name)
+    found.summary = "no account has a chain of nonces, as there is no noise that they would fix"
 
 
 def _check_share(context: Context, found: Findings) -> None:

@@ -13,7 +13,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.items import RESPONSES
-from ragaudit.ledger.messages.verdict import SignedCheck, Verdict, key_id
+from ragaudit.ledger.messages.verdict import Claims, SignedCheck, Verdict, key_id
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
 from ragaudit.verifier.procedure.framework import signed_epsilon
@@ -66,6 +66,16 @@ class Guarantee:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """One of the two claims of a v2 verdict, in the words that were signed."""
+
+    name: str
+    result: str
+    tone: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
 class Signer:
     """Who signed, and what the reader can do with it."""
 
@@ -77,8 +87,15 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything on the page, in its order."""
+    """Everything on the page, in its order.
 
+    Attributes:
+        first_line: what stands above everything: that no epsilon is claimed, where none is.
+        claims: integrity and privacy; none in a v1 verdict.
+    """
+
+    first_line: str
+    claims: tuple[ClaimRow, ...]
     window: str
     provider: str
     result: str
@@ -109,7 +126,11 @@ class Report:
     @property
     def stands_out(self) -> tuple[CheckRow, ...]:
         """The checks that did not pass, the worst first."""
-        return tuple(check for check in self.checks if check.tone != "good")
+        return tuple(
+            check
+            for check in self.checks
+            if check.tone != "good" and not (self.first_line and check.status == "NOT APPLICABLE")
+        )
 
 
 def report_of(verdict: Verdict) -> Report:
@@ -122,12 +143,16 @@ def report_of(verdict: Verdict) -> Report:
     strata = _strata(sampling.get("strata"))
     shown_apart = {"strata"} if strata else set()
     checks = sorted(map(_check, predicate.checks), key=lambda row: wording.gravity(row.status))
+    claims = predicate.claims
+    unclaimed = _unclaimed(verdict)
     return Report(
+        first_line=claims.statements[1] if claims is not None and unclaimed else "",
+        claims=_claims(claims),
         window=predicate.window,
         provider=predicate.provider,
         result=verdict.result,
         tone=_tone(verdict, guarantee),
-        meaning=wording.MEANINGS[verdict.result],
+        meaning=(wording.UNCLAIMED_MEANINGS if unclaimed else wording.MEANINGS)[verdict.result],
         guarantee=guarantee,
         caveats=tuple(
             f"{wording.NOT_ESTABLISHED} {check.reason}."
@@ -144,7 +169,7 @@ def report_of(verdict: Verdict) -> Report:
         sampling=tuple(_rows({key: sampling[key] for key in sampling if key not in shown_apart})),
         sampling_statement=_sampling_statement(sampling, predicate.counts),
         strata=strata,
-        coalition=tuple(_rows(predicate.coalition)),
+        coalition=() if unclaimed else tuple(_rows(predicate.coalition)),
         counts=tuple(_rows(predicate.counts)),
         counts_statement=wording.ANCHORED if predicate.counts.get("anchored") else "",
         not_covered=predicate.not_covered,
@@ -156,11 +181,29 @@ def report_of(verdict: Verdict) -> Report:
     )
 
 
+def _claims(claims: Claims | None) -> tuple[ClaimRow, ...]:
+    if claims is None:
+        return ()
+    rows = zip(
+        wording.CLAIM_NAMES, (claims.integrity, claims.privacy), claims.statements, strict=True
+    )
+    return tuple(
+        ClaimRow(name, result, wording.TONES.get(result, "neutral"), statement)
+        for name, result, statement in rows
+    )
+
+
+def _unclaimed(verdict: Verdict) -> bool:
+    claims = verdict.predicate.claims
+    return claims is not None and claims.unclaimed
+
+
 def _tone(verdict: Verdict, guarantee: Guarantee | None) -> str:
     # A PASS over noise that anyone can predict must not look like a good one.
     if verdict.predicate.worthless:
         return "bad"
-    if verdict.result == "PASS":
+    # Where no guarantee of privacy is claimed, a PASS is as good as it says.
+    if verdict.result == "PASS" and not _unclaimed(verdict):
         return "hollow" if guarantee is None else guarantee.tone
     return wording.TONES.get(verdict.result, "neutral")
 
@@ -245,7 +288,7 @@ def _cases(items: Sequence[Any], named_by: str, level: int) -> Iterator[Row]:
             continue
         others = {name: value for name, value in item.items() if name != named_by}
         name = _text(item.get(named_by))
-        label = name if named_by == "id" else f"{name} {named_by}"
+        label = name if named_by in ("id", "name") else f"{name} {named_by}"
         yield Row(label, _text(others), "", level)
 
 
@@ -302,7 +345,7 @@ def _signer(verdict: Verdict) -> Signer:
     key = verdict.key.raw.hex()
     commands = [wording.RECHECK.format(key=key)]
     # Risk is translated from a guarantee, and there is one only then.
-    if verdict.result in _HOLDS and not verdict.predicate.worthless:
+    if verdict.result in _HOLDS and not (verdict.predicate.worthless or _unclaimed(verdict)):
         commands.append(wording.TRANSLATE.format(key=key))
     return Signer(_signer_name(verdict), key, key_id(verdict.key), tuple(commands))
 

@@ -14,6 +14,8 @@ TONES: Final = {
     "EXCEEDED": "warn",
     "NOT ESTABLISHED": "warn",
     "NOT RUN": "neutral",
+    "NOT APPLICABLE": "neutral",
+    "NOT CLAIMED": "neutral",
 }
 
 STRENGTH_TONES: Final = {
@@ -23,7 +25,7 @@ STRENGTH_TONES: Final = {
 }
 """Of a PASS: a kept promise that promises nothing is not shown as a good one."""
 
-_GRAVITY: Final = ("FAIL", "EXCEEDED", "NOT ESTABLISHED", "NOT RUN", "PASS")
+_GRAVITY: Final = ("FAIL", "EXCEEDED", "NOT ESTABLISHED", "NOT RUN", "PASS", "NOT APPLICABLE")
 
 MEANINGS: Final = {
     "PASS": (
@@ -45,6 +47,22 @@ MEANINGS: Final = {
         "Nothing that the provider does in it is audited, and no guarantee follows."
     ),
 }
+
+UNCLAIMED_MEANINGS: Final = {
+    "PASS": (
+        "Every check of integrity passed. The provider committed to its index and its log before "
+        "and during the window; for the records that were checked, the answer is the exact top K "
+        "of the committed index of the account's own tenant, for the query and filter asked."
+    ),
+    "FAIL": (
+        "At least one check of integrity failed; the reasons stand below, with the evidence that "
+        "shows them. Nothing follows from this window."
+    ),
+    "REFUSED": MEANINGS["REFUSED"],
+}
+"""Of windows that claim no privacy."""
+
+CLAIM_NAMES: Final = ("Integrity", "Privacy")
 
 NOT_ESTABLISHED: Final = "This result does not speak of the following:"
 
@@ -87,7 +105,7 @@ RESPONSES: Final = (
     "digests stand in verdict.json only"
 )
 
-CASES: Final = {"uniform_priors": "candidates", "tenants": "id"}
+CASES: Final = {"uniform_priors": "candidates", "tenants": "id", "public_columns": "name"}
 """Lists of objects, and the member that names each."""
 
 SECONDS: Final = frozenset({"start", "end", "sampling_instant"})
@@ -115,6 +133,14 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "policy_digest": ("Policy", "SHA-256, as countersigned"),
     "tenants": ("Tenants", "and the rows of their indexes"),
     "rows": ("rows", ""),
+    "privacy": ("Noise", "gaussian, or none: then no epsilon is claimed"),
+    "norm_bound": ("norm bound B", "of the committed integer vectors"),
+    "metric": ("metric of the store", ""),
+    "largest_norm": ("norm that is scaled to B", "of inner products"),
+    "public_columns": ("Public columns", "in clear in the index, unprotected"),
+    "filter_grammar": ("filters of requests", ""),
+    "query_kinds": ("kinds of queries", ""),
+    "versions": ("later versions of an index", ""),
     "top_k_max": ("K_max", "documents that one answer returns at most"),
     "queries_per_account": ("queries per account", "at most"),
     "slots": ("account slots", "accounts that the window can hold"),

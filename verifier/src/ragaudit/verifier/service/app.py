@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from ragaudit.encoding.errors import ClockStepped
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
+from ragaudit.serving.observed import Observed, Observer
 from ragaudit.serving.problems import install
 from ragaudit.verifier.service import (
     routes_audit,
@@ -17,7 +18,7 @@ from ragaudit.verifier.service import (
     routes_log,
     routes_opening,
 )
-from ragaudit.verifier.service.audit import Auditor
+from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Clock
 from ragaudit.verifier.settings import Settings
@@ -41,18 +42,20 @@ def create_app(
         UnsupportedError: the database is of another version, or the engine of the settings is not
             installed.
     """
+    observer = Observer(settings.operation, service="ragaudit-verifier", name=settings.name)
     service = Service.open(settings, clock or EvenClock(UNTIL_IT_STAYS), auditor)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        ticking = asyncio.create_task(_tick(service))
-        try:
-            yield
-        finally:
-            ticking.cancel()
-            with suppress(asyncio.CancelledError):
-                await ticking
-            await to_thread.run_sync(service.close)
+        with observer:
+            ticking = asyncio.create_task(_tick(service))
+            try:
+                yield
+            finally:
+                ticking.cancel()
+                with suppress(asyncio.CancelledError):
+                    await ticking
+                await to_thread.run_sync(service.close)
 
     app = FastAPI(
         title="ragaudit verifier",
@@ -64,6 +67,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.service = service
+    app.add_middleware(Observed, observer=observer)
     for routes in (routes_opening, routes_log, routes_disputes, routes_audit):
         app.include_router(routes.router)
     install(app)

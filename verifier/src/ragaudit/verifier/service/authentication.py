@@ -15,6 +15,7 @@ from ragaudit.ledger.messages.signed import (
     SignedRequest,
 )
 from ragaudit.serving.bodies import Body
+from ragaudit.serving.exchange import note
 
 # Within it a recorded request can be sent again: so each provider's call is idempotent, or refused
 # the second time (docs/spec/08-services.md §8.1).
@@ -68,6 +69,7 @@ def verify_request(request: Request, claim: SignedRequest, key: PublicKey) -> Pr
         claim.verify(key, method=request.method, target=target(request))
     except SignatureRejected as error:
         raise NotAuthenticated(error.what, where=SIGNATURE_HEADER.lower()) from None
+    note(account=claim.provider)
     return Provider(claim.provider, key)
 
 
@@ -111,3 +113,4 @@ def verify_token(request: Request, digest: bytes) -> None:
     given = hashlib.sha256(token.encode("utf-8")).digest()
     if scheme.lower() != "bearer" or not hmac.compare_digest(given, digest):
         raise NotAuthenticated("not the auditor's token", expected="Authorization: Bearer")
+    note(operator=True)

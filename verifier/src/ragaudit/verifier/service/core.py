@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.service.audit import Auditor, AuditRunner, ProcedureAuditor, Scheduler
+from ragaudit.verifier.service.audit import AuditRunner, Scheduler
+from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
 from ragaudit.verifier.service.disputes import Disputes
 from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.service.handover import Handover
 from ragaudit.verifier.service.intake import Intake
+from ragaudit.verifier.service.later_versions import LaterVersions
 from ragaudit.verifier.service.registration import Registrar
 from ragaudit.verifier.settings import Settings, make_data_folder
 from ragaudit.verifier.terms import DEFAULT, Terms
@@ -34,6 +36,7 @@ class Service:
     database: Database
     auditor: Auditor
     registrar: Registrar
+    later_versions: LaterVersions
     intake: Intake
     disputes: Disputes
     handover: Handover
@@ -60,7 +63,7 @@ class Service:
         """
         terms = DEFAULT if settings.terms is None else Terms.load(settings.terms)
         keys = key_files.load(settings.secrets, settings.name, settings.arbiter)
-        auditor = auditor or ProcedureAuditor(keys, settings.engine)
+        auditor = auditor or ProcedureAuditor(keys, settings.engine, settings.embedder)
         make_data_folder(settings)
         database = Database(settings.database_url, clock, Fence(settings.fence_path))
         sampler = Sampler(database, keys)
@@ -75,6 +78,7 @@ class Service:
             database=database,
             auditor=auditor,
             registrar=Registrar(database, keys, auditor, terms, settings.limits),
+            later_versions=LaterVersions(database, auditor, settings.limits),
             intake=Intake(database, settings.limits.submitted_bytes),
             disputes=disputes,
             handover=Handover(database, settings.limits),

@@ -27,9 +27,9 @@ from ragaudit.ledger.messages.items import OPENING, OpeningItem
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.records import Opening, Registration
+from ragaudit.ledger.messages.records import Opening, Registration, Version
 from ragaudit.verifier.procedure.statement_checks import Judgement
-from ragaudit.verifier.service import submissions, tables, windows
+from ragaudit.verifier.service import handover, submissions, tables, windows
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached, TooLate
@@ -355,7 +355,13 @@ def _json(document: bytes | None) -> Any:
 
 def _view(connection: Connection, window: Window) -> WindowView:
     item = OpeningItem.parse(windows.read_item(connection, window.origin, OPENING) or b"")
-    return WindowView(windows.policy(connection, window), Opening.parse(item.body))
+    policy = windows.policy(connection, window)
+    versions = []
+    if policy.retrieval.versions:
+        entries = handover.entries_of(connection, window.origin).values()
+        bodies = ((one.index, one.body) for one in entries if one.kind == Version.KIND)
+        versions = [(index, Version.parse(body)) for index, body in bodies]
+    return WindowView(policy, Opening.parse(item.body), versions=versions)
 
 
 def _check_unsealed(window: Window) -> None:

@@ -5,14 +5,17 @@ and so on) as items.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO, cast
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import InternalError, NotFound
+from ragaudit.encoding.errors import InternalError, MalformedError, NotFound
 from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.items import Clock
+from ragaudit.ledger.messages.records import Version
 from ragaudit.serving.bodies import MEMORY_BYTES
 from ragaudit.verifier.bundle import Part, write_archive
 from ragaudit.verifier.evidence import Evidence
@@ -22,9 +25,11 @@ from ragaudit.verifier.service import (
     cosigner,
     disputes,
     handover,
+    later_versions,
     submissions,
     windows,
 )
+from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.states import State
@@ -82,6 +87,7 @@ def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
         derived[names.ENTRIES] = _given_entries(connection, origin)
     for item, content in derived.items():
         windows.put_item(transaction, origin, item, content)
+    later_versions.drop_unlogged(transaction, origin, _logged_versions(connection, origin))
     windows.advance(transaction, origin, State.AUDITING)
 
 
@@ -103,12 +109,12 @@ def stored(database: Database, origin: Origin) -> Evidence:
 
 
 def status(
-    database: Database, result_of: Callable[[bytes], str], sampler: Sampler, origin: Origin
+    database: Database, auditor: Auditor, sampler: Sampler, origin: Origin
 ) -> dict[str, Any]:
     """Return what `GET /v1/windows/{w}` shows (docs/spec/08-services.md §8.3).
 
     Args:
-        result_of: reads the result out of a signed verdict.
+        auditor: reads the verdicts that it signed.
         sampler: knows how many records were sampled.
 
     Returns:
@@ -117,6 +123,7 @@ def status(
     with database.read() as connection:
         window = windows.get(connection, origin)
         verdict = windows.read_item(connection, origin, windows.VERDICT)
+        claims = None if verdict is None else auditor.claims(verdict)
         counts = {
             "entries": handover.count_entries(connection, origin),
             "checkpoints": cosigner.count(connection, origin),
@@ -136,7 +143,8 @@ def status(
         "time": database.now(),
         "times": {name: getattr(window, name) for name in _TIMES},
         "counts": counts,
-        "result": None if verdict is None else result_of(verdict),
+        "result": None if verdict is None else auditor.result(verdict),
+        "claims": None if claims is None else claims.results,
     }
 
 
@@ -196,6 +204,18 @@ def _clock(connection: Connection, window: Window) -> bytes:
     places = submissions.places(connection, window.origin, Kind.CLAIM)
     claims = {place.identity: place.received for place in places}
     return Clock(responses, claims, window.closed, window.records).encode()
+
+
+def _logged_versions(connection: Connection, origin: Origin) -> set[tuple[str, int]]:
+    """(tenant, version) of the version entries of the log, as far as they can be read."""
+    listed = windows.read_item(connection, origin, names.ENTRIES) or b"[]"
+    found = set()
+    for entry in Entries.parse(listed).messages:
+        # What is malformed is check 5's; it names no version that anybody could look up.
+        if entry.kind == Version.KIND:
+            with suppress(MalformedError):
+                found.add(later_versions.place_of(entry.body))
+    return found
 
 
 def _given_entries(connection: Connection, origin: Origin) -> bytes:

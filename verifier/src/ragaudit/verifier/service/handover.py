@@ -24,7 +24,7 @@ from ragaudit.ledger.messages.handover import (
     read_handover,
 )
 from ragaudit.ledger.messages.items import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
-from ragaudit.ledger.messages.records import Record, Registration
+from ragaudit.ledger.messages.records import Record, Registration, Version
 from ragaudit.ledger.messages.shown import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.service import cosigner, tables, windows
@@ -35,6 +35,7 @@ from ragaudit.verifier.service.windows import Window, check_due
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import Connection, func, select
 
+MOST_VERSIONS = 1000  # later ones of one tenant's index, where the policy allows any
 _OTHER_KINDS = 16  # entries beside opening, registrations, records and close, for check 9 to refuse
 
 
@@ -264,7 +265,8 @@ def _derive(
     """Write the leaf data to ``leaves`` and `public/entries.json` to ``listed``, entry by entry.
 
     Returns:
-        The registrations that were not given before: from now on their accounts have shares.
+        The entries that were not given before and that others ask for: registrations, whose
+        accounts have shares from now on, and versions, which disputed answers may be of.
     """
     outstanding, others = dict(given), 0
     late: list[StoredEntry] = []
@@ -283,7 +285,8 @@ def _derive(
             separator = b"," if others > 1 else b""
             listed.write(separator + canonical_json.dumps(frame.to_json()))
         entry = StoredEntry.of(frame.index, frame.kind, frame.salt, frame.body)
-        if frame.index not in given and entry.pseudonym is not None:
+        asked_for = entry.pseudonym is not None or entry.kind == Version.KIND
+        if frame.index not in given and asked_for:
             late.append(entry)
         before = outstanding.pop(frame.index, None)
         if before is not None and before != entry:
@@ -313,6 +316,8 @@ def _most_entries(connection: Connection, window: Window) -> int:
     cosigned = 0 if latest is None else latest.head.size
     # Opening and close; of each slot its registration and its records (8.3).
     planned = 2 + policy.slots * (1 + policy.queries_per_account) + _OTHER_KINDS
+    if policy.retrieval.versions:
+        planned += len(policy.tenants) * MOST_VERSIONS
     # What no checkpoint covers is in no log that anybody confirmed.
     return min(cosigned, planned)
 

@@ -26,8 +26,9 @@ from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.bodies import ClaimBody, HeldBody, ReceiptsBody, RefusalsBody
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.private_receipts import PRIVATE_FORMATS
 from ragaudit.ledger.messages.promises import Claim, ClaimsPage, Promise, Refusal
-from ragaudit.ledger.messages.receipts import PRIVATE_FORMAT, PublicReceipt
+from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.verifier.service import cosigner, handover, submissions, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
@@ -316,7 +317,7 @@ def _checked(
 
 def _receipt(document: dict[str, Any], policy: Policy) -> tuple[PublicReceipt, TreeHead | None]:
     """Return the receipt, and the head of the checkpoint in its proof, if it has one."""
-    if document.get("format") == PRIVATE_FORMAT or _PRIVATE_MEMBERS & document.keys():
+    if document.get("format") in PRIVATE_FORMATS or _PRIVATE_MEMBERS & document.keys():
         raise RejectedError(
             "a private half is for the account's eyes", expected="the public half only"
         )

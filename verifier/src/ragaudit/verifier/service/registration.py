@@ -40,7 +40,7 @@ from ragaudit.serving.bodies import Body
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
 from ragaudit.verifier.service import challenge, providers, submissions, windows
-from ragaudit.verifier.service.audit import Auditor
+from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import RefusedWindow, TooLate
@@ -168,7 +168,9 @@ class Registrar:
             Conflict: another one was stored, or the window is past its opening.
             CapReached: the provider's windows that are not countersigned hold too much.
         """
-        check_index_lengths(body.file, body.size)
+        with self._database.read() as connection:
+            columns = bool(windows.unchecked_policy(connection, origin).get("public_columns"))
+        check_index_lengths(body.file, body.size, columns_allowed=columns)
         with self._database.write() as transaction:
             window = windows.get(transaction.connection, origin)
             # Otherwise anything could be uploaded under names that no check looks at.

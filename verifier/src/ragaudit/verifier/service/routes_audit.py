@@ -70,7 +70,7 @@ def audit(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
 @router.get("", responses=documented(400, 404))
 def status(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
     """Show state, times and counts."""
-    return evidence.status(service.database, service.auditor.result, service.sampler, window)
+    return evidence.status(service.database, service.auditor, service.sampler, window)
 
 
 @router.get("/progress", responses=documented(400, 404))

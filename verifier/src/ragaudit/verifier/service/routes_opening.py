@@ -26,6 +26,7 @@ from ragaudit.verifier.service.dependencies import (
     signed,
     unsigned,
 )
+from ragaudit.verifier.service.handover import MOST_VERSIONS
 
 # An opening of 2^20 bytes, in hexadecimal, with room for the rest of its request.
 MAX_REGISTRATION_BYTES = 4 * 2**20
@@ -41,6 +42,10 @@ def _index_limit(service: Service, window: Origin) -> int:
     return service.registrar.index_bytes(window)
 
 
+def _version_limit(service: Service, window: Origin) -> int:
+    return service.later_versions.bytes_left(window)
+
+
 def _request_limit(_service: Service) -> int:
     return MAX_REQUEST_BYTES
 
@@ -53,6 +58,7 @@ async def _registration_body(caller: Caller, request: Request) -> AsyncIterator[
 
 
 SignedJson = Annotated[Signed, Depends(signed(_opening_limit))]
+SignedVersion = Annotated[Signed, Depends(signed(_version_limit))]
 SignedIndex = Annotated[Signed, Depends(signed(_index_limit))]
 
 
@@ -114,6 +120,22 @@ def register(
 def put_index(tenant: TenantName, request: SignedIndex, service: ServiceOf) -> None:
     """Upload a tenant's index commitment."""
     service.registrar.put_index(request.window, tenant, request.body)
+
+
+@router.put(
+    "/v1/windows/{window}/tenants/{tenant}/versions/{version}",
+    status_code=HTTPStatus.NO_CONTENT,
+    openapi_extra=octets(),
+    responses=documented(400, 401, 404, 409, 413, 422),
+)
+def put_version(
+    tenant: TenantName,
+    version: Annotated[int, Path(ge=2, le=MOST_VERSIONS + 1)],
+    request: SignedVersion,
+    service: ServiceOf,
+) -> None:
+    """Upload a later version of a tenant's index commitment, while the window runs."""
+    service.later_versions.put(request.window, tenant, version, request.body)
 
 
 @router.post(

@@ -273,6 +273,13 @@ def put_item(
     return item
 
 
+def remove_item(transaction: Transaction, window: Origin, name: str) -> None:
+    """Remove an item that is no evidence."""
+    for table in (tables.chunk, tables.item):
+        own = (table.c.window == window) & (table.c.name == name)
+        transaction.connection.execute(delete(table).where(own))
+
+
 def find_item(connection: Connection, window: Origin, name: str) -> Item | None:
     """Return an item's description, or None if there is none.
 

@@ -1,0 +1,108 @@
+"""What was asked under policies of version 2 (check 18): each rule broken once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from ragaudit.lab.scenario.accounts import Account
+from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.ledger.messages.policy import QueryKind
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import Openings, Request
+from ragaudit.verifier.procedure import Status
+from second_policies import assert_caught, judged
+
+BOTH: Final[tuple[QueryKind, ...]] = ("text", "vector")
+
+
+class OneEntryOff(IntegrityWindow):
+    """The query vector differs in one entry, by one, from what the vector sent rounds to."""
+
+    def embed_request(self, request: Request) -> npt.NDArray[np.int16]:
+        honest = super().embed_request(request)
+        if request.vector:
+            at = int(np.argmax(np.abs(honest)))
+            honest[at] -= np.sign(honest[at])
+        return honest
+
+
+def test_a_vector_is_rounded_exactly() -> None:
+    assert_caught(OneEntryOff(), "embedding", "is not what the vector sent rounds to")
+
+
+def test_vectors_need_no_embedder() -> None:
+    window = IntegrityWindow(overrides={"query_kinds": ["vector"]})
+    script = [event for event in window.script() if event[0] not in {"query", "search"}]
+    window.script = lambda: script  # type: ignore[method-assign]
+    outcome = judged(window, embedder=None)
+    assert outcome.check("embedding").status is Status.PASS
+
+
+def test_texts_without_an_embedder_are_not_established() -> None:
+    outcome = judged(IntegrityWindow(), embedder=None)
+    assert outcome.check("embedding").status is Status.NOT_ESTABLISHED
+    assert outcome.result == "PASS"
+
+
+class Unasked(IntegrityWindow):
+    """Records commit to questions or filters that the policy does not have."""
+
+    changes: dict[str, Any]
+
+    def open_request(self, account: Account, request: Request) -> Openings:
+        openings = super().open_request(account, request)
+        return replace(openings, **self.changes) if account.name == "dora" else openings
+
+    def allowed(self, record: Record, wanted: str) -> tuple[int, ...] | None:
+        return None if wanted == self.changes["filter"] else super().allowed(record, wanted)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        '{"key":"owner","op":"eq","value":"x"}',
+        '{"key":"shelf","op":"lt","value":"x"}',
+        '{"key":"year","op":"eq","value":"2001"}',
+        '{"op":"eq","key":"shelf","value":"left"}',
+        "shelf = left",
+        "null",
+    ],
+    ids=["column", "operator", "type", "spelling", "grammar", "null"],
+)
+def test_filters_are_of_the_grammar(wanted: str) -> None:
+    window = Unasked()
+    window.changes = {"filter": wanted}
+    outcome = judged(window)
+    assert outcome.failed == ("embedding",), [(c.id, c.reason) for c in outcome.checks]
+    assert "a filter, which the policy does not have" in outcome.check("embedding").reason
+    assert outcome.check("selection").needs == ("embedding",)
+
+
+class AsksAnything(IntegrityWindow):
+    """Requests that the policy does not take; the provider made them itself."""
+
+    def ask(self, *given: Any) -> Any:
+        honest = self.policy
+        # Under the digest of the window's policy, with the requests of a more liberal one.
+        terms = replace(honest.retrieval, query_kinds=BOTH, filters=True)
+        self.policy = replace(honest, retrieval=terms)
+        try:
+            return super().ask(*given)
+        finally:
+            self.policy = honest
+
+
+def test_a_filter_where_the_policy_has_none() -> None:
+    outcome = judged(AsksAnything(overrides={"filter_grammar": "empty"}))
+    assert outcome.failed == ("embedding",), [(c.id, c.reason) for c in outcome.checks]
+    assert "does not have: filters" in outcome.check("embedding").reason
+
+
+def test_a_kind_that_the_policy_does_not_have() -> None:
+    outcome = judged(AsksAnything(overrides={"query_kinds": ["text"]}))
+    assert outcome.failed == ("embedding",), [(c.id, c.reason) for c in outcome.checks]
+    assert "a vector" in outcome.check("embedding").reason

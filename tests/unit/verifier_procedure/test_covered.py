@@ -1,0 +1,26 @@
+"""What a verdict does not cover is said in the words of the specification (10.4)."""
+
+import re
+from pathlib import Path
+
+from ragaudit.verifier.procedure import covered
+
+
+def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
+    chapter = Path(__file__).parents[3] / "docs/spec/10-verdict.md"
+    text = " ".join(chapter.read_text(encoding="utf-8").split())
+    found = re.findall(r"- `([NAI][0-9]+)`[:,][^“]*“([^”]*)”", text)
+    conditional = (covered.UNSAMPLED, covered.DISPUTED, covered.SHOWN, covered.PLAIN)
+    expected = (*covered.NOT_COVERED, covered.UNOWNED, *conditional)
+    second = (covered.COLUMNS, covered.VERSIONS)
+    assert [each for name, each in found if name[0] == "N"] == [*expected, *second]
+    assert [each for name, each in found if name[0] == "A"] == list(covered.ASSUMPTIONS)
+    everything = covered.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
+    assert everything == expected
+    assert covered.not_covered("A", {"disputes_open": 0, "plain": None}) == expected[:-4]
+    named = dict(found)
+    order = ["I1", "I2", "N4", "I3", "I4", "N6", "I5", "N8", "I6", "N11", "N12"]
+    counts = {"disputes_open": 1, "anchored": 0, "plain": 1, "versions": 1}
+    unnoised = covered.not_covered("B", counts, noised=False, columns=True)
+    assert unnoised == tuple(named[name] for name in order)
+    assert covered.SAMPLE_ALONE in text

@@ -1,0 +1,118 @@
+"""Reports of verdicts with two claims: both are shown, and what is not claimed stands on top."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from ragaudit.ledger.messages.claims import PRIVACY_CHECKS
+from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.verifier.command.cli import _show
+from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, covered
+from ragaudit.verifier.report import render_html, render_text
+from report_cases import SCOPE, Page, outcome, signed
+
+NOT_CLAIMED = "No epsilon is claimed: the policy of this window adds no noise."
+UNAPPLIED = {*PRIVACY_CHECKS, "promises"}
+
+
+def unnoised(**statuses: Status) -> Outcome:
+    """An outcome of a window without noise, with some checks' statuses changed."""
+    default = dict.fromkeys(UNAPPLIED, Status.NOT_APPLICABLE) | statuses
+    checks = tuple(
+        CheckResult(c.number, c.id, c.title, default.get(c.id, Status.PASS), f"in order, {c.id}")
+        for c in CHECKS
+    )
+    base = replace(
+        outcome(),
+        claimed=True,
+        checks=checks,
+        epsilon=None,
+        coalition=dict.fromkeys(("claimed", "estimated", "max")),
+        scope={
+            **SCOPE,
+            "privacy": "none",
+            "norm_bound": 4095,
+            "public_columns": [{"name": "colour", "type": "string"}],
+        },
+        not_covered=covered.not_covered("A", {"plain": 1}, noised=False, columns=True),
+        assumptions=covered.ASSUMPTIONS[:1],
+    )
+    claims = base.claims
+    assert claims is not None
+    return replace(base, result=claims.result)
+
+
+def shown(verdict: Verdict) -> tuple[str, str]:
+    """Both reports, white space made even."""
+    return Page(render_html(verdict)).text, " ".join(render_text(verdict).split())
+
+
+def test_the_first_line_says_that_no_epsilon_is_claimed() -> None:
+    verdict = signed(unnoised())
+    assert render_text(verdict).splitlines()[0] == NOT_CLAIMED
+    body = render_html(verdict).partition("<body>")[2]
+    assert body.index(NOT_CLAIMED) < body.index("<h1>")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "results"),
+    [
+        ({}, ("PASS", "PASS", "NOT CLAIMED")),
+        ({"selection": Status.FAIL}, ("FAIL", "FAIL", "NOT CLAIMED")),
+    ],
+)
+def test_reports_show_both_claims(
+    statuses: dict[str, Status], results: tuple[str, str, str]
+) -> None:
+    verdict = signed(unnoised(**statuses))
+    claims = verdict.predicate.claims
+    assert claims is not None
+    assert (verdict.result, claims.integrity, claims.privacy) == results
+    for text in shown(verdict):
+        assert f"Integrity {claims.integrity}: {claims.statements[0]}" in text
+        assert f"Privacy {claims.privacy}: {claims.statements[1]}" in text
+
+
+def test_no_report_of_a_window_without_noise_speaks_of_a_guarantee() -> None:
+    for text in shown(signed(unnoised())):
+        assert "guarantee is called" not in text
+        assert "added the noise" not in text
+        assert "OTHER WAYS TO COUNT" not in text
+        assert "risk translate" not in text
+
+
+def test_checks_that_do_not_apply_are_listed_and_do_not_stand_out() -> None:
+    page, text = shown(signed(unnoised()))
+    assert "What did not pass" not in page
+    assert "WHAT DID NOT PASS" not in text
+    assert text.count("NOT APPLICABLE") == len(UNAPPLIED)
+
+
+def test_a_window_with_noise_shows_both_claims_and_its_guarantee() -> None:
+    verdict = signed(replace(outcome(), claimed=True))
+    for text in shown(verdict):
+        assert "Integrity PASS: Every answer that was checked" in text
+        assert "Privacy PASS: The noise that was promised" in text
+        assert "guarantee is called" in text
+        assert NOT_CLAIMED not in text
+
+
+def test_a_verdict_without_claims_is_shown_as_ever() -> None:
+    for text in shown(signed(outcome())):
+        assert "Integrity" not in text
+
+
+def test_public_columns_are_listed() -> None:
+    for text in shown(signed(unnoised())):
+        assert "colour" in text
+        assert covered.COLUMNS in text
+
+
+def test_the_command_shows_both_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = signed(unnoised())
+    _show(verdict, as_json=False)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "integrity: PASS" in text
+    assert "privacy: NOT CLAIMED: No epsilon is claimed" in text
+    _show(verdict, as_json=True)
+    assert json.loads(capsys.readouterr().out)["claims"]["privacy"]["result"] == "NOT CLAIMED"

@@ -1,0 +1,33 @@
+"""Two JSON values side by side: where they differ, and how a value is shown to people."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ragaudit.encoding import canonical_json
+
+_LONGEST: Final = 200
+
+
+def differing(where: str, signed: object, value: object) -> Iterator[tuple[str, object, object]]:
+    """Return (place, signed, recomputed) of what differs, as deep as objects and lists go.
+
+    Args:
+        where: place of the two values.
+        signed, value: JSON; lists of different lengths differ as a whole.
+    """
+    if isinstance(signed, Mapping) and isinstance(value, Mapping):
+        # A headline is what a reader looks at; the rest in order of name.
+        names = signed.keys() | value.keys()
+        for key in sorted(names, key=lambda name: (name != "headline", name)):
+            yield from differing(f"{where}: {key}", signed.get(key), value.get(key))
+    elif isinstance(signed, list) and isinstance(value, list) and len(signed) == len(value):
+        for position, (one, other) in enumerate(zip(signed, value, strict=True)):
+            yield from differing(f"{where}: {position}", one, other)
+    elif type(signed) is not type(value) or signed != value:
+        yield where, signed, value
+
+
+def shown(value: object) -> str:
+    """Return a JSON value as a text of bounded length, for people."""
+    text = canonical_json.dumps(value).decode()
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,185 @@
+"""What a verdict does not cover, and what it assumes, in the words of docs/spec 10.4.
+
+Reports, services and commands show these texts, or those of a signed verdict; there is no second
+copy in code.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ragaudit.ledger.messages.policy import Policy
+
+_UNCHECKED: Final = (
+    "Answers whose account never checked its receipt: only the account can compare what it was "
+    "given with what was committed."
+)
+
+NOT_COVERED: Final = (
+    "The texts of returned documents and the generated answer: the guarantee is about which "
+    "positions are selected. Whoever reads a document's text has read it, whatever the noise was.",
+    "Other windows: each has its own budget, and the same documents are exposed again in each. "
+    "Over w windows alike, the privacy loss grows about with the square root of w.",
+    "Coalitions of more accounts than the policy plans for, and coalitions that evade the "
+    "estimator: accounts that agree to ask different questions about the same document do not look "
+    "alike. The value for all records of a tenant needs no estimate.",
+    _UNCHECKED,
+    "That one person has one account, that no document owns more rows than the policy says, and "
+    "which documents a tenant's index holds: this is the provider's word.",
+)
+
+UNOWNED: Final = (
+    "Which accounts belong to which tenant: no owner of a tenant countersigned its index or its "
+    "registrations, so that is the provider's word."
+)
+
+DISPUTED: Final = (
+    "Disputes that nobody judged: the account showed no receipt file after the sample was drawn, "
+    "or its record was sampled, when no verifier may see the file, and no arbiter found anything."
+)
+
+UNSAMPLED: Final = (
+    "Records outside the sample: what is stated about them is a compliance rate, not an (epsilon, "
+    "delta) guarantee. One record without noise can expose a document completely, and a sample can "
+    "miss it."
+)
+
+PLAIN: Final = (
+    "What plain accounts were made to ask: for them the provider could still refuse, delay past "
+    "an activation instant, log queries of its own in their name, or serve them under another "
+    "pseudonym that it had registered before. An account counts as plain unless it showed the "
+    "chain of its registration."
+)
+
+SHOWN: Final = (
+    "Whose chain an anchored account's is: the account counts as anchored because a statement "
+    "signed with the dispute key of its registration reached the verifier. That this key is the "
+    "account's, the account checks when it registers; for one that does not look, it is the "
+    "provider's word."
+)
+
+ASSUMPTIONS: Final = (
+    "Discrete logarithms in ristretto255 and collisions of SHA-256 are out of reach, and hash "
+    "functions behave like random oracles.",
+    "ChaCha20 keyed through HMAC-SHA-256 is indistinguishable from random: epsilon is a "
+    "computational one. Each noise sample is then within the distance gamma of its exact law.",
+    "Neighbouring indexes have the same number of rows and the same public columns.",
+    "The verifier drew its activation chain at random, kept it secret until each instant, and does "
+    "not collude with the provider or with accounts.",
+    "The beacon is none: the verifier alone supplies the unpredictability of noise and sample.",
+)
+
+
+COLUMNS: Final = (
+    "Public columns: they stand in clear in the index that the verifier holds, nothing protects "
+    "them, and a filter on them tells which rows may be selected."
+)
+
+VERSIONS: Final = (
+    "What changed between two versions of an index, and why: each version is committed, proven and "
+    "logged before it is used; what it holds is the provider's word."
+)
+
+NO_PRIVACY: Final = (
+    "Privacy: no noise was added and no epsilon is claimed. Answers show what the documents hold, "
+    "and how near each is to the question, to whoever may ask."
+)
+
+GENERATED: Final = (
+    "The generated answer: what is established is which rows were selected. What a model makes of "
+    "their texts is not."
+)
+
+ROUNDING: Final = (
+    "Floating-point rankings: exact means exact over the committed integers. Rows whose scores "
+    "differ by less than the rounding of their vectors may stand in another order in the store's "
+    "own search."
+)
+
+DOCUMENTS: Final = (
+    "Which documents a tenant's index holds: this is the provider's word. That nobody changed them "
+    "unseen within the window is established."
+)
+
+RATE: Final = "Records outside the sample: what is stated about them is a compliance rate."
+
+ASKED: Final = (
+    "What accounts were made to ask: the provider could refuse, or log queries of its own in an "
+    "account's name. An account that keeps its receipts can tell."
+)
+
+SAMPLE_ALONE: Final = (
+    "The beacon is none: the verifier alone supplies the unpredictability of the sample."
+)
+
+
+def reach(policy: Policy | None, numbers: Mapping[str, int | None]) -> tuple[str, ...]:
+    """Return what a verdict under a policy does not cover; arguments as of `not_covered`.
+
+    Args:
+        policy: of the window, None where it cannot be read.
+        numbers: the verdict's ``counts``.
+    """
+    if policy is None:
+        return not_covered(None, numbers)
+    columns = bool(policy.retrieval.public_columns)
+    return not_covered(policy.audit.mode, numbers, noised=policy.noised, columns=columns)
+
+
+def not_covered(
+    mode: str | None,
+    numbers: Mapping[str, int | None],
+    *,
+    noised: bool = True,
+    columns: bool = False,
+) -> tuple[str, ...]:
+    """Return what a verdict does not cover (spec 10.4).
+
+    Args:
+        mode: "A" or "B" of the policy, None where there is none.
+        numbers: the verdict's ``counts``; null for what was not counted.
+        noised: whether the window has noise.
+        columns: whether the policy declares public columns.
+    """
+    # Each text only where it is true: a list of all of them would say nothing of this window.
+    texts = _with_noise(mode, numbers) if noised else _without_noise(mode, numbers)
+    if columns:
+        texts.append(COLUMNS)
+    if numbers.get("versions"):
+        texts.append(VERSIONS)
+    return tuple(texts)
+
+
+def _with_noise(mode: str | None, numbers: Mapping[str, int | None]) -> list[str]:
+    texts = [*NOT_COVERED, UNOWNED]
+    if mode == "B":
+        texts.append(UNSAMPLED)
+    if numbers.get("disputes_open"):
+        texts.append(DISPUTED)
+    if numbers.get("anchored"):
+        texts.append(SHOWN)
+    if numbers.get("plain"):
+        texts.append(PLAIN)
+    return texts
+
+
+def _without_noise(mode: str | None, numbers: Mapping[str, int | None]) -> list[str]:
+    texts = [NO_PRIVACY, GENERATED, _UNCHECKED, ROUNDING, DOCUMENTS, UNOWNED]
+    if mode == "B":
+        texts.append(RATE)
+    if numbers.get("disputes_open"):
+        texts.append(DISPUTED)
+    if numbers.get("plain"):
+        texts.append(ASKED)
+    return texts
+
+
+def assumptions(policy: Policy | None) -> tuple[str, ...]:
+    """Return what a verdict assumes (spec 10.4).
+
+    Args:
+        policy: of the window, None where it cannot be read.
+    """
+    if policy is None or policy.noised:
+        return ASSUMPTIONS
+    # Without noise there are no neighbours to tell apart, and no generator to trust.
+    return (ASSUMPTIONS[0], ASSUMPTIONS[3], SAMPLE_ALONE)

@@ -1,0 +1,162 @@
+"""The auditor of a verifier service: the procedure with the keys that sign what it concludes."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ragaudit.encoding.errors import InternalError
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.verdict import REFUSED, Claims, Verdict
+from ragaudit.verifier.embedder_settings import BUNDLED, EmbedderSettings
+from ragaudit.verifier.embedding import committed_embedder
+from ragaudit.verifier.engines import Engine, engine, fastest_engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.procedure.checks import run, run_opening_checks
+from ragaudit.verifier.procedure.facts import Pins
+from ragaudit.verifier.procedure.indexes import verify_version
+from ragaudit.verifier.procedure.statement_checks import Judgement, judge
+from ragaudit.verifier.report import render_html, render_text
+from ragaudit.verifier.settings import EngineName
+
+ReportProgress = Callable[[str, int, int], None]
+"""Step, done, total. Called from the audit's thread; what it raises stops the audit."""
+
+
+class Auditor(Protocol):
+    """Runs checks and signs; pure but for the key that it holds."""
+
+    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        """Run checks 1 to 4 (docs/spec/09-audit.md).
+
+        Args:
+            evidence: items that are there before a countersignature.
+            now: Unix milliseconds.
+
+        Returns:
+            None if the opening may be countersigned, otherwise the signed REFUSED verdict.
+        """
+
+    def check_version(self, data: bytes, policy: Policy, tenant: str, version: int) -> None:
+        """Check a later version of a tenant's index by itself.
+
+        Args:
+            data: the index commitment as handed over.
+            policy: of the window.
+            tenant, version: as it is handed over.
+
+        Raises:
+            MalformedError: not an index commitment of this policy.
+            RejectedError: of another place, or its argument does not hold.
+        """
+
+    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        """Judge a disputed receipt file.
+
+        Args:
+            file: a JSON value of any form (docs/spec/05-records.md §5.10).
+            view: the window's policy and opening, as countersigned.
+
+        Raises:
+            RagauditError: the provider did not sign it, part for part.
+        """
+
+    def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
+        """Run every check.
+
+        Args:
+            evidence: all items, sealed.
+            now: Unix milliseconds; the verdict's time.
+            progress: called from this thread; what it raises ends the run.
+
+        Returns:
+            The signed verdict, a DSSE envelope (docs/spec/10-verdict.md §10.3).
+        """
+
+    def result(self, verdict: bytes) -> str:
+        """Return PASS, FAIL, EXCEEDED or REFUSED of a verdict signed here.
+
+        Raises:
+            MalformedVerdict, VerdictRejected: not signed here.
+        """
+
+    def claims(self, verdict: bytes) -> Claims | None:
+        """Return the claims of a verdict signed here; None of one that has none.
+
+        Raises:
+            MalformedVerdict, VerdictRejected: not signed here.
+        """
+
+    def report_html(self, verdict: bytes) -> str:
+        """Return the report for people, one HTML page."""
+
+    def report_text(self, verdict: bytes) -> str:
+        """Return the report for people, plain text."""
+
+
+class ProcedureAuditor:
+    """The audit procedure with this verifier's keys.
+
+    Args:
+        chosen: who checks the arguments; "auto" takes the compiled core where it is installed.
+        embedders: which this verifier has of its own.
+
+    Raises:
+        UnsupportedError: the chosen engine is not installed.
+    """
+
+    def __init__(
+        self,
+        keys: VerifierKeys,
+        chosen: EngineName,
+        embedders: EmbedderSettings = BUNDLED,
+    ) -> None:
+        self._key = keys.verdict
+        self._embedders = embedders
+        # The provider's key was compared with the pinned one when the window was registered.
+        self._pins = Pins(
+            cosigner=keys.cosigner.verifier_key,
+            verifier=keys.statement.public,
+            verdict=keys.verdict.public,
+        )
+        self._engine: Engine = fastest_engine() if chosen == "auto" else engine(chosen)
+
+    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        outcome = run_opening_checks(evidence, engine=self._engine, now=now, pins=self._pins)
+        if outcome.result != REFUSED:
+            return None
+        return outcome.sign(self._key, evidence.digests(), time=now)
+
+    def check_version(self, data: bytes, policy: Policy, tenant: str, version: int) -> None:
+        verify_version(data, policy, tenant, version, self._engine)
+
+    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        return judge(file, view, self._engine)
+
+    def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
+        outcome = run(
+            evidence,
+            engine=self._engine,
+            pins=self._pins,
+            embedder=committed_embedder(evidence, self._embedders),
+            progress=progress,
+        )
+        if outcome.result is None:
+            raise InternalError("the procedure did not conclude")
+        progress("verdict", 0, 0)
+        return outcome.sign(self._key, evidence.digests(), time=now)
+
+    def result(self, verdict: bytes) -> str:
+        return self._read(verdict).result
+
+    def claims(self, verdict: bytes) -> Claims | None:
+        return self._read(verdict).predicate.claims
+
+    def report_html(self, verdict: bytes) -> str:
+        return render_html(self._read(verdict))
+
+    def report_text(self, verdict: bytes) -> str:
+        return render_text(self._read(verdict))
+
+    def _read(self, verdict: bytes) -> Verdict:
+        return Verdict.verify(verdict, self._key.public)
