@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from ragaudit.client import disputing
+from ragaudit.client.asking import Asked, check_asked, request_body, request_of
 from ragaudit.client.checker import Checker, await_proof
 from ragaudit.client.errors import AnswerRejected, ProviderRefusal, StateConflict
 from ragaudit.client.options import ClientOptions, anchored, arbiter, pins, system_clock, verifier
@@ -22,9 +23,9 @@ from ragaudit.client.session import Session
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import AccountState, Window
-from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
+from ragaudit.encoding.errors import InternalError, UnavailableError
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = ["AsyncClient", "ClientOptions"]
@@ -122,15 +123,22 @@ class AsyncClient:
         """
         return await self._queued(self._session.register())
 
-    async def search(self, query: str, top_k: int = 5) -> Result:
+    async def search(
+        self,
+        query: Asked,
+        top_k: int = 5,
+        *,
+        filter: str = "",  # noqa: A002 - the request's member
+    ) -> Result:
         """Return the answer to one question, after its checks and those of its receipt.
 
         Args:
-            query: 1 to 8,192 bytes of UTF-8.
+            query: 1 to 8,192 bytes of UTF-8; or a vector, where the policy takes vectors.
             top_k: K, at most the policy's K_max.
+            filter: its canonical text, where the policy has a grammar; empty for none.
 
         Raises:
-            MalformedError: not a query.
+            MalformedError, UnsupportedError: not a query of this window.
             BudgetExhausted, ProviderRefusal: the provider declines.
             ServiceUnreachable: no reply; a plain query may have been logged.
             CannotClaim: an anchored query was promised too late to be revealed.
@@ -138,8 +146,8 @@ class AsyncClient:
             AnswerRejected: a promise, an answer or a receipt is false; evidence is kept.
             StateConflict: the state directory does not fit the account.
         """
-        _check_query(query, top_k)
-        return await self._queued(self._search(query, top_k))
+        check_asked(query, top_k)
+        return await self._queued(self._search(query, top_k, filter))
 
     async def resume(self) -> Result | None:
         """Return the answer to a query whose promise was kept before a crash; None without one.
@@ -294,16 +302,14 @@ class AsyncClient:
         finally:
             self._turn.release()
 
-    async def _search(self, query: str, top_k: int) -> Result:
+    async def _search(self, query: Asked, top_k: int, wanted: str) -> Result:
         await self._session.ready()
-        policy = self._session.window.view.policy
-        if top_k > policy.top_k_max:
-            raise MalformedError(f"K = {top_k}", where="top_k", expected=f"1..{policy.top_k_max}")
+        request = request_of(self._session.window.view.policy, query, top_k, wanted)
         if not self.anchored:
-            return await self._search_plain(Request(query, top_k))
+            return await self._search_plain(request)
         # A promise from before a crash has the chain's next value; nothing else may take it.
         await self._resume()
-        return await self._search_anchored(query, top_k)
+        return await self._search_anchored(request)
 
     async def _resume(self) -> Result | None:
         await self._session.ready()
@@ -317,11 +323,12 @@ class AsyncClient:
         return await self._revealing.claim()
 
     async def _search_plain(self, request: Request) -> Result:
-        body = {"query": request.query, "top_k": request.top_k, "filter": request.filter}
+        body = request_body(request)
         request_time, path = self._session.clock(), self._session.path("query")
         # Never repeated: the first may be logged already, and a second would use up another query.
         data = await self._session.provider.request("POST", path, body, repeatable=False)
         file = await asyncio.to_thread(self._checker.answer, data, request)
+        await self._session.follow(file.public.record)
         checks = await asyncio.to_thread(self._checker.receipt, file, None)
         await self._timed(lambda: self._checker.plain_time(file, request_time))
         counter = file.public.record.counter
@@ -335,11 +342,12 @@ class AsyncClient:
             kept_path = await asyncio.to_thread(state.keep_receipt, counter, file.encode())
         return self._result(CheckedReceipt(file, checks, kept_path), missed)
 
-    async def _search_anchored(self, query: str, top_k: int) -> Result:
-        request, request_time, first = self._revealing.asking(query, top_k)
-        body = {"query": query, "top_k": top_k, "filter": "", "counter": request.counter}
+    async def _search_anchored(self, asked: Request) -> Result:
+        request, request_time, first = self._revealing.asking(asked)
         path = self._session.path("promise")
-        value = await self._session.provider.post(path, body, repeatable=True)
+        value = await self._session.provider.post(path, request_body(request), repeatable=True)
+        if (record := self._checker.promised(value)) is not None:
+            await self._session.follow(record)
         promise = await self._timed(
             lambda: self._checker.promise(value, request, request_time, first=first)
         )
@@ -369,18 +377,6 @@ class AsyncClient:
         if self._session.verifier is None:
             raise StateConflict("this client knows no verifier", expected="verifier_url=")
         return self._session.verifier
-
-
-def _check_query(query: str, top_k: int) -> None:
-    try:
-        length = len(query.encode())
-    except UnicodeEncodeError as error:
-        raise MalformedError("text has lone surrogates", where="query") from error
-    if not 1 <= length <= MAX_QUERY_BYTES:
-        raise MalformedError(f"{length} bytes", where="query", expected=f"1..{MAX_QUERY_BYTES}")
-    # Not isinstance: True would ask for one row.
-    if type(top_k) is not int or top_k < 1:
-        raise MalformedError(f"{top_k!r}", where="top_k", expected="1 or more")
 
 
 def _file(receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> Mapping[str, Any]:

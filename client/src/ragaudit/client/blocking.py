@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from ragaudit.client import disputing
+from ragaudit.client.asking import Asked
 from ragaudit.client.asynchronous import AsyncClient, ClientOptions
 from ragaudit.client.results import AsyncReceipt, CheckedReceipt, Receipt, SearchResult
 from ragaudit.client.transport import Service
@@ -133,17 +134,24 @@ class Client:
         """Register the account in the window, once, and return it; later calls return the same."""
         return run(self._client.register())
 
-    def search(self, query: str, top_k: int = 5) -> SearchResult[Receipt]:
+    def search(
+        self,
+        query: Asked,
+        top_k: int = 5,
+        *,
+        filter: str = "",  # noqa: A002 - the request's member
+    ) -> SearchResult[Receipt]:
         """Return the answer to one question, after its checks and those of its receipt.
 
         Args:
-            query: 1 to 8,192 bytes of UTF-8.
+            query: 1 to 8,192 bytes of UTF-8; or a vector, where the policy takes vectors.
             top_k: K, at most the policy's K_max.
+            filter: its canonical text, where the policy has a grammar; empty for none.
 
         Raises:
             MalformedError: not a query; the other errors are those of `AsyncClient.search`.
         """
-        return blocking_result(run(self._client.search(query, top_k)))
+        return blocking_result(run(self._client.search(query, top_k, filter=filter)))
 
     def resume(self) -> SearchResult[Receipt] | None:
         """Return the answer to a query whose promise was kept before a crash; None without one."""

@@ -7,11 +7,11 @@ verifier what it has cosigned.
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ragaudit import core
-from ragaudit.circuits import sketch as sketches
+from ragaudit.circuits.vector_operations import VectorOperations
 from ragaudit.client.errors import (
     AnswerRejected,
     ProviderRefusal,
@@ -42,32 +42,37 @@ from ragaudit.ledger.messages.receipt_check import (
     check_receipt_file,
 )
 from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.ties import TiesStatement
 
-__all__ = ["Checker", "CoreOperations", "await_proof", "pending"]
+if TYPE_CHECKING:
+    from ragaudit.embedders.base import Embedder
+
+__all__ = ["Checker", "CoreOperations", "await_proof", "embedding", "pending"]
 
 SCALAR_BYTES = 32
 
 
-class CoreOperations:
+class CoreOperations(VectorOperations):
     """`ragaudit.ledger.messages.receipt_check.GroupOperations` over `ragaudit.core`."""
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
         """Return the commitment to one completed row (docs/spec/04-arguments.md §4.1.5).
 
         Args:
-            row: d + 4 integers in -128..127.
+            row: d + 4 integers of 16 bits.
             blinding: a canonical scalar, 32 bytes.
 
         Raises:
             MalformedError: an entry out of range, or a blinding that is no canonical scalar.
         """
-        # NumPy would wrap 200 to -56, and the core commit to another row.
-        if any(type(entry) is not int or not -128 <= entry <= 127 for entry in row):
-            raise MalformedError("row entry out of range", expected="integers in -128..127")
+        # NumPy would wrap 40000 to -25536, and the core commit to another row.
+        if any(type(entry) is not int or not -(2**15) <= entry < 2**15 for entry in row):
+            raise MalformedError("row entry out of range", expected="integers of 16 bits")
         if len(blinding) != SCALAR_BYTES:
             raise MalformedError("blinding of a wrong length", expected=f"{SCALAR_BYTES} bytes")
-        rows = np.array([row], dtype=np.int8)
+        rows = np.array([row], dtype=np.int16)
         blindings = np.frombuffer(blinding, dtype=np.uint8).reshape(1, SCALAR_BYTES)
         try:
             return bytes(core.commit_rows(rows, blindings))
@@ -89,21 +94,20 @@ class CoreOperations:
         except core.CoreError as error:
             raise MalformedError(str(error), where="selection commitment") from error
 
-    def sketch(self, query: Sequence[int], seed: bytes, bits: int) -> bytes:
-        """Return the sketch of an embedding (docs/spec/02-integers.md §2.4).
+    def verify_ties(self, statement: TiesStatement, proof: bytes) -> None:
+        """Check a ties opening: the answer holds the first rows of T (docs/spec 4.6.10).
 
         Args:
-            query: 16-bit integers.
-            seed: the policy's sketch seed.
-            bits: length of the sketch.
+            statement: T, scores and commitments have been checked before.
+            proof: as the provider sent it.
 
         Raises:
-            MalformedError: an entry out of range.
+            ReceiptRejected: it does not establish the statement.
         """
-        # Here too: a wrapped entry has another sketch than the one that was logged.
-        if any(type(entry) is not int or not -(2**15) <= entry < 2**15 for entry in query):
-            raise MalformedError("embedding entry out of range", expected="16-bit integers")
-        return sketches.sketch(np.array(query, dtype=np.int16), seed, bits)
+        try:
+            core.verify_ties(statement, proof)
+        except core.CoreError as error:
+            raise ReceiptRejected(str(error), where="ties opening") from error
 
 
 _PLAIN = -1  # in the name of an evidence file: no counter was expected
@@ -151,6 +155,17 @@ class Checker:
         if promise_time < request_time - skew:
             raise pending(promise, policy)
         return promise
+
+    def promised(self, value: Any) -> Record | None:
+        """Return the record that a reply promises, not checked; None if it is no promise.
+
+        Args:
+            value: the provider's reply, JSON; `promise` says what is wrong with it.
+        """
+        try:
+            return Promise.from_json(value).record
+        except RagauditError:
+            return None
 
     def answer(self, data: bytes, request: Request) -> ReceiptFile:
         """Return the receipt file of a reply to ``request``, parsed and not yet checked.
@@ -256,13 +271,23 @@ class Checker:
     def _embed(self) -> Embed | None:
         if (embedder := self._session.embedder) is None:
             return None
-        from ragaudit.embedders.base import embed_quantised  # noqa: PLC0415 - an extra
+        return embedding(embedder, self._session.window.view.policy)
 
-        def embed(texts: Sequence[str]) -> Sequence[Sequence[int]]:
-            rows: Sequence[Sequence[int]] = embed_quantised(embedder, texts).tolist()
-            return rows
 
-        return embed
+def embedding(embedder: "Embedder", policy: Policy) -> Embed:
+    """Return what repeats quantised embeddings of texts for a receipt check.
+
+    Args:
+        embedder: the committed one.
+        policy: of the window, for the norm of integer vectors.
+    """
+    from ragaudit.embedders.base import embed_quantised  # noqa: PLC0415 - an extra
+
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        rows: Sequence[Sequence[int]] = embed_quantised(embedder, texts, policy.norm_bound).tolist()
+        return rows
+
+    return embed
 
 
 def pending(promise: Promise, policy: Policy) -> StateConflict:

@@ -1,11 +1,11 @@
 """Check a receipt file apart from the client that received it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragaudit.client.checker import CoreOperations, pending
+from ragaudit.client.checker import CoreOperations, embedding, pending
 from ragaudit.client.disputing import Holder, registration_proof
 from ragaudit.client.revealing import seconds_to_reveal
 from ragaudit.client.transport import json_value
@@ -19,7 +19,6 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import (
     AccountView,
-    Embed,
     StepResult,
     check_promise,
     check_receipt_file,
@@ -219,13 +218,22 @@ def load_embedder(window: Window) -> "Embedder | None":
     """
     try:
         from ragaudit.embedders import registry  # noqa: PLC0415 - an extra
+        from ragaudit.embedders.base import EmbedderUnavailable  # noqa: PLC0415
     except ModuleNotFoundError:
         return None
-    name = window.shown.embedder.name
+    manifest = window.shown.embedder
+    # With vectors of the application's own there is nothing to repeat; a service has a key.
+    if manifest.kind != "files":
+        return None
+    name = manifest.name
     # The provider chose the name: only an embedder that is known here is loaded for it.
     if name not in registry.names():
         return None
-    embedder = registry.load(name)
+    try:
+        embedder = registry.load(name)
+    except EmbedderUnavailable:
+        # One that needs a folder, or whose library or files are not here: step 9 is not done.
+        return None
     # One of the same name and other weights would find every honest answer false.
     if embedder.manifest().digest() != window.view.opening.embedder_digest:
         return None
@@ -269,7 +277,7 @@ def check(value: Mapping[str, Any], window: Window, facts: Facts) -> list[StepRe
     if facts.account is not None:
         anchor = facts.account.anchor
         view = _account_view(facts.account, window)
-    embed = None if facts.embedder is None else _embed(facts.embedder)
+    embed = None if facts.embedder is None else embedding(facts.embedder, window.view.policy)
     return check_receipt_file(
         file, window.view, CoreOperations(),
         anchor=anchor, account=view, promise=facts.promise, embed=embed,
@@ -294,7 +302,7 @@ def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: i
     """
     promise, request, policy = read_promise(file), read_request(query), window.view.policy
     view = AccountView() if facts.account is None else _account_view(facts.account, window)
-    embed = None if facts.embedder is None else _embed(facts.embedder)
+    embed = None if facts.embedder is None else embedding(facts.embedder, window.view.policy)
     check_promise(promise, request, window.view, CoreOperations(), account=view, embed=embed)
     time, skew = promise.record.time, 1000 * policy.clock_skew_seconds
     # The files' times stand for asking and receiving: nobody else's clock is asked.
@@ -357,12 +365,3 @@ def _read_json(path: Path) -> Any:
         return json_value(read_bytes(path))
     except ValueError as error:
         raise MalformedError("not JSON", where=str(path)) from error
-
-
-def _embed(embedder: "Embedder") -> Embed:
-    from ragaudit.embedders.base import embed_quantised  # noqa: PLC0415 - an extra
-
-    def embed(texts: Sequence[str]) -> Any:
-        return embed_quantised(embedder, texts).tolist()
-
-    return embed

@@ -30,8 +30,8 @@ class ClientOptions(TypedDict, total=False):
         allow_unpinned: go without a pin, and believe whoever answers; False by default.
         embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
         state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
-        anchored: whether the account asks through a nonce chain: by default if there is a
-            state_dir, which it needs.
+        anchored: whether the account asks through a nonce chain, where there is noise: by default
+            if there is a state_dir, which it needs.
         timeout_seconds: of one call, retries and every byte of the reply included; 30 by default.
         transport, verifier_transport: httpx transports, for tests and proxies.
         clock: Unix milliseconds; this machine's by default.

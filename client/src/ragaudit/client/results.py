@@ -106,10 +106,11 @@ R = TypeVar("R", bound=CheckedReceipt)
 
 @dataclass(frozen=True)
 class SearchResult(Generic[R]):
-    """Documents in row order, without scores: a set, not a ranking.
+    """What a query was answered.
 
     Attributes:
-        documents: at most K rows, in rising position.
+        documents: at most K rows. In a window with noise in rising position and without scores: a
+            set, not a ranking. In one without, the best first, each with its score.
         receipt: checked.
         remaining: queries that the account has left.
         missed: logged records of this account since the client's last one that it did not see

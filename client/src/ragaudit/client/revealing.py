@@ -94,12 +94,11 @@ class Revealing:
         if self._task is not None and not self._task.done():
             await asyncio.wait({self._task})
 
-    def asking(self, query: str, top_k: int) -> tuple[Request, int, bool]:
+    def asking(self, asked: Request) -> tuple[Request, int, bool]:
         """Return the next request, and what is known of its counter.
 
         Args:
-            query: 1 to 8,192 bytes of UTF-8.
-            top_k: K, at most the policy's K_max.
+            asked: the request without its counter.
 
         Returns:
             The request; the Unix milliseconds at which its counter was first asked for; whether
@@ -113,7 +112,7 @@ class Revealing:
             self._asked = (counter, self._session.clock())
         # Only then is an older promise a false one (docs/spec/08-services.md §8.10, 3).
         first = counter == self._reached or (counter == 0 and self._session.began_chain)
-        return Request(query, top_k, counter), self._asked[1], first
+        return replace(asked, counter=counter), self._asked[1], first
 
     async def reveal(self, promise: Promise) -> CheckedReceipt:
         """Keep a checked promise, reveal its nonce, and return the checked answer.

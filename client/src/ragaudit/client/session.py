@@ -19,6 +19,7 @@ from ragaudit.client.window import (
 )
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
+from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 
 if TYPE_CHECKING:
@@ -118,7 +119,27 @@ class Session:
         """
         if self._window is None:
             self._window = await self._fetch_window()
+            # Nothing is drawn there that a chain could keep the provider from drawing again.
+            self.anchored = self.anchored and self._window.view.policy.noised
         return self._window
+
+    async def follow(self, record: Record) -> None:
+        """Fetch the window again if a record names a version that nothing activates here yet.
+
+        Args:
+            record: of an answer or a promise, not checked yet; its version is compared later, with
+                what is in force by then.
+
+        Raises:
+            AnswerRejected: as `authenticate`.
+        """
+        if record.version == 1:
+            return
+        # An entry that was shown before its instant counts from there on only.
+        versions = self.window.view.schedule.versions
+        known = [each.index for each in versions if each.activation is not None]
+        if (record.tenant, record.version) not in [(it.tenant, it.version) for it in known]:
+            self._window = await self._fetch_window()
 
     def path(self, rest: str) -> str:
         """Return the path of a call in this window.

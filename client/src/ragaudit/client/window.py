@@ -122,7 +122,7 @@ def _authenticate(shown: ShownWindow, pins: Pins) -> Window:
         raise AnswerRejected("countersigned too late", where="countersignature")
     # In the order of a, each on the countersigned chain: `authenticate` has checked that.
     covered = [activation.covered_size for activation in shown.activations]
-    view = WindowView(policy, opening, covered)
+    view = WindowView(policy, opening, covered, shown.logged_versions())
     return Window(shown.window, shown.state, view, shown.embedder.to_json(), not pins.none, shown)
 
 
