@@ -1,5 +1,5 @@
 """Fixtures of the tests with all services."""
 
-from scenario import prepared
+from scenario import make_scenario, prepared, prepared_exact
 
-__all__ = ["prepared"]
+__all__ = ["make_scenario", "prepared", "prepared_exact"]

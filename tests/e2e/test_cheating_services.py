@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cheating import assert_caught, assert_complaints, assert_passes_without, shown
+from cheating import UNCLAIMED, assert_caught, assert_complaints, assert_passes_without, shown
 from procedure_cases import use_cached_table
 from ragaudit.client import disputing
 from ragaudit.lab.attacks import CATALOGUE, ServiceCheat, find, stage
+from ragaudit.lab.scenario.exact import ExactScenario
+from ragaudit.lab.scenario.provision import PRIVATE
 from ragaudit.lab.scenario.scenario import Prepared, Scenario
 from ragaudit.prover.service import Components
 from ragaudit.verifier.procedure import Status
@@ -34,9 +36,22 @@ def test_an_honest_provider_passes(tmp_path: Path, prepared: Prepared) -> None:
     assert played.outcome.coalition == {"claimed": 2, "estimated": 2, "max": 2}
 
 
+def test_an_honest_provider_passes_without_noise(tmp_path: Path, prepared_exact: Prepared) -> None:
+    """Texts, a filter, a vector and tied rows; every account checks its receipts."""
+    played = ExactScenario(tmp_path, Components(), prepared=prepared_exact, disputes=True).run()
+    assert played.complaints == ()
+    assert played.outcome.result == "PASS", shown(played.outcome)
+    left = {c.id: c.status for c in played.outcome.checks if c.status != Status.PASS}
+    assert left == dict.fromkeys(UNCLAIMED, Status.NOT_APPLICABLE)
+    assert played.outcome.counts["records"] == played.outcome.counts["receipts"] == 8
+
+
 @pytest.mark.parametrize("cheat", SERVICE, ids=lambda cheat: cheat.name)
-def test_a_cheating_service(cheat: ServiceCheat, tmp_path: Path, prepared: Prepared) -> None:
-    staged = stage(cheat, tmp_path / "window", prepared=prepared)
+def test_a_cheating_service(
+    cheat: ServiceCheat, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    kind = "prepared" if cheat.scenario.offer is PRIVATE else "prepared_exact"
+    staged = stage(cheat, tmp_path / "window", prepared=request.getfixturevalue(kind))
     assert_caught(cheat, staged)
     assert_complaints(cheat, staged)
     assert_passes_without(cheat, staged)

@@ -58,12 +58,25 @@ def regulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_both_windows_pass(demo: dict[str, Any]) -> None:
+def test_all_windows_pass(demo: dict[str, Any]) -> None:
     results = {name: each["result"] for name, each in demo["verdicts"].items()}
-    assert results == {"demo-b": "PASS", "demo-a": "PASS"}
+    assert results == {"demo-b": "PASS", "demo-a": "PASS", "demo-exact": "PASS"}
     modes = {name: each["audit"]["mode"] for name, each in demo["policies"].items()}
-    assert modes == {"demo-b": "B", "demo-a": "A"}
+    assert modes == {"demo-b": "B", "demo-a": "A", "demo-exact": "A"}
     assert demo["complaints"] == []
+
+
+def test_the_window_without_noise_claims_integrity_and_nothing_else(demo: dict[str, Any]) -> None:
+    exact = demo["verdicts"]["demo-exact"]
+    results = {name: each["result"] for name, each in exact["claims"].items()}
+    assert results == {"integrity": "PASS", "privacy": "NOT CLAIMED"}
+    assert exact["epsilon"] == {} and "claims" not in demo["verdicts"]["demo-a"]
+    assert exact["counts"]["records"] == sum(
+        each["answered"] for each in demo["accounts"] if each["window"] == "demo-exact"
+    )
+    report = Path(demo["evidence"]) / "demo-exact" / "report.txt"
+    first = report.read_text(encoding="utf-8").splitlines()[0]
+    assert exact["claims"]["privacy"]["statement"] in first
 
 
 def test_enough_happened(demo: dict[str, Any]) -> None:
@@ -92,7 +105,7 @@ def test_the_price_is_shown_and_marked(demo: dict[str, Any]) -> None:
     assert "recall" not in text
 
 
-@pytest.mark.parametrize("window", ["demo-b", "demo-a"])
+@pytest.mark.parametrize("window", ["demo-b", "demo-a", "demo-exact"])
 def test_the_verdicts_stand_with_the_compiled_core(demo: dict[str, Any], window: str) -> None:
     words = command("verifier", "recheck", *_bundle(demo, window), "--engine", "core")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -100,7 +113,7 @@ def test_the_verdicts_stand_with_the_compiled_core(demo: dict[str, Any], window:
     assert "the verdict stands" in done.stdout
 
 
-@pytest.mark.parametrize("window", ["demo-b", "demo-a"])
+@pytest.mark.parametrize("window", ["demo-b", "demo-a", "demo-exact"])
 def test_the_verdicts_stand_for_a_regulator_without_our_prover_or_core(
     demo: dict[str, Any], regulator: Path, window: str
 ) -> None:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ import pytest
 import uvicorn
 from procedure_cases import use_cached_table
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.lab.scenario import services
 from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.provision import PRIVATE, SETTINGS
 from ragaudit.lab.scenario.scenario import Conclusion, Scenario
 from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.receipts import ReceiptFile
@@ -154,7 +155,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[ByHand, Conclusion
     use_cached_table()
     long = {"length_seconds": 900, "activation_every_seconds": 450, "promise_life_seconds": 300}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(services, "SETTINGS", services.SETTINGS.model_copy(update=long))
+        offer = replace(PRIVATE, settings=SETTINGS.model_copy(update=long))
+        patch.setattr(ByHand, "offer", offer)
         play = ByHand(tmp_path_factory.mktemp("window"), Components())
         return play, play.run()
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from ragaudit.lab.attacks import Cheat, Staged
 from ragaudit.verifier.procedure import Outcome, Status
 
+WITHOUT_NOISE = ("INTEGRITY", "VERSION")
+"""Families of cheats that are staged in windows without noise."""
+
+UNCLAIMED = ("accounting", "promises", "seed", "coalition", "epsilon")
+
 
 def shown(outcome: Outcome) -> list[tuple[str, str, str]]:
     """What is not a PASS."""
@@ -21,6 +26,9 @@ def assert_caught(cheat: Cheat, staged: Staged) -> None:
     assert any(cheat.reason in text for text in said), said
     assert staged.caught
     for check in outcome.checks:
+        if check.status is Status.NOT_APPLICABLE:  # to a window without noise, as spec 9.7 says
+            assert cheat.family in WITHOUT_NOISE and check.id in UNCLAIMED, shown(outcome)
+            continue
         assert check.status in (Status.PASS, Status.FAIL, Status.NOT_RUN), shown(outcome)
         if check.status is Status.NOT_RUN:
             assert set(check.needs) <= set(cheat.checks), shown(outcome)

@@ -20,7 +20,8 @@ from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.backends import Document, StoredDocuments
+from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.set_up import SetUp, set_up
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.accounts import Accounts

@@ -36,6 +36,7 @@ from ragaudit.ledger.messages.receipts import (
 )
 from ragaudit.ledger.messages.records import Opening, Record, TenantOpening
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
+from ragaudit.ledger.messages.ties import TiesStatement
 
 FROZEN = Path(__file__).parents[1] / "frozen" / "0.1.0" / "policy.json"
 DIMENSION = 4
@@ -66,6 +67,16 @@ class ToyOperations:
 
     def sketch(self, query: Sequence[int], seed: bytes, bits: int) -> bytes:
         return hashlib.sha256(repr(list(query)).encode() + seed).digest()[: bits // 8]
+
+    def quantise(self, vector: Sequence[float], norm_bound: int) -> tuple[int, ...]:
+        return tuple(round(entry * norm_bound) for entry in vector)
+
+    def prove_ties(self, statement: TiesStatement) -> bytes:
+        return hashlib.sha256(b"ties" + repr(statement).encode() + statement.commitments).digest()
+
+    def verify_ties(self, statement: TiesStatement, proof: bytes) -> None:
+        if proof != self.prove_ties(statement):
+            raise ReceiptRejected("toy opening", where="ties opening")
 
 
 OPERATIONS = ToyOperations()

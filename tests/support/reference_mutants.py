@@ -208,6 +208,23 @@ INDEX_V1 = Mutant(
 )
 """The argument as it was: both faults and its own name."""
 
+
+def _ties(name: str, old: str, new: str) -> Mutant:
+    return Mutant(name, (("ties.py", old, new),))
+
+
+TIES_MUTANTS = (
+    _ties("ties_order_unchecked", "require(last < statement.others[0]", "require(last == last"),
+    _ties("ties_first_uncounted", "require(len(first) == statement.top_k", "require(True"),
+    _ties("ties_named_twice", "require(len(set(named)) == len(named)", "require(True"),
+    _ties("ties_beyond_n", "all(0 <= i < statement.rows for i in named)", "True"),
+    _ties("ties_long_query", "sum(e * e for e in statement.query) <= B2", "True"),
+    _ties("ties_lambda_is_one", 'transcript.scalar("lambda")', '1 ** transcript.scalar("lambda")'),
+    *(
+        _ties(f"ties_{tag}_not_absorbed", f'transcript.absorb("{tag}", ', f"{tag} = (")
+        for tag in ("context", "shape", "e", "K", "served", "withdrawn", "others", "C")
+    ),
+)
 SELECTION_MUTANTS = (
     THETA,
     E2,

@@ -1,10 +1,12 @@
-"""The shared vectors of both arguments, and one way to run a case against a verifier."""
+"""The shared vectors of the arguments, and one way to run a case against a verifier."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
+
+from ragaudit.ledger.messages.ties import TiesStatement
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 
@@ -49,6 +51,22 @@ def index_arguments(case: dict[str, Any]) -> tuple[Any, ...]:
     return context, case["N"], case["d"], commitments, proof, case.get("B2", 127**2)
 
 
+def ties_arguments(case: dict[str, Any]) -> tuple[TiesStatement, bytes]:
+    """Positional arguments of verify_ties, the core's and the reference's."""
+    statement = TiesStatement(
+        context=bytes.fromhex(case["context"]),
+        rows=case["N"],
+        query=tuple(case["e"]),
+        top_k=case["K"],
+        served=tuple((position, score) for position, score in case["served"]),
+        withdrawn=tuple((position, score) for position, score in case["withdrawn"]),
+        others=tuple(case["others"]),
+        commitments=bytes.fromhex("".join(case["C"])),
+        squared_norm=case["B2"],
+    )
+    return statement, bytes.fromhex(case["proof"])
+
+
 def index_forgeries() -> list[dict[str, Any]]:
     """Index proofs over rows with entries of 10^19, each good for a verifier with a fault."""
     offset, junk = read("index_offset_forgery"), read("index_v2_row_junk_forgery")["case"]
@@ -60,6 +78,8 @@ def decision(package: Any, kind: str, case: dict[str, Any]) -> str:
     try:
         if kind == "index":
             package.verify_index(*index_arguments(case))
+        elif kind == "ties":
+            package.verify_ties(*ties_arguments(case))
         else:
             package.verify_selection(*selection_arguments(case), **selection_options(case))
     except package.ProofRejected:

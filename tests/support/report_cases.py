@@ -8,7 +8,7 @@ from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.privacy.accounting import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
-from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, members
+from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, covered
 
 KEY = PrivateKey.from_seed(b"k" * 32)
 TABLE = epsilon_report("4", "replace", 1, 4, 2, "0.00001", GAMMA, 5, [3, 2, 2, 1], "20", "0.00001")
@@ -60,8 +60,8 @@ def outcome(result: str = "PASS", **changes: object) -> Outcome:
         counts={"records": 1200, "accounts": 4, "anchored": 2, "plain": 2, "records_plain": 7},
         coalition={"claimed": 1, "estimated": 1, "max": 2},
         scope=SCOPE,
-        not_covered=(*members.NOT_COVERED, members.UNSAMPLED, members.PLAIN),
-        assumptions=members.ASSUMPTIONS,
+        not_covered=(*covered.NOT_COVERED, covered.UNSAMPLED, covered.PLAIN),
+        assumptions=covered.ASSUMPTIONS,
     )  # fmt: skip
     return replace(base, **changes)  # type: ignore[arg-type]
 

@@ -17,12 +17,13 @@ from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.exact import ExactScenario
 from ragaudit.lab.scenario.policy import small_terms_file
+from ragaudit.lab.scenario.provision import documents
 from ragaudit.lab.scenario.scenario import Prepared, Scenario
-from ragaudit.lab.scenario.services import documents
 from ragaudit.lab.scenario.transport import AppTransport, Loop
 from ragaudit.ledger.messages.chains import NonceChain
-from ragaudit.prover.backends import StoredDocuments
+from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.set_up import set_up
 from ragaudit.prover.http.app import create_app
 from ragaudit.prover.service import Components, Service
@@ -250,3 +251,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     """An honest window up to its first query; who goes on from it has a copy."""
     use_cached_table()
     return Scenario(tmp_path_factory.mktemp("prepared"), Components()).prepare()
+
+
+@pytest.fixture(scope="session")
+def prepared_exact(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """The same without noise."""
+    return ExactScenario(tmp_path_factory.mktemp("exact"), Components()).prepare()

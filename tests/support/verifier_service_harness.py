@@ -25,18 +25,14 @@ from ragaudit.ledger.messages import handover
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.ledger.messages.requests import Openings, Request, embedding_digest
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.verifier import keys
-from ragaudit.verifier.engines import CoreEngine
-from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure.statement_checks import Judgement, judge
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.service.app import create_app
-from ragaudit.verifier.service.audit import Auditor, ReportProgress
+from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.settings import Settings
 
 NOW = 1_800_000_000_000
@@ -49,36 +45,6 @@ WINDOW = "w1"
 ORIGIN = windows.of(PROVIDER, WINDOW)
 NAME = "regulator.example/cosigner"
 EMBEDDER = HashEmbedder(4).manifest()
-
-
-@dataclass
-class RecordingAuditor:
-    """An auditor that decides as told and remembers what it was given."""
-
-    refusal: bytes | None = None
-    verdict: bytes = canonical_json.dumps({"payload": "UEFTUw==", "signatures": []})
-    seen: list[Evidence] = field(default_factory=list)
-
-    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
-        self.seen.append(evidence)
-        return self.refusal
-
-    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
-        return judge(file, view, CoreEngine())
-
-    def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
-        self.seen.append(Evidence.of({name: evidence[name] for name in evidence}))
-        progress("policy", 1, 2)
-        return self.verdict
-
-    def result(self, verdict: bytes) -> str:
-        return "PASS"
-
-    def report_html(self, verdict: bytes) -> str:
-        return "<p>report</p>"
-
-    def report_text(self, verdict: bytes) -> str:
-        return "report"
 
 
 @dataclass

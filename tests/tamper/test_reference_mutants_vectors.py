@@ -35,6 +35,16 @@ def test_an_index_vector_is_decided_wrongly(
     assert flips(load(mutant), "index", ("index_v2",))
 
 
+@pytest.mark.parametrize("mutant", mutants.TIES_MUTANTS, ids=lambda m: m.name)
+def test_a_ties_vector_is_decided_wrongly(
+    mutant: Mutant, load: Callable[[Mutant], ModuleType]
+) -> None:
+    package = load(mutant)
+    wrong = [case for case in cases("ties") if decision(package, "ties", case) != case["expect"]]
+    # A rule that is missing lets something through; a transcript of its own refuses the rest too.
+    assert any(case["expect"] == "reject" for case in wrong)
+
+
 FORGERIES = {case["name"]: case for case in index_forgeries()}
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from ragaudit.cli.processes import ServiceFailed
 from ragaudit.encoding.errors import InternalError, MalformedError
 from ragaudit.lab.bench.command import app
 from ragaudit.lab.bench.in_process import InProcess
 from ragaudit.lab.bench.window import AuditedWindow
 from ragaudit.lab.bench.workload import Sizes, Workload
 from ragaudit.lab.demo import services
-from ragaudit.lab.demo.processes import ServiceFailed
 from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request

@@ -20,16 +20,17 @@ from ragaudit.cli.corpus import (
     distinct,
     load_corpus,
 )
+from ragaudit.cli.processes import ServiceFailed, ServiceProcess, free_port
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.embedders.registry import load
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.demo import command, show
 from ragaudit.lab.demo.cheats import cheats, find
 from ragaudit.lab.demo.plan import EPSILON_ACC, LARGEST_PACE, TOP_K, make_plan, measure_pace
-from ragaudit.lab.demo.processes import ServiceFailed, ServiceProcess, free_port
 from ragaudit.lab.demo.traffic import Complaint
 from ragaudit.lab.demo.utility import Claim, UtilityRow, epsilon_of, utility_table
 from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.prover.settings import WindowSettings, window_settings
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -100,6 +101,29 @@ def test_a_verdict_shows_each_check_with_its_reason() -> None:
         assert part in text
 
 
+def test_a_verdict_shows_both_claims() -> None:
+    predicate = {
+        "window": "w1",
+        "result": "PASS",
+        "worthless": False,
+        "checks": [
+            {"number": 1, "id": "policy", "status": "PASS", "reason": "in time"},
+            {"number": 21, "id": "epsilon", "status": "NOT APPLICABLE", "reason": "adds no noise"},
+        ],
+        "claims": {
+            "integrity": {"result": "PASS", "statement": "What was asked was answered."},
+            "privacy": {"result": "NOT CLAIMED", "statement": "No epsilon [is] claimed."},
+        },
+        "epsilon": {},
+    }
+    text = " ".join(shown(lambda console: show.show_verdict(console, predicate)).split())
+    for part in (
+        "NOT APPLICABLE", "integrity: PASS. What was asked", "privacy: NOT CLAIMED. No eps",
+    ):  # fmt: skip
+        assert part in text
+    assert "epsilon_audit" not in text
+
+
 def test_complaints_are_counted_by_kind() -> None:
     complaints = [Complaint("a", "w", "bad"), Complaint("b", "w", "bad"), Complaint("a", "w", "x")]
     text = shown(lambda console: show.show_complaints(console, complaints))
@@ -115,9 +139,14 @@ def test_the_plan_is_what_the_demonstration_promises() -> None:
     assert sum(each.anchored for each in plan.accounts) == len(plan.accounts) // 2
     assert [each.name for each in plan.accounts if each.crashes and each.anchored]
     assert len([each for each in plan.accounts if each.disputes]) == 1
-    main, small = plan.windows
-    assert (main.mode, small.mode) == ("B", "A")
+    main, small, exact = plan.windows
+    assert (main.mode, small.mode, exact.mode) == ("B", "A", "A")
+    assert (main.noised, small.noised, exact.noised) == (True, True, False)
     assert plan.questions(main.name) >= 300 > plan.questions(small.name) > 0
+    assert 300 > plan.questions(exact.name) > 0
+    assert not any(plan.anchored(each, exact.name) for each in plan.accounts)
+    assert any(plan.anchored(each, small.name) for each in plan.accounts)
+    window_settings(WindowSettings(), exact.overrides(1.0))
     most = max(len(each.questions[main.name]) for each in plan.accounts)
     assert most <= main.terms["queries_per_account"]
     terms = main.overrides(2.0)
@@ -240,7 +269,7 @@ def test_a_service_that_is_never_ready_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_deaf_process_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragaudit.lab.demo.processes._GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("ragaudit.cli.processes._GRACE_SECONDS", 0.2)
     program = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print('deaf', flush=True); time.sleep(60)"

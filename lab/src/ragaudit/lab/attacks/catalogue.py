@@ -8,8 +8,10 @@ from ragaudit.lab.attacks.cheats import (
     coalition,
     disputes,
     embedding,
+    exact_service,
     index,
     intake,
+    integrity,
     intrusions,
     log,
     policy,
@@ -20,11 +22,13 @@ from ragaudit.lab.attacks.cheats import (
     schedule,
     seed,
     selection,
+    versions,
 )
 
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, proofs, coalition, intrusions,
+    embedding, selection, integrity, exact_service, versions,
+    proofs, coalition, intrusions,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(

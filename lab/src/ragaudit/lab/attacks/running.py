@@ -86,14 +86,16 @@ def stage(
 
     Args:
         folder: where services keep what they keep.
-        prepared: an honest window to go on from, for cheats that begin with the queries.
+        prepared: an honest window to go on from, for cheats that begin with the queries in a
+            window of its kind; others begin one of their own.
         without: checks that the verifier does not make, before the window either.
     """
     if isinstance(cheat, ServiceCheat):
+        other = prepared is None or prepared.offer is not cheat.scenario.offer
         conclusion = cheat.scenario(
             folder,
             cheat.components(Components()),
-            prepared=None if cheat.from_the_start else prepared,
+            prepared=None if other or cheat.from_the_start else prepared,
             disputes=cheat.disputes,
             without=without,
         ).run()

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import numpy as np
 from ragaudit.cli.corpus import Passage, candidates, load_corpus
+from ragaudit.cli.processes import ServiceFailed
 from ragaudit.embedders import registry
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.bench.machine import processor_seconds
@@ -22,7 +23,6 @@ from ragaudit.lab.bench.task import Task
 from ragaudit.lab.bench.workload import Sizes
 from ragaudit.lab.demo.operator import Auditor, Operator
 from ragaudit.lab.demo.plan import COALITION_MAX, WindowPlan, measure_pace
-from ragaudit.lab.demo.processes import ServiceFailed
 from ragaudit.lab.demo.services import prepare
 
 __all__ = ["answer_http"]

@@ -31,6 +31,7 @@ Keep = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 ALLOWANCE = 20.0
+SIDECAR_ROWS = (1000, 10_000)
 
 
 @app.command("index", epilog="Example: ragaudit bench index --rows 10000 --dim 384 --runs 5")
@@ -127,6 +128,35 @@ def bounds(
             measurements = scenario.bounds(sizes, runs, seconds, notify)
     found = report.report("bounds", sizes, used, measurements)
     report.show(found, measurements, as_json)
+
+
+@app.command("sidecar", epilog="Example: ragaudit bench sidecar --rows 10000 --minutes 10")
+def sidecar(
+    rows: Annotated[
+        list[int] | None, typer.Option("--rows", min=20, max=MAX_ROWS, help="N (repeatable).")
+    ] = None,
+    dimension: Dimension = 384, top_k: TopK = 10, runs: Runs = 200,
+    clients: Annotated[int, typer.Option("--clients", min=2, max=64, help="At once.")] = 16,
+    minutes: Annotated[
+        float, typer.Option("--minutes", min=0, help="Of half load, for the memory.")
+    ] = 0.0,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Answer in front of a real Chroma, beside the bare store; needs chromadb."""
+    from ragaudit.lab.bench import report, sidecar_report  # noqa: PLC0415
+    from ragaudit.lab.bench.sidecar import measure  # noqa: PLC0415
+
+    found = []
+    for count in rows or SIDECAR_ROWS:
+        if top_k >= count:
+            raise MalformedError(f"K = {top_k}", where="--top-k", expected=f"below N = {count}")
+        with report.progress() as notify:
+            found.append(
+                measure(
+                    count, dimension, top_k, runs, clients, minutes, lambda text: notify(text, 0, 0)
+                )
+            )
+    sidecar_report.show(found, as_json)
 
 
 def _run(

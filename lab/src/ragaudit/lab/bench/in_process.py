@@ -30,8 +30,9 @@ from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.answering.stage import Context
-from ragaudit.prover.backends import Document, StoredDocuments
-from ragaudit.prover.index import BYTES, CommittedIndex
+from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.index.committed import BYTES, CommittedIndex
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.randomness import OsRandomness, SeedTree
 from ragaudit.prover.settings import WindowSettings

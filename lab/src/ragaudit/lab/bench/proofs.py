@@ -18,7 +18,7 @@ from ragaudit.lab.bench.searching import numpy_search
 from ragaudit.lab.bench.task import Task
 from ragaudit.lab.bench.workload import Question, Sizes, Workload
 from ragaudit.ledger.messages.merkle_commitments import content_digest, index_root
-from ragaudit.prover.index import row_digests
+from ragaudit.prover.index.committed import row_digests
 from ragaudit.verifier.engines import ProvenSelection, engine
 
 __all__ = ["index", "prove", "reference", "verify"]

@@ -18,7 +18,7 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.index import CommittedIndex, row_digests
+from ragaudit.prover.index.committed import CommittedIndex, row_digests
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.randomness import OsRandomness, SeedTree
 from ragaudit.prover.window.open_window import OpenWindow, WindowLog

@@ -1,4 +1,4 @@
-"""`ragaudit demo`: two services, twelve accounts, two windows, a verdict."""
+"""`ragaudit demo`: two services, twelve accounts, three windows, a verdict on each."""
 
 import json
 import signal
@@ -44,11 +44,11 @@ def demo(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Run an audit on real text: two services, three tenants, twelve accounts, two windows.
+    """Run an audit on real text: two services, three tenants, twelve accounts, three windows.
 
     A prover and a verifier start as separate processes on loopback. The text is Python's own
     documentation; nothing is downloaded. One window is audited on a sample (mode B), a smaller
-    one completely (mode A).
+    one completely (mode A). The third one adds no noise: its verdict is about integrity alone.
     """
     if cheat == "list":
         _list_cheats(as_json)
@@ -128,7 +128,8 @@ def _show(console: Any, report: "Report", cheat: str | None) -> None:
         show.show_accounts(console, report.traffic, window)
         show.show_verdict(console, predicate)
     show.show_complaints(console, report.traffic.complaints)
-    sigma = next(iter(report.policies.values()))["sigma"]
+    # In the order in which the verdicts came; the window without noise may have been the first.
+    sigma = next(each["sigma"] for each in report.policies.values() if each["sigma"] is not None)
     show.show_utility(console, report.utility, sigma, TOP_K)
     show.show_where_to_look(console, report.evidence, list(report.verdicts))
     if unasked := sum(each.unasked for each in report.traffic.outcomes.values()):

@@ -18,7 +18,7 @@ from ragaudit.privacy.accounting import calibrate
 __all__ = ["AccountPlan", "Plan", "WindowPlan", "make_plan", "measure_pace"]
 
 TOP_K = 5
-MAIN_WINDOW, SMALL_WINDOW = "demo-b", "demo-a"
+MAIN_WINDOW, SMALL_WINDOW, EXACT_WINDOW = "demo-b", "demo-a", "demo-exact"
 QUERIES_PER_ACCOUNT = 40
 COALITION_MAX = 2
 SLOTS = 16
@@ -38,7 +38,7 @@ class AccountPlan:
     """One account: what it asks in each window, and what befalls it.
 
     Attributes:
-        anchored: asks through a nonce chain; otherwise plain.
+        anchored: asks through a nonce chain where there is noise; otherwise plain.
         crashes: its process ends between a promise and its nonce, and comes back.
         submits: gives the verifier the public halves of its receipts.
         disputes: shows one receipt to the verifier.
@@ -69,6 +69,11 @@ class WindowPlan:
     length: int
     sampling_after: int
     terms: dict[str, Any] = field(repr=False)
+
+    @property
+    def noised(self) -> bool:
+        """Whether answers are noised and an epsilon is claimed."""
+        return self.terms.get("privacy") != "none"
 
     def overrides(self, pace: float) -> dict[str, Any]:
         """Return what the operator asks for when the machine is ``pace`` times slower.
@@ -121,6 +126,15 @@ class Plan:
             sample.setdefault(account.tenant, []).extend(mine)
         return sample
 
+    def anchored(self, account: AccountPlan, window: str) -> bool:
+        """Return whether an account asks through a nonce chain in a window.
+
+        Args:
+            account: of this plan.
+            window: name of one; where nothing is drawn there is nothing to anchor.
+        """
+        return account.anchored and any(w.name == window and w.noised for w in self.windows)
+
     def questions(self, window: str) -> int:
         """Return how many questions are asked in a window."""
         return sum(len(account.questions.get(window, ())) for account in self.accounts)
@@ -169,23 +183,27 @@ def _yardstick() -> float:
 
 
 def _windows(sigma: str | None, seed: str | None) -> list[WindowPlan]:
+    shared = {
+        "top_k_max": TOP_K,
+        "queries_per_account": QUERIES_PER_ACCOUNT,
+        "slots": SLOTS,
+        "claim_margin_seconds": 2,
+        "estimator": {"sketch_bits": 512, "tau_seconds": 600},
+    }
     terms = {
+        **shared,
         "epsilon_acc": EPSILON_ACC if sigma is None else None,
         "sigma": sigma,
         "delta_acc": DELTA_ACC,
         "delta_policy": DELTA_POLICY,
         "relation": RELATION,
-        "top_k_max": TOP_K,
-        "queries_per_account": QUERIES_PER_ACCOUNT,
-        "slots": SLOTS,
         "coalition_max": COALITION_MAX,
-        "claim_margin_seconds": 2,
-        "estimator": {"sketch_bits": 512, "tau_seconds": 600},
         "experiment_seed": seed,
     }
     return [
         WindowPlan(MAIN_WINDOW, "B", 16, 30, 6, terms),
         WindowPlan(SMALL_WINDOW, "A", 24, 14, 6, terms),
+        WindowPlan(EXACT_WINDOW, "A", 30, 10, 6, {**shared, "privacy": "none"}),
     ]
 
 
@@ -222,6 +240,7 @@ def _tenant_accounts(tenant: str, shares: Sequence[Sequence[str]]) -> list[Accou
             questions={
                 MAIN_WINDOW: list(share),
                 SMALL_WINDOW: list(share[:SMALL_QUESTIONS]) if number in (0, 2) else [],
+                EXACT_WINDOW: list(share[:SMALL_QUESTIONS]) if number in (0, 2) else [],
             },
         )
         for number, share in enumerate(shares)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ragaudit.cli.processes import ServiceFailed, ServiceProcess
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.lab.demo.cheats import find
 from ragaudit.lab.demo.operator import Auditor, Operator
 from ragaudit.lab.demo.plan import TOP_K, Plan, make_plan
-from ragaudit.lab.demo.processes import ServiceFailed, ServiceProcess
 from ragaudit.lab.demo.services import Services, prepare
 from ragaudit.lab.demo.traffic import Traffic
 from ragaudit.lab.demo.utility import SIGMAS, UtilityRow, utility_table
@@ -184,7 +184,7 @@ class Demo:
     def _drive(
         self, run: WindowRun, report: Report, asked: threading.Event, *, first: bool
     ) -> None:
-        """Run one window; the second one is created once the first is countersigned."""
+        """Run one window; the others are created once the first is countersigned."""
         name = run.window.name
         try:
             if first:
@@ -247,7 +247,7 @@ class Demo:
 
 def _planned(options: Options) -> Plan:
     plan = make_plan(registry.load(), sigma=options.sigma, seed=options.seed)
-    # A cheat shows in one window as well as in two.
+    # A cheat shows in one window as well as in three.
     return plan if options.cheat is None else replace(plan, windows=plan.windows[:1])
 
 

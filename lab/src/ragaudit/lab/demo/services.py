@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragaudit.cli.corpus import Passage
-from ragaudit.lab.demo.processes import ServiceFailed, ServiceProcess, free_port
+from ragaudit.cli.processes import ServiceFailed, ServiceProcess, free_port
 from ragaudit.verifier.arbiter import Arbiter
 from ragaudit.verifier.terms import Terms
 

@@ -23,7 +23,7 @@ __all__ = [
 
 _STYLES = {
     "PASS": "green", "FAIL": "bold red", "REFUSED": "bold red", "EXCEEDED": "yellow",
-    "NOT ESTABLISHED": "yellow", "NOT RUN": "dim",
+    "NOT ESTABLISHED": "yellow", "NOT RUN": "dim", "NOT APPLICABLE": "dim", "NOT CLAIMED": "yellow",
 }  # fmt: skip
 
 _PLAIN_WORDS = (
@@ -53,7 +53,7 @@ def show_accounts(console: Console, traffic: Traffic, window: str) -> None:
             remarks.append("crashed after a promise, came back, got the promised answer")
         if outcome.disputed:
             remarks.append("disputes its last answer")
-        kind = "anchored" if traffic.anchored(name) else "plain"
+        kind = "anchored" if traffic.anchored(name, window) else "plain"
         row = (str(outcome.answered), str(outcome.submitted), "; ".join(remarks))
         table.add_row(name, kind, *row)
     console.print(table)
@@ -82,7 +82,7 @@ def show_verdict(console: Console, predicate: Mapping[str, Any]) -> None:
     """Print the checks with their reasons, and epsilon_audit in all its forms.
 
     Args:
-        predicate: of a verdict (spec 10.3); `epsilon` may be empty.
+        predicate: of a verdict (spec 10.3); `epsilon` may be empty. Claims are shown if it has any.
 
     Raises:
         MalformedError: another table of epsilons than that of spec 7.4.
@@ -102,6 +102,9 @@ def show_verdict(console: Console, predicate: Mapping[str, Any]) -> None:
         console.print(_epsilon_table(EpsilonTable.from_json(predicate["epsilon"])))
     result = predicate["result"]
     lines = [f"[{_STYLES.get(result, 'bold')}]{result}[/]"]
+    for claim, found in predicate.get("claims", {}).items():
+        style = _STYLES.get(found["result"], "bold")
+        lines.append(f"{claim}: [{style}]{found['result']}[/]. {escape(found['statement'])}")
     if predicate["worthless"]:
         lines.append(WORTHLESS)
     console.print(Panel(Group(*lines), title=f"window {predicate['window']}", expand=False))

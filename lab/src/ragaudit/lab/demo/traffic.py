@@ -75,9 +75,12 @@ class Traffic:
         """Ask nothing any more."""
         self._stopping.set()
 
-    def anchored(self, account: str) -> bool:
-        """Return whether an account asks through a nonce chain."""
-        return any(each.name == account and each.anchored for each in self._plan.accounts)
+    def anchored(self, account: str, window: str) -> bool:
+        """Return whether an account asks through a nonce chain in a window."""
+        return any(
+            each.name == account and self._plan.anchored(each, window)
+            for each in self._plan.accounts
+        )
 
     def register(self, window: str, progress: Callable[[], object]) -> None:
         """Register every account that will ask something in the window.
@@ -229,7 +232,7 @@ class Traffic:
             "window": window,
             "verifier_key": self._verifier_key,
             "state_dir": str(self._work / "clients" / account.name),
-            "anchored": account.anchored,
+            "anchored": self._plan.anchored(account, window),
         }
 
     def _client(self, account: AccountPlan, window: str) -> Client:

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ragaudit.cli.processes import ServiceFailed
 from ragaudit.lab.demo.operator import Auditor, Operator
 from ragaudit.lab.demo.plan import Plan, WindowPlan, measure_pace
-from ragaudit.lab.demo.processes import ServiceFailed
 from ragaudit.lab.demo.traffic import Traffic
 from rich.progress import Progress
 

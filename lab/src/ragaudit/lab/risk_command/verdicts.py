@@ -97,6 +97,11 @@ def _stated(predicate: dict[str, Any], where: str, *, signed: bool) -> Stated:
             "epsilon": dict(stated),
         } if stated:
             pass
+        case {"claims": {"privacy": {"result": "NOT CLAIMED"}}}:
+            raise RefusedError(
+                "the verdict claims no epsilon: its window adds no noise", where=where,
+                expected="a verdict that claims privacy",
+            )  # fmt: skip
         case {"result": str(result)} if result not in _JUDGED:
             raise RefusedError(
                 f"a verdict of {result} states no guarantee", where=where, expected="PASS"

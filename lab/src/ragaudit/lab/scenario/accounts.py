@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from ragaudit.circuits.quantise import IntegerRows
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.messages import chains
@@ -36,20 +37,29 @@ class Account:
 
 @dataclass
 class TenantIndex:
-    """A tenant's committed index with everything that opens it."""
+    """A tenant's committed index with everything that opens it.
+
+    Attributes:
+        rows: int8 or int16[N, d+4], completed.
+        columns, attributes: texts of each row in a window of policy version 2; empty in version 1.
+        version: v.
+    """
 
     tenant: str
     texts: list[str]
     ids: list[str]
     salts: list[bytes]
-    rows: npt.NDArray[np.int8]
+    rows: IntegerRows
     blindings: npt.NDArray[np.uint8]
     commitment: IndexCommitment
+    columns: list[str] = field(default_factory=list)
+    attributes: list[str] = field(default_factory=list)
+    version: int = 1
 
     @property
-    def vectors(self) -> npt.NDArray[np.int8]:
-        """Return int8[N, d]: the rows without the four integers that complete their norm to B²."""
-        return np.ascontiguousarray(self.rows[:, :-4])
+    def vectors(self) -> IntegerRows:
+        """Return [N, d]: the rows without the four integers that complete their norm to B²."""
+        return self.rows[:, :-4].copy()
 
 
 @dataclass
@@ -66,6 +76,9 @@ class Asked:
         selected: T, row positions in rising order.
         selection_blinding: rho_sel, a canonical scalar of 32 bytes.
         index: place in the log; -1 until the record is logged.
+        answered_by: the index that was scored; None for version 1 of the served tenant's.
+        served: positions of the answer in their order; of a noised window all of T, rising.
+        withdrawn: positions of the answer that were left out since their documents changed.
     """
 
     account: Account
@@ -81,3 +94,6 @@ class Asked:
     selected: tuple[int, ...]
     selection_blinding: bytes
     index: int = -1
+    answered_by: TenantIndex | None = None
+    served: tuple[int, ...] = ()
+    withdrawn: tuple[int, ...] = ()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.noise import noise_key
+from ragaudit.circuits.noise import NoiseParameters, Table, noise_key, table
 from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.encoding.digests import salted
 from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.opening import OpenedWindow
 from ragaudit.lab.scenario.policy import BITS
-from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages import chains, seed_commitments
 from ragaudit.ledger.messages.records import (
     Record,
     Registration,
@@ -25,6 +26,11 @@ from ragaudit.ledger.messages.requests import Openings, Request
 
 class AnsweringWindow(OpenedWindow):
     """The window with its log, in which accounts register and ask."""
+
+    @cached_property
+    def noise_table(self) -> Table:
+        """Return the sampler's table of the policy's sigma."""
+        return table(NoiseParameters.for_sigma(self.policy.sigma))
 
     # --- the log -----------------------------------------------------------------------------
 
@@ -246,8 +252,8 @@ class AnsweringWindow(OpenedWindow):
         Computed from the secret and not from the tree, so there is one for counters beyond the
         budget.
         """
-        slot = merkle_commitments.slot_key(self.seed_secret, self.window, record.epoch, record.slot)
-        return merkle_commitments.counter_key(slot, record.counter)
+        slot = seed_commitments.slot_key(self.seed_secret, self.window, record.epoch, record.slot)
+        return seed_commitments.counter_key(slot, record.counter)
 
     def noise(self, record: Record, key: bytes) -> npt.NDArray[np.int64]:
         """Return int64[N], the noise of a record (docs/spec/03-noise.md §3.3, §3.4).

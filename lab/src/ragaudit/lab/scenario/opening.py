@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.noise import NoiseParameters, table
+from ragaudit.circuits.quantise import IntegerRows
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey
@@ -31,9 +31,10 @@ from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import chains, merkle_commitments
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, SeedCommitment
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
+from ragaudit.ledger.messages.seed_commitments import SeedCommitment
 from ragaudit.verifier.procedure import Pins
 from ragaudit.verifier.terms import Terms
 
@@ -112,7 +113,6 @@ class OpenedWindow:
         self.claimed: dict[bytes, int] = {}  # identity of a promise, when it was claimed
         self.refusals: list[dict[str, Any]] = []
         self.policy = Policy.from_json(self.policy_json())
-        self.noise_table = table(NoiseParameters.for_sigma(self.policy.sigma))
 
     def draw(self) -> bytes:
         """Return 32 bytes of the window's own generator: the same in every run of one seed."""
@@ -159,7 +159,11 @@ class OpenedWindow:
             "query_text_disclosure": self.disclosure,
             "audit/mode": self.mode,
         }
-        return policy_document(keys, {**members, **self.overrides})
+        return self.document(keys, {**members, **self.overrides})
+
+    def document(self, keys: dict[str, str | None], changes: dict[str, Any]) -> dict[str, Any]:
+        """Return the policy document of keys and changes: version 1, unless a subclass says."""
+        return policy_document(keys, changes)
 
     def previous_log(self) -> SigningKey:
         """Return the key of the log of the window before."""
@@ -251,14 +255,14 @@ class OpenedWindow:
     def prove_index(
         self,
         statement: IndexStatement,
-        rows: npt.NDArray[np.int8],
+        rows: IntegerRows,
         blindings: npt.NDArray[np.uint8],
     ) -> bytes:
         """Return pi_idx: a hook for cheats.
 
         Args:
             statement: what is claimed.
-            rows: int8[N, d+4].
+            rows: int8 or int16[N, d+4].
             blindings: uint8[N, 32], rho_i as canonical scalars.
         """
         return core.prove_index(statement, rows, blindings)
@@ -268,7 +272,7 @@ class OpenedWindow:
         return Opening(
             self.policy.digest,
             self.embedder.digest,
-            self.seed_commitment.root,
+            self.seed_root,
             tuple(
                 TenantOpening(
                     t, index.commitment.rows, index.commitment.root, index.commitment.proof_digest
@@ -280,12 +284,21 @@ class OpenedWindow:
     def open(self) -> None:
         """Make everything up to the countersignature."""
         self.indices = {tenant: self.build_index(tenant) for tenant in self.tenants}
-        self.seed_commitment = SeedCommitment.build(
-            self.seed_secret, self.window, 1, self.slots, self.queries_per_account
-        )
+        self.commit_keys()
         self.opening = self.build_opening()
         self.append("opening", self.opening.encode())
         self.empty_checkpoint = self.sign_head(MemoryTree())
+
+    def commit_keys(self) -> None:
+        """Commit to the noise keys of all slots and counters (docs/spec/05-records.md §5.5)."""
+        self.seed_commitment = SeedCommitment.build(
+            self.seed_secret, self.window, 1, self.slots, self.queries_per_account
+        )
+
+    @property
+    def seed_root(self) -> bytes:
+        """Return the root of C_seed, which opening and statements name."""
+        return self.seed_commitment.root
 
     def opening_items(self) -> dict[str, bytes]:
         """Return the evidence that the verifier has before it countersigns."""

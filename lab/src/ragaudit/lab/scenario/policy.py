@@ -8,7 +8,9 @@ from typing import Any, Final
 from ragaudit.encoding.parameters import B
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.notes import SigningKey
-from ragaudit.ledger.messages.policy import FORMAT
+from ragaudit.ledger.messages.columns import PublicColumn
+from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, LARGE_B
+from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR, NOISE_MEMBERS
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.verifier.terms import Terms
 
@@ -25,6 +27,9 @@ CHALLENGED: Final = INSTANTS[-1] + 1
 # The fewest that a policy may have (spec 5.2).
 BITS: Final = 64
 THETA: Final = "0.9"
+
+COLUMNS: Final = (PublicColumn("shelf", "string"), PublicColumn("year", "integer"))
+"""The public columns of version 2, by name."""
 
 SMALL_TERMS: Final = Terms.of(
     {
@@ -158,3 +163,32 @@ def policy_document(
     # One for each instant, however many a test asks for.
     document.setdefault("activation_rounds", [None] * len(document["activation_instants"]))
     return document
+
+
+def second_policy_document(
+    keys: Mapping[str, str | None], changes: Mapping[str, Any] | None = None, *, noised: bool
+) -> dict[str, Any]:
+    """Return the scenario's policy in version 2: filters, vectors and later versions are allowed.
+
+    Args:
+        keys: the member "keys".
+        changes: as `policy_document` takes them.
+        noised: whether scores are noised; if not, B is 4095 and no member speaks of noise.
+
+    Returns:
+        A document of its own, as `policy_document`.
+    """
+    members: dict[str, Any] = {
+        "format": FORMAT_V2,
+        "privacy": "gaussian" if noised else "none",
+        "metric": "cosine",
+        "largest_norm": None,
+        "public_columns": [each.to_json() for each in COLUMNS],
+        "filter_grammar": FILTER_GRAMMAR,
+        "query_kinds": ["text", "vector"],
+        "retry_seconds": 60,
+        "versions": True,
+    }
+    if not noised:
+        members |= {"norm_bound": LARGE_B, "sampler": None, **dict.fromkeys(NOISE_MEMBERS)}
+    return policy_document(keys, {**members, **(changes or {})})

@@ -9,16 +9,21 @@ from typing import Any, Final
 
 import httpx
 from ragaudit.client import Client, Receipt
+from ragaudit.client.asking import Asked
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.embedder import HashEmbedder
-from ragaudit.lab.scenario.services import (
+from ragaudit.lab.scenario.provision import (
+    PRIVATE,
     WINDOW,
+    Offer,
+    new_prover_folder,
+    prover_folder,
+)
+from ragaudit.lab.scenario.services import (
     Prover,
     ScenarioAuditor,
     Verifier,
-    new_prover_folder,
-    prover_folder,
 )
 from ragaudit.lab.scenario.transport import AppTransport, Loop
 from ragaudit.prover.service import Components
@@ -66,16 +71,17 @@ class Account:
             self.complaints.append(f"{self.name}: {error}")
             return None
 
-    def ask(self, text: str, top_k: int) -> None:
+    def ask(self, text: Asked, top_k: int, wanted: str = "") -> None:
         """Ask a question; an answer that the library rejects is kept as it came, to be disputed.
 
         Args:
-            text: the query.
+            text: the query, or a vector.
             top_k: K.
+            wanted: a filter's text.
         """
         for name in ("query", "reveal"):
             self.transport.answered.pop(name, None)
-        found = self.attempt(lambda: self.client.search(text, top_k))
+        found = self.attempt(lambda: self.client.search(text, top_k, filter=wanted))
         if found is not None:
             self.receipts.append(found.receipt)
             return
@@ -129,12 +135,14 @@ class Prepared:
 
     Attributes:
         keys: the accounts' API keys by name.
+        offer: what its provider offers.
         now: where the clock stood, Unix milliseconds.
     """
 
     folder: Path
     keys: dict[str, str] = field(repr=False)
     now: int
+    offer: Offer = PRIVATE
 
 
 class Scenario:
@@ -142,6 +150,8 @@ class Scenario:
 
     patience_seconds = 30.0  # of a client, for the whole of a call
     limits = Limits()  # the verifier's
+    offer: Offer = PRIVATE
+    roster: Sequence[tuple[str, str, bool]] = ACCOUNTS
 
     def __init__(
         self,
@@ -185,7 +195,7 @@ class Scenario:
             self.open(stack)
         if self.troubles:
             raise InternalError(f"not an honest window: {self.troubles}")
-        return Prepared(self.folder, self.keys, self.clock.now)
+        return Prepared(self.folder, self.keys, self.clock.now, self.offer)
 
     def open(self, stack: ExitStack) -> None:
         """Bring the window up to its first activation instant.
@@ -196,7 +206,7 @@ class Scenario:
         self.loop = Loop()
         stack.callback(self.loop.close)
         if self._prepared is None:
-            made = new_prover_folder(self.folder / "prover")
+            made = new_prover_folder(self.folder / "prover", self.offer)
         else:
             # A copy for each: one prepared window serves any number of cheats, and none sees
             # another's.
@@ -208,14 +218,19 @@ class Scenario:
         )
         stack.callback(self.verifier.close)
         self.prover = Prover.open(
-            made, self.components, self.loop, self.clock, self.verifier.transport
+            made,
+            self.components,
+            self.loop,
+            self.clock,
+            self.verifier.transport,
+            self.offer.settings,
         )
         stack.callback(self.prover.close)
         if self._prepared is None:
             self._commit()
         else:
             self.keys = self._prepared.keys
-        for name, _, anchored in ACCOUNTS:
+        for name, _, anchored in self.roster:
             account = self.accounts[name] = self._account(name, self.keys[name], anchored)
             stack.callback(account.client.close)
         if self._prepared is None and self.prover.state is not State.REFUSED:
@@ -225,7 +240,7 @@ class Scenario:
 
     def _commit(self) -> None:
         """Accounts, and a window that is countersigned or refused."""
-        for name, tenant, _ in ACCOUNTS:
+        for name, tenant, _ in self.roster:
             answer = self.prover.operate("accounts", {"tenant": tenant, "name": name})
             self.keys[name] = answer["key"]
         self.prover.operate("windows", {"window": WINDOW})
@@ -349,13 +364,7 @@ class Scenario:
             raise InternalError(f"the verifier did not take a finding: {answer.text}")
 
     def ask(self, name: str, text: str, top_k: int) -> None:
-        """Let an account ask a question.
-
-        Args:
-            name: of the account.
-            text: the query.
-            top_k: K.
-        """
+        """Let an account, by its name, ask a question; arguments as of `Account.ask`."""
         self.accounts[name].ask(text, top_k)
 
     def http(self, service: str, account: str | None = None) -> httpx.Client:

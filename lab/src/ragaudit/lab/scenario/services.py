@@ -10,31 +10,24 @@ from typing import Any, Final
 import httpx
 from fastapi import FastAPI
 from ragaudit.encoding.errors import InternalError, RagauditError
-from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.policy import small_terms_file
+from ragaudit.lab.scenario.provision import PROVIDER, SETTINGS, WINDOW
 from ragaudit.lab.scenario.transport import AppTransport, Loop
 from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.verdict import Verdict
-from ragaudit.prover.backends import Document, StoredDocuments
-from ragaudit.prover.command.set_up import SetUp, set_up
+from ragaudit.prover.command.set_up import SetUp
 from ragaudit.prover.http.app import create_app as create_prover
-from ragaudit.prover.keys import load_key
 from ragaudit.prover.lifecycle.driver import Driver
 from ragaudit.prover.service import Components, Service
 from ragaudit.prover.settings import (
-    AuditSettings,
-    EstimatorSettings,
     TimingSettings,
     WindowSettings,
     load_settings,
 )
-from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.arbiter import Arbiter, read_window
@@ -45,51 +38,20 @@ from ragaudit.verifier.procedure import (
     OPENING_CHECKS,
     REFUSED,
     Outcome,
-    Pins,
     run,
     run_opening_checks,
 )
-from ragaudit.verifier.procedure.statement_checks import Judgement, judge
-from ragaudit.verifier.report import render_html, render_text
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier
+from ragaudit.verifier.service.auditor import ProcedureAuditor, ReportProgress
 from ragaudit.verifier.settings import Limits
 from ragaudit.verifier.settings import Settings as VerifierSettings
 
-PROVIDER: Final = "provider.example"
 VERIFIER: Final = "regulator.example/cosigner"
-WINDOW: Final = "w1"
-TENANTS: Final = ("acme", "beta")
-ROWS: Final = 20
 
 _POLL_SECONDS = 0.002
 # Far more than a window has: what has not come to rest by then never will.
 _MOST_STEPS = 100
-
-SETTINGS: Final = WindowSettings(
-    opens_after_seconds=20,
-    length_seconds=60,
-    activation_every_seconds=30,
-    sampling_after_seconds=20,
-    epsilon_acc="20",
-    delta_acc="0.00001",
-    delta_policy="0.00001",
-    sigma="4",
-    relation=NeighboringRelation.REPLACE,
-    top_k_max=3,
-    queries_per_account=4,
-    slots=6,
-    coalition_max=2,
-    embedder_tolerance=4,
-    estimator=EstimatorSettings(theta="0.9", tau_seconds=10, sketch_bits=64),
-    audit=AuditSettings(mode="A", deadline_seconds=100),
-    merge_delay_seconds=30,
-    clock_skew_seconds=2,
-    promise_life_seconds=30,
-    claim_margin_seconds=5,
-    release_seconds=20,
-)
-"""A small window: every record is checked, and noise outweighs the scores."""
 
 
 class SteppedDriver(Driver):
@@ -120,7 +82,13 @@ class Prover:
 
     @classmethod
     def open(
-        cls, made: SetUp, components: Components, loop: Loop, clock: Clock, verifier: AppTransport
+        cls,
+        made: SetUp,
+        components: Components,
+        loop: Loop,
+        clock: Clock,
+        verifier: AppTransport,
+        window: WindowSettings = SETTINGS,
     ) -> "Prover":
         """Open a service on the settings, keys and database that were made.
 
@@ -131,12 +99,13 @@ class Prover:
             loop: on which the application runs.
             clock: of the whole scenario.
             verifier: leads to the verifier, whose keys this prover does not pin.
+            window: settings of its window.
         """
         found = load_settings(made.settings)
         settings = found.model_copy(
             update={
                 "verifier": found.verifier.model_copy(update={"allow_unpinned": True}),
-                "window": SETTINGS,
+                "window": window,
                 "timing": TimingSettings(checkpoint_seconds=0.05, driver_seconds=60),
             }
         )
@@ -202,37 +171,13 @@ class Prover:
         self.service.stop()
 
 
-def documents(tenant: str, count: int = ROWS) -> list[Document]:
-    """Return a tenant's documents, texts that differ in number and tenant only.
-
-    Args:
-        tenant: its name.
-        count: how many.
-    """
-    return [Document(f"{tenant}-{i}", f"document {i} of {tenant}") for i in range(count)]
-
-
-def ingest(made: SetUp) -> None:
-    """Store the documents of every tenant in the provider's database, which is closed again."""
-    store = Store.open(load_settings(made.settings).store.url)
-    for tenant in TENANTS:
-        StoredDocuments(store).add(tenant, documents(tenant))
-    store.close()
-
-
-class ScenarioAuditor:
+class ScenarioAuditor(ProcedureAuditor):
     """The verifier's procedure, with a list of checks that the scenario chooses."""
 
     def __init__(self, keys: verifier_keys.VerifierKeys, without: Sequence[str]) -> None:
-        self._key = keys.verdict
-        self._pins = Pins(
-            cosigner=keys.cosigner.verifier_key,
-            verifier=keys.statement.public,
-            verdict=keys.verdict.public,
-        )
+        super().__init__(keys, "auto")
         self._without = without
         self._embedder = HashEmbedder().installed()
-        self._engine = fastest_engine()
         self.evidence: Evidence | None = None
         self.opening: tuple[Evidence, int] | None = None
         self.outcome: Outcome | None = None
@@ -246,10 +191,7 @@ class ScenarioAuditor:
         self.outcome = outcome
         return outcome.sign(self._key, evidence.digests(), time=now)
 
-    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
-        return judge(file, view, self._engine)
-
-    def audit(self, evidence: Evidence, now: int, progress: Any) -> bytes:
+    def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
         self.evidence = Evidence.of({name: evidence[name] for name in evidence})
         self.outcome = self.judge(self._without)
         return self.outcome.sign(self._key, evidence.digests(), time=now)
@@ -287,15 +229,6 @@ class ScenarioAuditor:
             self.evidence, engine=self._engine, checks=left, pins=self._pins,
             embedder=self._embedder,
         )  # fmt: skip
-
-    def result(self, verdict: bytes) -> str:
-        return Verdict.verify(verdict, self._key.public).result
-
-    def report_html(self, verdict: bytes) -> str:
-        return render_html(Verdict.verify(verdict, self._key.public))
-
-    def report_text(self, verdict: bytes) -> str:
-        return render_text(Verdict.verify(verdict, self._key.public))
 
 
 @dataclass
@@ -379,21 +312,3 @@ class Verifier:
 def open_arbiter(folder: Path) -> Arbiter:
     """Return the scenario's arbiter, from a folder of its own; made if it is missing."""
     return Arbiter(folder) if folder.exists() else Arbiter.create(folder)
-
-
-def prover_folder(folder: Path) -> SetUp:
-    """Return what `new_prover_folder` made in a folder, or in a copy of it."""
-    keys = folder / "keys"
-    provider = load_key(keys / "provider.key").public
-    return SetUp(folder / "prover.yaml", keys / "operator.token", provider)
-
-
-def new_prover_folder(folder: Path) -> SetUp:
-    """Make settings, keys and documents of the scenario's provider.
-
-    Args:
-        folder: an empty one, or none yet.
-    """
-    made = set_up(folder, provider=PROVIDER, verifier="http://verifier.test")
-    ingest(made)
-    return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragaudit.lab.scenario.accounts import Asked
+from ragaudit.lab.scenario.accounts import Asked, TenantIndex
 from ragaudit.lab.scenario.answering import AnsweringWindow
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
@@ -90,6 +90,10 @@ class SubmittingWindow(AnsweringWindow):
         )
         self.refusals.append(refusal.to_json())
 
+    def index_of(self, asked: Asked) -> TenantIndex:
+        """Return the committed index that answered a query."""
+        return asked.answered_by or self.indices[asked.served_tenant]
+
     # --- receipts ----------------------------------------------------------------------------
 
     def private_half(self, asked: Asked) -> PrivateReceipt:
@@ -98,7 +102,7 @@ class SubmittingWindow(AnsweringWindow):
         Rows are those of the index that served the query, so a cheat with another tenant's index
         shows.
         """
-        index = self.indices[asked.served_tenant]
+        index = self.index_of(asked)
         tree = IndexTree(index.commitment.commitments, index.commitment.row_digests)
         rows = tuple(
             ServedRow(

@@ -28,7 +28,7 @@ from ragaudit.lab.scenario.policy import (
     START,
 )
 from ragaudit.lab.scenario.submitting import SubmittingWindow
-from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages import chains, seed_commitments
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import (
     Challenge,
@@ -191,7 +191,7 @@ class Window(SubmittingWindow):
 
     # --- responses ---------------------------------------------------------------------------
 
-    def open_key(self, asked: Asked) -> merkle_commitments.KeyOpening:
+    def open_key(self, asked: Asked) -> seed_commitments.KeyOpening:
         """Return the opening of a record's noise key (docs/spec/05-records.md §5.5).
 
         The key is the one that was used. C_seed has no path for a slot, counter or epoch beyond the
@@ -203,18 +203,18 @@ class Window(SubmittingWindow):
             or record.slot >= self.slots
             or record.counter >= self.queries_per_account
         ):
-            return merkle_commitments.KeyOpening(asked.key, (), ())
+            return seed_commitments.KeyOpening(asked.key, (), ())
         return replace(self.seed_commitment.open(record.slot, record.counter), key=asked.key)
 
     def statement(self, asked: Asked) -> SelectionStatement:
         """Return the honest statement about a record, over the index that served it (§4.6.1)."""
-        index = self.indices[asked.served_tenant].commitment
+        index = self.index_of(asked).commitment
         return SelectionStatement.of(
             asked.record,
             body=asked.record.encode(),
             index_root=index.root,
             commitments=index.commitments,
-            seed_root=self.seed_commitment.root,
+            seed_root=self.seed_root,
             activation_randomness=self.randomness(asked.record.activation),
             query=asked.embedding,
             noise=asked.noise,
@@ -222,7 +222,7 @@ class Window(SubmittingWindow):
 
     def prove(self, asked: Asked) -> bytes:
         """Return the selection argument of a record: a hook for cheats."""
-        index = self.indices[asked.served_tenant]
+        index = self.index_of(asked)
         return core.prove_selection(
             self.statement(asked),
             index.rows,

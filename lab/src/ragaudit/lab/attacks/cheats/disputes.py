@@ -10,14 +10,14 @@ from ragaudit.encoding.errors import InternalError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.cheats.embedding import HidesAFilter
+from ragaudit.lab.scenario.provision import WINDOW
 from ragaudit.lab.scenario.scenario import Scenario
-from ragaudit.lab.scenario.services import WINDOW
 from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
 from ragaudit.prover.answering.query import Admitted, Logged, Selected, Stages
-from ragaudit.prover.window.records import SelectedRow
+from ragaudit.prover.window.answered import SelectedRow
 from ragaudit.verifier.service.disputes import PER_ACCOUNT
 
 

@@ -12,7 +12,8 @@ from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import merkle_commitments
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.prover.index import IndexBuilder, Rows, Scalars
+from ragaudit.prover.index.builder import IndexBuilder
+from ragaudit.prover.index.committed import Rows, Scalars
 from ragaudit.verifier import reference
 from ragaudit.verifier.reference.field import ORDER
 

@@ -9,8 +9,8 @@ from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.cheats.log import DropsALeaf
 from ragaudit.lab.attacks.cheats.promises import BreaksPromises, ForgetsClaims
 from ragaudit.lab.attacks.forging.resigning import another_signature
+from ragaudit.lab.scenario.provision import WINDOW
 from ragaudit.lab.scenario.scenario import Scenario
-from ragaudit.lab.scenario.services import WINDOW
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.prover.answering.query import Stages
 from ragaudit.verifier.service import submissions

@@ -11,7 +11,7 @@ from typing import Final
 from ragaudit.encoding.tagged import enc
 from ragaudit.lab.attacks.cheat import Guard, Intrusion
 from ragaudit.lab.attacks.intruder import RIVAL, TAKEN, Attempt, Intruder
-from ragaudit.lab.scenario.services import PROVIDER, WINDOW
+from ragaudit.lab.scenario.provision import PROVIDER, WINDOW
 from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.prover.window.records import entries
 from ragaudit.verifier.service import (
@@ -209,7 +209,7 @@ class WritesIntoAnothersWindow(Intruder):
         return Attempt(answer == TAKEN, answer)
 
 
-_FORM = Guard(registration, "check_index_lengths", lambda *_: None)
+_FORM = Guard(registration, "check_index_lengths", lambda *_, **__: None)
 _BYTES = Guard(providers, "bytes_left", lambda *_: _NO_BOUND)
 _WINDOWS = Guard(providers, "demand_window", lambda *_: None)
 _ENTRIES = Guard(handover, "_most_entries", lambda *_: _NO_BOUND)

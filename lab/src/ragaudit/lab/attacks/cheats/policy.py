@@ -13,7 +13,7 @@ from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening
 from ragaudit.privacy.accounting import calibrate
-from ragaudit.prover.index import CommittedIndex
+from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.lifecycle.committing import Committer
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.window.windows import Window as ProverWindow

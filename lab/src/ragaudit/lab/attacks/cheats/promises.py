@@ -8,9 +8,9 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import Conflict, InternalError
 from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat
 from ragaudit.lab.scenario.policy import SMALL_TERMS
+from ragaudit.lab.scenario.provision import WINDOW
 from ragaudit.lab.scenario.scenario import Account as Asking
 from ragaudit.lab.scenario.scenario import Scenario
-from ragaudit.lab.scenario.services import WINDOW
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile

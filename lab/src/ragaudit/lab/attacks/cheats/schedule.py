@@ -144,7 +144,7 @@ CHEATS: Final = (
         name="unscheduled-epoch", family="REGISTRATION",
         description="Starts a seed epoch that the policy does not schedule.",
         parts={"closing": NewEpoch},
-        checks=("schedule",), reason="a epoch entry after the opening",
+        checks=("schedule",), reason="an epoch entry after the opening",
     ),
     ServiceCheat(
         name="unscheduled-index-version", family="REGISTRATION",

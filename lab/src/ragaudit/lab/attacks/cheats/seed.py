@@ -6,7 +6,7 @@ from typing import Final
 from ragaudit.encoding.digests import structure
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages.merkle_commitments import (
+from ragaudit.ledger.messages.seed_commitments import (
     KeyOpening,
     SeedCommitment,
     counter_key,

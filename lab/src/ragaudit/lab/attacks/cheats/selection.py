@@ -20,7 +20,7 @@ from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.index import CommittedIndex
+from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.window.open_window import OpenWindow
 
 Embedding = npt.NDArray[np.int16]

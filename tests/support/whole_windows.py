@@ -1,0 +1,93 @@
+"""A window of the prover's scenario from its first answer to the verdict, and its receipts."""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ragaudit.client.checker import CoreOperations
+from ragaudit.embedders.base import Embedder, embed_quantised
+from ragaudit.encoding.text import b64_decode
+from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import Opening
+from ragaudit.ledger.messages.shown import ShownWindow
+from ragaudit.prover.command.cli import app
+from ragaudit.prover.store.states import State
+from scenario import ProverScenario
+from surface_app import serving
+from typer.testing import CliRunner
+
+
+def verdict(scenario: ProverScenario) -> dict[str, Any]:
+    """Close the window, answer the challenge, and return the verdict's predicate."""
+    service, clock = scenario.service, scenario.clock
+    service.driver.checkpoint("w1")
+    clock.at(scenario.policy().end)
+    scenario.drive(State.CLOSED)
+    service.driver.step("w1")
+    clock.at(scenario.policy().sampling_instant)
+    scenario.drive(State.CHALLENGED)
+    service.driver.step("w1")
+    clock.at(scenario.policy().release_time // 1000)
+    for _ in range(500):
+        if scenario.state() is State.ARCHIVED:
+            break
+        service.driver.step("w1")
+        scenario.verifier.get("/v1/windows/w1/progress")
+    envelope = json.loads(service.windows.get("w1").verdict or "{}")
+    predicate: dict[str, Any] = json.loads(b64_decode(envelope["payload"]))["predicate"]
+    return predicate
+
+
+def checked(
+    scenario: ProverScenario, files: Sequence[ReceiptFile], embedder: Embedder | None = None
+) -> None:
+    """Check every receipt of a window as its account, ada of tenant one, does.
+
+    Args:
+        files: all that the account was given, in the order of its queries.
+        embedder: None where texts have none, so that step 9 stays open.
+    """
+    shown = ShownWindow.from_json(scenario.api.get("/v1/windows/w1").json())
+    assert shown.opening is not None
+    view = WindowView(
+        scenario.policy(),
+        Opening.parse(shown.opening.body),
+        [each.covered_size for each in shown.activations],
+        [(entry.index, entry.version) for entry in shown.versions],
+    )
+    account = scenario.api.get("/v1/windows/w1/account", headers=scenario.headers("ada")).json()
+    for counter, file in enumerate(files):
+        steps = check_receipt_file(
+            file,
+            view,
+            CoreOperations(),
+            embed=None if embedder is None else partial(embedded, embedder),
+            account=AccountView(
+                tenant="one",
+                pseudonym=bytes.fromhex(account["pseudonym"]),
+                slot=account["slot"],
+                registration_index=account["registration"]["index"],
+                counter=counter,
+            ),
+        )
+        # Outstanding is only what a plain account has not (10), or has not yet (2).
+        left = {each.number for each in steps if each.status != "done"}
+        assert left <= ({2, 9, 10} if embedder is None else {2, 10}), (counter, steps)
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[int]]:
+    """Return the integers of texts in a window without noise."""
+    integers: list[list[int]] = embed_quantised(embedder, texts, 4095).tolist()
+    return integers
+
+
+def refreshed(scenario: ProverScenario, tenant: str = "one", code: int = 0) -> Any:
+    """What the command prints; it speaks HTTP with the service of the scenario."""
+    with serving(scenario.api.app, lifespan="off") as port:
+        arguments = ["index", "refresh", "w1", tenant, "--json"]
+        arguments += ["--settings", str(scenario.folder / "prover/prover.yaml")]
+        result = CliRunner().invoke(app, [*arguments, "--url", f"http://127.0.0.1:{port}"])
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)

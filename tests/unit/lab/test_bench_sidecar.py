@@ -1,0 +1,57 @@
+"""`ragaudit bench sidecar`: its figures, and one small run in front of Chroma's own server."""
+
+import json
+
+import chroma_server
+import pytest
+from ragaudit.lab.bench import sidecar_report
+from ragaudit.lab.bench.command import app
+from ragaudit.lab.bench.sidecar import Latency, SidecarRun
+from typer.testing import CliRunner
+
+
+def made(**changes: object) -> SidecarRun:
+    figures = {
+        "rows": 1000, "dimension": 8, "top_k": 5, "clients": 4,
+        "store": Latency(0.004, 0.008, 250.0), "sidecar": Latency(0.006, 0.012, 160.0),
+        "store_busy": Latency(0.01, 0.02, 400.0), "sidecar_busy": Latency(0.02, 0.06, 200.0),
+        "first_receipt": 9.5, "memory": (),
+    } | changes  # fmt: skip
+    return SidecarRun(**figures)  # type: ignore[arg-type]
+
+
+def test_ratios_are_of_medians_alone_and_of_tails_together() -> None:
+    run = made()
+    assert run.ratio == pytest.approx(1.5) and run.ratio_busy == pytest.approx(3.0)
+    assert run.growth is None
+    found = Latency.of([0.001] * 99 + [1.0], wall=2.0)
+    assert (found.p50, found.per_second) == (0.001, 50.0) and found.p99 > 0.001
+
+
+def test_growth_leaves_out_the_beginning() -> None:
+    # The first tenth fills caches; from then on it is flat but for one unit at the end.
+    assert made(memory=(50.0, *[100.0] * 8, 101.0)).growth == pytest.approx(1.0)
+
+
+def test_it_is_shown_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    sidecar_report.show([made(), made(rows=10_000, memory=(1.0,) * 60)], as_json=False)
+    shown = capsys.readouterr().out
+    assert "N = 10,000" in shown and "1.50 x" in shown and "not measured" in shown
+    sidecar_report.show([made()], as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["runs"][0]["ratio"] == pytest.approx(1.5) and document["machine"]
+
+
+def test_k_is_below_n() -> None:
+    done = CliRunner().invoke(app, ["sidecar", "--rows", "20", "--top-k", "20"])
+    assert done.exit_code != 0 and "below N = 20" in str(done.exception)
+
+
+@pytest.mark.slow
+def test_a_small_run() -> None:
+    assert chroma_server.program() is not None, "chromadb is a dependency of the tests"
+    arguments = ["--rows", "60", "--dim", "16", "--runs", "5", "--clients", "2", "--top-k", "3"]
+    done = CliRunner().invoke(app, ["sidecar", *arguments, "--minutes", "0.2", "--json"])
+    assert done.exit_code == 0, done.output + str(done.exception)
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["ratio"] > 0 and run["first_receipt"] > 0 and run["memory"]
