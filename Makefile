@@ -4,28 +4,49 @@ UV_VERSION = 0.13.8
 UV = .bootstrap/bin/uv
 RUN = .venv/bin
 PYTEST_OPTIONS =
+# Slow tests of one module share servers and wheels: a worker takes a module at a time.
+SLOW_OPTIONS = -n 2 --dist loadfile
 COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 
-.PHONY: setup setup-servers demo test coverage test-slow lint rust-test rust-test-slow \
-	comparison-test audit soak fuzz benchmarks clean
+# Five gigabytes with its torch; its test runs where it is installed, and is skipped elsewhere.
+NOT_HERE = --no-extra sentence-transformers
+
+.PHONY: setup setup-servers setup-frameworks demo wheels test coverage test-slow lint rust-test \
+	rust-test-slow comparison-test audit soak fuzz benchmarks clean
 
 .bootstrap/bin/uv:
 	$(PYTHON) -m venv .bootstrap
 	.bootstrap/bin/pip install --quiet "uv==$(UV_VERSION)"
 
 setup: .bootstrap/bin/uv
-	$(UV) sync --locked --all-packages --all-extras --python $(PYTHON)
+	$(UV) sync --locked --all-packages --all-extras $(NOT_HERE) --python $(PYTHON)
 
-# For tests that start PostgreSQL or ask nginx about a file. Where they are not, and cannot be
-# installed, those tests are skipped. RUNLEVEL: Debian starts no service of them.
+# For tests that start PostgreSQL, ask nginx about a file, or read the glosses of WordNet. Where they
+# are not, and cannot be installed, those tests are skipped. RUNLEVEL: Debian starts no service of
+# them. PostgreSQL with pgvector and Chroma's server come with `make setup`.
 setup-servers:
-	@{ command -v nginx && ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || \
+	@{ command -v nginx && ls /usr/lib/postgresql/*/bin/initdb /usr/share/wordnet/data.noun; } \
+		>/dev/null 2>&1 || \
 		{ apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -qq \
-			--yes --no-install-recommends postgresql nginx-light >/dev/null; } || \
-		echo "PostgreSQL or nginx cannot be installed: tests that need them are skipped"
+			--yes --no-install-recommends postgresql nginx-light wordnet-base >/dev/null; } || \
+		echo "PostgreSQL, nginx or WordNet cannot be installed: tests that need them are skipped"
+
+# The libraries that applications are written with, in an environment of their own: tests run their
+# programs before and behind the sidecar. Without it those tests are skipped.
+setup-frameworks: .bootstrap/bin/uv
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-frameworks
+	$(UV) pip install --quiet --python .venv-frameworks/bin/python \
+		--requirement tests/frameworks/requirements.txt
 
 demo: setup
 	$(RUN)/ragaudit demo
+
+# One abi3 wheel of the core, for this platform and every Python from 3.11 on, and pure wheels of
+# the rest. Who installs them needs no compiler. The core's is checked to be one that an index takes.
+DIST = dist
+wheels: .bootstrap/bin/uv
+	PATH="$(CURDIR)/.bootstrap/bin:$$PATH" MATURIN_PEP517_ARGS="--compatibility pypi" \
+		deployment/build-wheels.sh all "$(DIST)"
 
 test: setup rust-test
 	$(RUN)/pytest -n 2 $(PYTEST_OPTIONS)
@@ -36,7 +57,7 @@ coverage:
 	@$(RUN)/coverage report --sort=cover | sed -n '1,22p;/^TOTAL/p'
 
 test-slow: setup comparison-test
-	$(RUN)/pytest -m slow
+	$(RUN)/pytest -m slow $(SLOW_OPTIONS)
 
 rust-test:
 	cd circuits/rust && cargo test --locked --release --workspace
@@ -54,7 +75,7 @@ rust-test-slow:
 # mirror) and `cargo install cargo-deny`; not part of .ci/run, which must not change with the day.
 PIP_AUDIT = pip-audit==2.10.1
 audit: .bootstrap/bin/uv
-	$(UV) export --quiet --frozen --all-packages --all-extras --no-emit-workspace \
+	$(UV) export --quiet --frozen --all-packages --all-extras $(NOT_HERE) --no-emit-workspace \
 		--output-file .bootstrap/requirements.txt
 	$(UV) tool run $(PIP_AUDIT) --strict --disable-pip --require-hashes \
 		--requirement .bootstrap/requirements.txt
@@ -93,4 +114,4 @@ benchmarks: setup
 	$(RUN)/ragaudit bench all --profile --groth16
 
 clean:
-	rm -rf .venv .bootstrap circuits/rust/target circuits/rust/groth16-comparison/target
+	rm -rf .venv .venv-frameworks .bootstrap dist circuits/rust/target circuits/rust/groth16-comparison/target

@@ -13,6 +13,7 @@ MODULES = (
     "ragaudit.encoding.errors",
     "ragaudit.ledger.errors",
     "ragaudit.prover.errors",
+    "ragaudit.prover.surfaces.errors",
     "ragaudit.verifier.service.errors",
     "ragaudit.client.errors",
 )

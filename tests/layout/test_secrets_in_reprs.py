@@ -33,6 +33,7 @@ SHOWN = {
     ("Statement", "query"): "the reference verifier's: what a proof is about, in no service",
     ("SetUp", "operator_token"): "a path",
     ("Stages", "query"): "a class",
+    ("Probe", "vector"): "of a manifest, which is public",
 }
 
 

@@ -10,7 +10,8 @@ from ragaudit.cli.plan.collection import FEWEST_SUGGESTED
 from ragaudit.cli.plan.run import SIGMAS
 from ragaudit.privacy.planning import GOOD_GAIN, USELESS_GAIN, Service, Targets, budget
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, Strength
-from ragaudit.prover.backends import Document, StoredDocuments
+from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 
 SECTION = (DOCS / "operations.md").read_text().split("\n## 8. ")[1]

@@ -13,7 +13,8 @@ from ragaudit.cli.plan.collection import Collection, QuestionSource, load
 from ragaudit.cli.plan.mechanism import SeededNoise, noise_of, quantised_recall, scored
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy.planning import simulate
-from ragaudit.prover.backends import Document, StoredDocuments
+from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 
 

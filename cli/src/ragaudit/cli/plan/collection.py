@@ -190,7 +190,7 @@ def _texts(index: Path | None) -> tuple[str, dict[str, list[Passage]]]:
 
 
 def _ingested(settings: Path) -> tuple[str, dict[str, list[Passage]]]:
-    from ragaudit.prover.backends import StoredDocuments  # noqa: PLC0415 - as above
+    from ragaudit.prover.backends.stored import StoredDocuments  # noqa: PLC0415 - as above
     from ragaudit.prover.settings import load_settings  # noqa: PLC0415
     from ragaudit.prover.store.database import Store  # noqa: PLC0415
 

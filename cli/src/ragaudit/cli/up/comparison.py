@@ -1,0 +1,172 @@
+"""What a store answered, beside the exact ranking of the rows that it held at the start."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.metrics import scaled
+from ragaudit.circuits.quantise import quantise
+from ragaudit.ledger.messages.policy import LARGE_B
+from ragaudit.prover.backends.interface import Backend
+
+__all__ = ["Compared", "Exact", "Tally"]
+
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One query's two lists of ids, best first."""
+
+    store: tuple[str, ...]
+    exact: tuple[str, ...]
+    after_write: bool = False
+
+    @property
+    def common(self) -> int:
+        """Ids that stand in both."""
+        return len(set(self.store) & set(self.exact))
+
+    @property
+    def words(self) -> str:
+        """How they differ."""
+        if self.store == self.exact:
+            return "the same rows in the same order"
+        if set(self.store) == set(self.exact):
+            return "the same rows in another order"
+        return f"{self.common} of {len(self.exact)} rows in common"
+
+
+class Exact:
+    """The rows of one collection as integers, and the exact search that a window would prove."""
+
+    def __init__(self, backend: Backend, tenant: str, metric: str, page_rows: int) -> None:
+        """Read all rows.
+
+        Args:
+            backend: of stored vectors.
+            tenant: whose rows.
+            metric: that the store ranks by.
+            page_rows: read at a time.
+
+        Raises:
+            BackendUnavailable, MalformedDocument, MalformedError: rows that a window could not
+                commit to either.
+        """
+        documents = [row for page in backend.pages(tenant, page_rows) for row in page]
+        vectors = np.array([row.vector for row in documents], dtype=np.float32)
+        self.ids = tuple(row.id for row in documents)
+        self._places = {name: at for at, name in enumerate(self.ids)}
+        self._scorer = core.Scorer(scaled(vectors, metric, norm_bound=LARGE_B))
+
+    def first(
+        self, vector: npt.NDArray[np.float32], top_k: int, allowed: Sequence[str] | None
+    ) -> tuple[str, ...]:
+        """Return the ids of the best rows: by falling score, then in row order.
+
+        Args:
+            vector: of the query, float32[d].
+            top_k: how many.
+            allowed: ids that pass the query's filter; None for all.
+        """
+        scores = self._scorer.scores(quantise(vector, LARGE_B).astype(np.int16))
+        if allowed is None:
+            places = np.arange(len(self.ids))
+        else:
+            known = sorted(self._places[name] for name in allowed if name in self._places)
+            places = np.array(known, dtype=np.int64)
+        best = places[np.lexsort((places, -scores[places]))[:top_k]]
+        return tuple(self.ids[at] for at in best)
+
+
+@dataclass
+class Tally:
+    """What was compared, and what a prover would have refused.
+
+    Attributes:
+        columns: how often a filter named a column of the metadata.
+        examples: the first answers that had other rows.
+    """
+
+    queries: int = 0
+    same: int = 0
+    reordered: int = 0
+    in_common: int = 0
+    asked_for: int = 0
+    after_write: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    columns: Counter[str] = field(default_factory=Counter)
+    examples: list[Compared] = field(default_factory=list)
+
+    def add(self, compared: Compared) -> None:
+        """Count a query."""
+        self.queries += 1
+        self.same += compared.store == compared.exact
+        rows_alike = set(compared.store) == set(compared.exact)
+        self.reordered += rows_alike and compared.store != compared.exact
+        self.in_common += compared.common
+        self.asked_for += len(compared.exact)
+        self.after_write += compared.after_write
+        if not rows_alike and len(self.examples) < _EXAMPLES:
+            self.examples.append(compared)
+
+    @property
+    def recall(self) -> float | None:
+        """The share of the exact rows that the store returned; None before any query."""
+        return self.in_common / self.asked_for if self.asked_for else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts; no verdict is among them, as there is none."""
+        return {
+            "verdict": None,
+            "queries": self.queries,
+            "same": self.same,
+            "reordered": self.reordered,
+            "other_rows": self.queries - self.same - self.reordered,
+            "recall": self.recall,
+            "after_write": self.after_write,
+            "refused": dict(self.refused),
+            "filter_columns": dict(self.columns),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report."""
+        yield "SHADOW: the store answered. Nothing was logged, no receipt was given: no verdict."
+        yield f"{self.queries} queries were compared with the exact ranking of the first rows:"
+        yield f"  {self.same} with the same rows in the same order"
+        yield f"  {self.reordered} with the same rows in another order"
+        yield f"  {self.queries - self.same - self.reordered} with other rows"
+        if self.recall is not None:
+            yield f"  {self.recall:.4f} of the exact rows were in the store's answers"
+        if self.after_write:
+            yield f"  {self.after_write} were asked after a write, which a window takes up later"
+        for each in self.examples:
+            extra = ", ".join(name for name in each.store if name not in each.exact)
+            left = ", ".join(name for name in each.exact if name not in each.store)
+            yield f"  e.g. the store returned {extra or 'nothing'} instead of {left or 'nothing'}"
+        if self.refused:
+            yield "A prover would have refused:"
+            for words, number in sorted(self.refused.items()):
+                yield f"  {number} x {words}"
+        if self.columns:
+            named = ", ".join(sorted(self.columns))
+            yield f"Filters named columns that have to be declared public: {named}"
+
+
+def columns_of(where: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the columns that a filter names.
+
+    Args:
+        where: as Chroma's clients send it.
+    """
+    for key, value in where.items():
+        if key in {"$and", "$or"} and isinstance(value, list):
+            for part in value:
+                if isinstance(part, Mapping):
+                    yield from columns_of(part)
+        elif not key.startswith(("$", "#")):
+            yield key

@@ -1,0 +1,159 @@
+"""What is in the vector store: which of its collections can be served, and why not the others."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from ragaudit.encoding.errors import MalformedError, UnavailableError
+
+__all__ = ["Collection", "Found", "chosen", "chroma_collections"]
+
+BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
+LEAST_ROWS = 3  # K is less than N, and a list of one row is no ranking
+_METRICS = {"cosine": "cosine", "l2": "l2", "ip": "inner-product"}
+_LIMIT = 1000
+_SLUG = 56
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A collection of the store.
+
+    Attributes:
+        name: in the store; applications go on using it.
+        rows: N.
+        dimension: d; 0 for one that never had a row.
+        metric: that it ranks by, as policies call it.
+        tenant: under which the prover serves it.
+    """
+
+    name: str
+    rows: int
+    dimension: int
+    metric: str
+    tenant: str = ""
+
+    @property
+    def servable(self) -> str:
+        """Why it cannot be served; empty if it can."""
+        if self.rows < LEAST_ROWS:
+            return f"{self.rows} rows, {LEAST_ROWS} or more are needed"
+        if self.metric not in {"cosine", "l2"}:
+            return f"metric {self.metric}, which needs the largest norm of a policy"
+        return ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The collections to serve, all of one dimension and metric; the others, each with a reason."""
+
+    served: tuple[Collection, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+    @property
+    def metric(self) -> str:
+        """Of all that are served."""
+        return self.served[0].metric
+
+    @property
+    def least_rows(self) -> int:
+        """N of the smallest that is served."""
+        return min(each.rows for each in self.served)
+
+
+def chroma_collections(url: str, token: str | None = None) -> list[Collection]:
+    """Return all collections of a Chroma server's default database.
+
+    Args:
+        url: of the server.
+        token: sent as ``x-chroma-token``; None for a server that wants none.
+
+    Raises:
+        UnavailableError: it does not answer, or not as Chroma does.
+    """
+    headers = {} if token is None else {"x-chroma-token": token}
+    try:
+        with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=30) as client:
+            shown = client.get(BASE, params={"limit": _LIMIT}).raise_for_status().json()
+            return [_collection(client, each) for each in shown]
+    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        raise UnavailableError(
+            "the store does not answer as Chroma does", where=url, expected="Chroma 1.x"
+        ) from None
+
+
+def _collection(client: httpx.Client, shown: Any) -> Collection:
+    count = client.get(f"{BASE}/{shown['id']}/count").raise_for_status().json()
+    settings = shown.get("configuration_json") or {}
+    space = (settings.get("hnsw") or settings.get("spann") or {}).get("space") or "l2"
+    return Collection(
+        name=str(shown["name"]),
+        rows=int(count),
+        dimension=int(shown.get("dimension") or 0),
+        metric=_METRICS.get(space, str(space)),
+    )
+
+
+def chosen(
+    collections: Iterable[Collection],
+    names: Sequence[str],
+    bad: Sequence[tuple[str, str]] = (),
+) -> Found:
+    """Return what can be served together: one policy has one dimension and one metric.
+
+    The first collection that can be served decides which; name others to serve those.
+
+    Args:
+        collections: of the store.
+        names: of those that are wanted; empty for all.
+        bad: further ones that cannot be served, each with its reason.
+
+    Raises:
+        MalformedError: none is left, or one that was named is not there or cannot be served.
+    """
+    by_name = {each.name: each for each in collections}
+    reasons = dict(bad)
+    if missing := sorted(set(names) - set(by_name) - set(reasons)):
+        raise MalformedError(
+            f"no collection {missing[0]!r}",
+            where="--collection",
+            expected=", ".join(sorted(by_name)) or "a store with collections",
+        )
+    served: list[Collection] = []
+    left_out = [each for each in bad if not names or each[0] in names]
+    for each in sorted(by_name.values(), key=lambda it: it.name):
+        if names and each.name not in names:
+            continue
+        reason = each.servable
+        if not reason and served:
+            first = served[0]
+            if (each.dimension, each.metric) != (first.dimension, first.metric):
+                reason = f"d = {each.dimension}, {each.metric}: unlike {first.name}"
+        if reason:
+            left_out.append((each.name, reason))
+        else:
+            taken = {it.tenant for it in served}
+            served.append(
+                Collection(
+                    each.name, each.rows, each.dimension, each.metric, _tenant(each.name, taken)
+                )
+            )
+    if not served or (names and left_out):
+        told = "; ".join(f"{name}: {reason}" for name, reason in left_out) or "no collections"
+        raise MalformedError(
+            f"nothing to serve: {told}" if not served else f"not all can be served: {told}",
+            where="the store",
+        )
+    return Found(tuple(served), tuple(left_out))
+
+
+def _tenant(name: str, taken: set[str]) -> str:
+    """Return a tenant's name that is like a collection's and not taken."""
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_SLUG].strip("-") or "tenant"
+    number, found = 1, slug
+    while found in taken:
+        number += 1
+        found = f"{slug}-{number}"
+    return found

@@ -1,0 +1,66 @@
+"""Retrieval with LlamaIndex over Chroma: retrievers, filters, and a query engine."""
+
+import json
+import os
+import sys
+from urllib.parse import urlsplit
+
+from embedding import embed
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import MockLLM
+from llama_index.core.vector_stores import (
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+)
+from llama_index.vector_stores.chroma import ChromaVectorStore
+
+
+class Model(BaseEmbedding):
+    """The model that embedded the documents."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return embed([text])[0]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return embed([query])[0]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+
+questions = json.load(sys.stdin)
+address = urlsplit(os.environ["STORE_URL"])
+store = ChromaVectorStore.from_params(
+    collection_name="handbook",
+    host=address.hostname,
+    port=str(address.port),
+    headers={"x-chroma-token": os.environ["STORE_KEY"]},
+)
+index = VectorStoreIndex.from_vector_store(store, embed_model=Model())
+condition = MetadataFilters(
+    filters=[
+        MetadataFilter(key="year", operator=FilterOperator.GTE, value=2015),
+        MetadataFilter(key="part", operator=FilterOperator.EQ, value="b"),
+    ]
+)
+retriever = index.as_retriever(similarity_top_k=10)
+narrow = index.as_retriever(similarity_top_k=5, filters=condition)
+nearest = [retriever.retrieve(question) for question in questions]
+filtered = [narrow.retrieve(question) for question in questions[:3]]
+answer = index.as_query_engine(llm=MockLLM(), similarity_top_k=2).query(questions[0])
+print(
+    json.dumps(
+        {
+            "nearest": [[found.node_id for found in nodes] for nodes in nearest],
+            "filtered": [[found.node_id for found in nodes] for nodes in filtered],
+            "rows": {
+                found.node_id: [found.text, found.metadata] for nodes in nearest for found in nodes
+            },
+            "scores": [found.score for found in nearest[0]],
+            "answer": str(answer),
+            "sources": [found.node_id for found in answer.source_nodes],
+        }
+    )
+)

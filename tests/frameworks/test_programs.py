@@ -1,0 +1,178 @@
+"""Programs as people write them, before the store and behind the sidecar, word for word the same.
+
+They live in an environment of their own and know nothing of ragaudit: only address and key change.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import chroma_server
+import framework_scene
+import pytest
+import wordnet
+from framework_corpus import Corpus
+from framework_scene import Scene
+from ragaudit.lab.demo.services import command
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not framework_scene.PYTHON.is_file(), reason=framework_scene.MISSING),
+]
+
+OF_CHROMA = ("langchain_chroma", "llama_chroma", "haystack_chroma")
+OF_QDRANT = ("langchain_qdrant", "llama_qdrant")
+OF_TEXTS = ("openai", "litellm", "mcp")
+WITH_STORE = (*OF_CHROMA, *OF_QDRANT)
+EVERY = (*WITH_STORE, *OF_TEXTS)
+BY_COMMAND = ("langchain_chroma", "openai", "mcp")
+REFUSING = ("chroma", "qdrant", "texts")
+OTHER = "curious"
+# Each program has questions of its own; those without a store to compare with have a few.
+NUMBERS = {
+    **{name: range(20 * n, 20 * n + 20) for n, name in enumerate(WITH_STORE)},
+    **{name: range(30 * n, 30 * n + 6) for n, name in enumerate(OF_TEXTS)},
+}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return Corpus()
+
+
+@pytest.fixture(scope="module")
+def store(corpus: Corpus) -> Iterator[chroma_server.ChromaServer]:
+    if chroma_server.program() is None:
+        pytest.skip("Chroma's server is not installed: make setup")
+    if not wordnet.installed():
+        pytest.skip("WordNet is not installed: make setup-servers")
+    with framework_scene.store_server(corpus) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def integrity(
+    tmp_path_factory: pytest.TempPathFactory, corpus: Corpus, store: chroma_server.ChromaServer
+) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("integrity")
+    accounts = [*(name.replace("_", "-") for name in EVERY), OTHER]
+    with framework_scene.scene(
+        folder, corpus, store.url, framework_scene.INTEGRITY, accounts
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def answers(integrity: Scene) -> dict[str, dict[str, Any]]:
+    """What each program prints behind the sidecar."""
+    return {
+        name: integrity.ask(f"ask_{name}", name.replace("_", "-"), NUMBERS[name]) for name in EVERY
+    }
+
+
+@pytest.fixture(scope="module")
+def before(integrity: Scene) -> dict[str, dict[str, Any]]:
+    """What each program prints before the store itself; Qdrant's is its client's local mode."""
+    folder = integrity.folder / "points"
+    integrity.corpus.fill_points(folder)
+    places = {**dict.fromkeys(OF_CHROMA, integrity.store_url), **dict.fromkeys(OF_QDRANT, folder)}
+    return {
+        name: integrity.run(f"ask_{name}", str(place), "none", NUMBERS[name])
+        for name, place in places.items()
+    }
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_answers_are_exact(
+    integrity: Scene, answers: dict[str, dict[str, Any]], name: str
+) -> None:
+    found = answers[name]
+    for number, ids in zip(NUMBERS[name], found["nearest"], strict=True):
+        assert ids == integrity.exact(number, 10)
+    for number, ids in zip(NUMBERS[name], found["filtered"], strict=False):
+        assert ids == integrity.exact(number, 5, filtered=True)
+    rows = {row.id: [row.text, row.metadata] for row in integrity.corpus.rows["one"]}
+    assert len(found["rows"]) >= 10
+    for identifier, row in found["rows"].items():
+        assert row == rows[identifier]
+
+
+def _lines(value: Any) -> Any:
+    # A prompt lists metadata as they came: from Chroma's server in another order each time.
+    return sorted(value.splitlines()) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("name", WITH_STORE)
+def test_a_program_does_not_see_the_difference(
+    answers: dict[str, dict[str, Any]], before: dict[str, dict[str, Any]], name: str
+) -> None:
+    ours, theirs = answers[name], before[name]
+    assert ours.keys() == theirs.keys()
+    assert ours["scores"] == pytest.approx(theirs["scores"], abs=2e-3)
+    for each in ours.keys() - {"nearest", "filtered", "rows", "scores"}:
+        assert _lines(ours[each]) == _lines(theirs[each]), each
+
+
+def test_integers_rank_as_the_stores_floats_do(
+    integrity: Scene,
+    answers: dict[str, dict[str, Any]],
+    before: dict[str, dict[str, Any]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = whole = 0
+    cases = []
+    for name in WITH_STORE:
+        for kind in ("nearest", "filtered"):
+            pairs = zip(answers[name][kind], before[name][kind], strict=True)
+            for number, (ours, theirs) in zip(NUMBERS[name], pairs, strict=False):
+                found += len(set(ours) & set(theirs))
+                whole += len(theirs)
+                if ours != theirs:
+                    cases.append((name, kind, number, integrity.gap(number, ours, theirs)))
+    with capsys.disabled():
+        print(f"\nrecall of the stores' own rankings: {found} of {whole}; in another order or set:")
+        for case in cases:
+            print("  {}, {}, question {}: cosines differ by {:.1e}".format(*case))
+    assert found >= 0.999 * whole
+    # Rounding, not another ranking: what changed places is nearer than integers can tell.
+    assert all(gap < 4 / 4095 for *_, gap in cases)
+
+
+@pytest.mark.parametrize("name", REFUSING)
+def test_there_is_no_way_around_a_query(integrity: Scene, name: str) -> None:
+    scenario, corpus = integrity.scenario, integrity.corpus
+    entries, receipts = integrity.entries(), len(integrity.recorder.receipts)
+    refused = len(integrity.recorder.refused)
+    told = json.dumps([corpus.rows["one"][5].id, corpus.rows["two"][5].id])
+    found = integrity.run(f"refuse_{name}", integrity.url, scenario.keys[OTHER], UNSERVED=told)
+    assert found["served"] == {}
+    assert not any(found["hidden"].values()), found["hidden"]
+    # It was the sidecar that said no, and no client by itself; MCP's errors have status 200.
+    least = len([each for each in found["refused"] if not each.startswith("mcp")])
+    assert len(integrity.recorder.refused) - refused >= least, found["refused"]
+    for message in found["refused"].values():
+        assert "Traceback" not in message and str(integrity.folder) not in message
+    assert integrity.entries() == entries and len(integrity.recorder.receipts) == receipts
+
+
+def test_every_receipt_verifies(integrity: Scene, answers: dict[str, dict[str, Any]]) -> None:
+    integrity.scenario.service.driver.checkpoint("w1")
+    for name in answers:
+        paths = integrity.check_receipts(name.replace("_", "-"))
+        assert len(paths) >= len(NUMBERS[name])
+        if name in BY_COMMAND:
+            shown, policy = integrity.save()
+            pins = ["--window", str(shown), "--policy", str(policy), "--json"]
+            words = command("receipt", "check", str(paths[0]), *pins)
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert json.loads(done.stdout)["result"] == "accepted"
+
+
+def test_the_window_passes(integrity: Scene, answers: dict[str, dict[str, Any]]) -> None:
+    predicate = integrity.verdict()
+    assert predicate["result"] == "PASS", predicate["checks"]
+    assert predicate["claims"]["integrity"]["result"] == "PASS"
+    assert predicate["claims"]["privacy"]["result"] == "NOT CLAIMED"

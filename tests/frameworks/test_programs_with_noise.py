@@ -1,0 +1,108 @@
+"""The same programs before a window with noise: what they get is what the noise selected."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import chroma_server
+import framework_scene
+import numpy as np
+import pytest
+import wordnet
+from framework_corpus import Corpus
+from framework_scene import Scene
+from ragaudit.circuits.noise import noise_key, sample_noise
+from ragaudit.ledger.messages.receipts import ReceiptFile
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not framework_scene.PYTHON.is_file(), reason=framework_scene.MISSING),
+]
+
+PROGRAMS = {"langchain_chroma": range(8), "openai": range(50, 58)}
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    if chroma_server.program() is None:
+        pytest.skip("Chroma's server is not installed: make setup")
+    if not wordnet.installed():
+        pytest.skip("WordNet is not installed: make setup-servers")
+    folder, corpus = tmp_path_factory.mktemp("private"), Corpus()
+    accounts = [name.replace("_", "-") for name in PROGRAMS]
+    with (
+        framework_scene.store_server(corpus) as store,
+        framework_scene.scene(folder, corpus, store.url, framework_scene.PRIVATE, accounts) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def answers(private: Scene) -> dict[str, dict[str, Any]]:
+    return {
+        name: private.ask(f"ask_{name}", name.replace("_", "-"), numbers)
+        for name, numbers in PROGRAMS.items()
+    }
+
+
+def selection(scene: Scene, file: ReceiptFile) -> list[int]:
+    """T of a record, by an obvious route: all rows with all noise, sorted, the first K."""
+    live = scene.scenario.service.open_windows.get("w1")
+    record = file.public.record
+    key = noise_key(
+        live.seed.key(record.slot, record.counter),
+        window=record.window,
+        tenant=record.tenant,
+        version=record.version,
+        pseudonym=record.pseudonym,
+        epoch=record.epoch,
+        slot=record.slot,
+        counter=record.counter,
+        activation_randomness=live.activation_randomness(record.activation),
+        nonce=b"",
+    )
+    rows = scene.positions()
+    noise = sample_noise(live.noise_table, key, len(rows))
+    e = np.array(file.private.openings.embedding, dtype=np.int64)
+    noised = [int(x) for x in scene.index.vectors.astype(np.int64) @ e + noise]
+    allowed = [at for at, row in enumerate(rows) if not file.request.filter or row.passes]
+    ranked = sorted(allowed, key=lambda at: -noised[at])
+    next_one = noised[ranked[record.top_k]]
+    return sorted(at for at in ranked[: record.top_k] if noised[at] > next_one)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_selection_is_the_recomputed_one(
+    private: Scene, answers: dict[str, dict[str, Any]], name: str
+) -> None:
+    found, rows = answers[name], private.positions()
+    asked: dict[tuple[str | bytes, int, str], list[str]] = {}
+    for data in private.files(name.replace("_", "-")).values():
+        file = ReceiptFile.parse(data)
+        selected = selection(private, file)
+        assert [document.position for document in file.answer.documents] == selected
+        request = file.request
+        ids = [document.id for document in file.answer.documents]
+        assert ids == [rows[at].id for at in selected]
+        asked[request.vector or request.query, request.top_k, request.filter] = ids
+    shown = [tuple(ids) for ids in asked.values()]
+    # The program printed the answers of those receipts, with the scores that say nothing.
+    for ids in (*found["nearest"], *found["filtered"]):
+        assert tuple(ids) in shown
+    assert set(found["scores"]) == {2**-10 if name == "langchain_chroma" else 1.0}
+    # Noise it is: not one after the other is the exact answer.
+    exact = [private.exact(number, 10) for number in PROGRAMS[name]]
+    assert [set(ids) for ids in found["nearest"]] != [set(ids) for ids in exact]
+
+
+def test_every_receipt_verifies(private: Scene, answers: dict[str, dict[str, Any]]) -> None:
+    private.scenario.service.driver.checkpoint("w1")
+    for name, numbers in PROGRAMS.items():
+        assert len(private.check_receipts(name.replace("_", "-"))) >= len(numbers)
+
+
+def test_the_window_passes(private: Scene, answers: dict[str, dict[str, Any]]) -> None:
+    predicate = private.verdict()
+    assert predicate["result"] == "PASS", predicate["checks"]
+    claims = predicate["claims"]
+    assert claims["integrity"]["result"] == claims["privacy"]["result"] == "PASS"

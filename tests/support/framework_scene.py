@@ -1,0 +1,319 @@
+"""A handbook in a real Chroma, the sidecar before it, and programs of other environments.
+
+Prover and verifier are real, in this process, on a clock that only the tests move: a window stays
+open however long a program takes to start. The programs reach the prover, an embedding model and
+the store through ports of this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import chroma_server
+import httpx
+import numpy as np
+from fastapi import FastAPI
+from framework_corpus import TENANTS, Corpus, Row, model_app
+from ragaudit.circuits.quantise import quantise
+from ragaudit.client import offline
+from ragaudit.client.window import Pins
+from ragaudit.encoding.canonical_json import dumps
+from ragaudit.encoding.text import b64_decode
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.prover.backend_settings import ChromaSettings
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.accounts import Accounts
+from ragaudit.prover.store.states import State
+from ragaudit.prover.surface_settings import SurfaceSettings
+from ragaudit.prover.vector_stores.chroma import ChromaStore
+from scenario import ProverScenario, scenarios
+from sqlalchemy import func, select
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from surface_app import serving
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ROOT / "tests/frameworks/programs"
+PYTHON = ROOT / ".venv-frameworks/bin/python"
+MISSING = "the frameworks' environment is missing: make setup-frameworks"
+
+COLUMNS = {"year": "integer", "part": "string"}
+WINDOW = {
+    "opens_after_seconds": 60,
+    "length_seconds": 3600,
+    "activation_every_seconds": 600,
+    "sampling_after_seconds": 60,
+    "top_k_max": 20,
+    "queries_per_account": 40,
+    "slots": 16,
+    "release_seconds": 60,
+    "public_columns": COLUMNS,
+    "filters": True,
+    "query_kinds": ["text", "vector"],
+    "audit": {"mode": "A", "deadline_seconds": 6000},
+}
+INTEGRITY = {**WINDOW, "privacy": "none"}
+PRIVATE = {
+    **WINDOW,
+    "privacy": "gaussian",
+    "sigma": "400",
+    "epsilon_acc": None,
+    "coalition_max": 4,
+}
+# No program says anything to anybody but who it is told to talk to.
+QUIET = {
+    "ANONYMIZED_TELEMETRY": "False",
+    "DO_NOT_TRACK": "1",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
+    "LANGCHAIN_TRACING_V2": "false",
+    "LANGSMITH_TRACING": "false",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_TELEMETRY": "False",
+    "OTEL_SDK_DISABLED": "true",
+    "HTTP_PROXY": "http://127.0.0.1:9",
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+    "NO_PROXY": "127.0.0.1,localhost",
+}
+
+
+class Recorder:
+    """Passes everything on, and notes the receipts that answers name, as a gateway would."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.receipts: list[str] = []
+        self.refused: list[tuple[str, int]] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                for name, value in message["headers"]:
+                    if name.lower() == b"ragaudit-receipt":
+                        self.receipts += value.decode("ascii").split(", ")
+                if message["status"] >= 400:
+                    self.refused.append((scope["path"], message["status"]))
+            await send(message)
+
+        await self.app(scope, receive, noting)
+
+
+@dataclass
+class Scene:
+    """A window in front of the store, open, and where everything is."""
+
+    scenario: ProverScenario
+    recorder: Recorder
+    url: str
+    model_url: str
+    store_url: str
+    corpus: Corpus
+    folder: Path
+    receipts: dict[str, list[str]] = field(default_factory=dict)
+
+    def run(
+        self, program: str, url: str, key: str, numbers: Sequence[int] = (), **told: str
+    ) -> dict[str, Any]:
+        """Run a program in the frameworks' environment; return what it prints."""
+        # Only what a program needs: no setting of this process reaches it.
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        model = f"{self.model_url}/v1"
+        told = {"STORE_URL": url, "STORE_KEY": key, "EMBEDDINGS_URL": model, **told}
+        done = subprocess.run(
+            [PYTHON, "-W", "ignore", PROGRAMS / f"{program}.py"],
+            input=json.dumps([self.corpus.questions[number] for number in numbers]),
+            env={**kept, **QUIET, **told},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=280,
+            cwd=self.folder,
+        )
+        assert done.returncode == 0, f"{program}: {done.stderr[-4000:]}"
+        # Some libraries greet on standard output; the program's own line is the last one.
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+    def ask(self, program: str, account: str, numbers: Sequence[int]) -> dict[str, Any]:
+        """Run a program against the sidecar with an account's key, and keep its receipts' ids."""
+        before = len(self.recorder.receipts)
+        found = self.run(program, self.url, self.scenario.keys[account], numbers)
+        # Those of MCP are no headers: its client finds them beside the result.
+        names = self.recorder.receipts[before:] + found.pop("receipts", [])
+        self.receipts[account] = list(dict.fromkeys(names))
+        return found
+
+    def entries(self) -> int:
+        """How many entries all logs have."""
+        with self.scenario.service.store.read() as connection:
+            return int(connection.scalar(select(func.count()).select_from(tables.entry)) or 0)
+
+    def files(self, account: str) -> dict[str, bytes]:
+        """Return the account's receipt files by id, as the prover hands them out."""
+        found = {}
+        for name in self.receipts[account]:
+            answer = self.scenario.api.get(
+                f"/v1/receipts/{name}", headers=self.scenario.headers(account)
+            )
+            assert answer.status_code == 200, answer.text
+            found[name] = answer.content
+        return found
+
+    @property
+    def index(self) -> Any:
+        """The committed integers of the tenant that all programs ask."""
+        return self.scenario.service.open_windows.get("w1").indexes["one"]
+
+    def positions(self) -> list[Row]:
+        """The rows in the order of the index."""
+        return sorted(self.corpus.rows["one"], key=lambda row: row.id.encode())
+
+    def exact(self, number: int, top_k: int, *, filtered: bool = False) -> list[str]:
+        """The ids of the K best rows by the committed integers, by an obvious route."""
+        rows = self.positions()
+        e = quantise(self.corpus.asked[number], self.scenario.policy().norm_bound)
+        scores = self.index.vectors.astype(np.int64) @ e.astype(np.int64)
+        order = sorted(range(len(rows)), key=lambda at: (-int(scores[at]), at))
+        return [rows[at].id for at in order if not filtered or rows[at].passes][:top_k]
+
+    def gap(self, number: int, ours: Sequence[str], theirs: Sequence[str]) -> float:
+        """By how much the rows that differ between two rankings differ in cosine, at most."""
+        at = {row.id: position for position, row in enumerate(self.corpus.rows["one"])}
+        pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+        rows = self.corpus.vectors["one"].astype(np.float64)
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        query = self.corpus.asked[number].astype(np.float64)
+        cosines = rows @ (query / np.linalg.norm(query))
+        return max((abs(float(cosines[at[a]] - cosines[at[b]])) for a, b in pairs), default=0.0)
+
+    def save(self) -> tuple[Path, Path]:
+        """Save window and policy, as an account keeps them; return their paths."""
+        window = self.scenario.api.get("/v1/windows/w1")
+        shown, policy = self.folder / "window.json", self.folder / "policy.json"
+        shown.write_bytes(window.content)
+        policy.write_bytes(dumps(window.json()["policy"]))
+        return shown, policy
+
+    def check_receipts(self, account: str) -> list[Path]:
+        """Check all receipts of an account as its holder does; return their files."""
+        shown, policy = self.save()
+        window = offline.read_window(shown, Pins(policy_digest=offline.read_policy_digest(policy)))
+        own = self.folder / f"{account}.json"
+        own.write_bytes(
+            self.scenario.api.get(
+                "/v1/windows/w1/account", headers=self.scenario.headers(account)
+            ).content
+        )
+        facts = offline.Facts(offline.read_account(own), embedder=offline.load_embedder(window))
+        paths = []
+        for identifier, data in self.files(account).items():
+            file = ReceiptFile.parse(data)
+            place = f"/v1/windows/w1/receipts/{file.public.index}/proof"
+            proof = TlogProof.parse(self.scenario.api.get(place).content)
+            # As `ragaudit receipt complete` does: the proof is made when there is a checkpoint.
+            public = file.public.with_proof(proof).to_json()
+            path = self.folder / f"{identifier}.json"
+            path.write_bytes(dumps({**file.to_json(), "public": public}))
+            steps = offline.check(offline.read_file(path), window, facts)
+            assert {step.status for step in steps} == {"done"}, steps
+            paths.append(path)
+        return paths
+
+    def verdict(self) -> dict[str, Any]:
+        """Close the window, answer the challenge, and return the verdict's predicate."""
+        service, clock, policy = self.scenario.service, self.scenario.clock, self.scenario.policy()
+        service.driver.checkpoint("w1")
+        clock.at(policy.end)
+        self.scenario.drive(State.CLOSED)
+        service.driver.step("w1")
+        clock.at(policy.sampling_instant)
+        self.scenario.drive(State.CHALLENGED)
+        service.driver.step("w1")
+        clock.at(policy.release_time // 1000)
+        for _ in range(2000):
+            if self.scenario.state() is State.ARCHIVED:
+                break
+            service.driver.step("w1")
+            self.scenario.verifier.get("/v1/windows/w1/progress")
+        envelope = json.loads(service.windows.get("w1").verdict or "{}")
+        predicate: dict[str, Any] = json.loads(b64_decode(envelope["payload"]))["predicate"]
+        return predicate
+
+
+@contextmanager
+def store_server(corpus: Corpus) -> Iterator[chroma_server.ChromaServer]:
+    """Chroma's own server with both tenants' collections."""
+    command = chroma_server.program()
+    assert command is not None
+    with chroma_server.ChromaServer(command) as server:
+        with httpx.Client(base_url=server.url, trust_env=False, timeout=120) as http:
+            for tenant in TENANTS:
+                corpus.fill(http, tenant)
+        yield server
+
+
+@contextmanager
+def scene(
+    folder: Path,
+    corpus: Corpus,
+    store_url: str,
+    window: dict[str, Any],
+    accounts: Sequence[str],
+) -> Iterator[Scene]:
+    """An open window over the store, served with all surfaces."""
+    with ExitStack() as stack:
+        make = stack.enter_context(scenarios(folder))
+        scenario = _started(make, store_url, window, accounts)
+        recorder = Recorder(scenario.api.app)
+        url = f"http://127.0.0.1:{stack.enter_context(serving(_outside(scenario, recorder)))}"
+        model = f"http://127.0.0.1:{stack.enter_context(serving(model_app()))}"
+        yield Scene(scenario, recorder, url, model, store_url, corpus, folder)
+
+
+def _started(
+    make: Callable[..., ProverScenario],
+    store_url: str,
+    window: dict[str, Any],
+    accounts: Sequence[str],
+) -> ProverScenario:
+    backend = ChromaSettings(url=store_url, collections=dict(TENANTS))
+    scenario = make(backend=lambda *_: ChromaStore(backend), embedder=None)
+    given = SurfaceSettings.model_validate(
+        {
+            "enabled": ["openai", "chroma", "qdrant", "mcp", "dify"],
+            "collections": {name: tenant for tenant, name in TENANTS.items()},
+        }
+    )
+    scenario.settings = scenario.settings.model_copy(update={"surfaces": given})
+    scenario.restart()
+    people = Accounts(scenario.service.store)
+    for name in accounts:
+        scenario.keys[name] = people.add("one", name)
+    scenario.service.create_window("w1", window)
+    scenario.drive(State.COUNTERSIGNED)
+    for name in accounts:
+        scenario.register(name)
+    scenario.service.driver.checkpoint("w1")
+    scenario.clock.at(scenario.policy().start)
+    scenario.drive(State.OPEN)
+    return scenario
+
+
+def _outside(scenario: ProverScenario, recorder: Recorder) -> FastAPI:
+    """The prover's application without its background tasks: the tests take those steps."""
+    app: Any = scenario.api.app
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async with app.state.surfaces.running():
+            yield
+
+    outer = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    outer.mount("/", recorder)
+    return outer
