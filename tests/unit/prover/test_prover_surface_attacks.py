@@ -123,6 +123,20 @@ class TestEndUsers:
         assert self.search(scenario, b"grace", account="bob").status_code == 403
         assert logged(scenario) == before and len(self.accounts(scenario)) == 3
 
+    def test_asked_by_the_provers_own_path_too(self, scenario: ProverScenario) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        before = logged(scenario)
+        for account, status in (("ada", 503), ("bob", 409)):
+            answer = scenario.api.post(
+                "/v1/windows/w1/query",
+                json={"query": "bread", "kind": "text", "top_k": 1},
+                headers={**scenario.headers(account), "Ragaudit-User": "grace"},
+            )
+            # Neither asks in its own name: grace waits to be activated, and bob may name nobody.
+            assert answer.status_code == status, answer.text
+        # Her registration, and no record.
+        assert logged(scenario) == before + 1 and "one+grace" in self.accounts(scenario)
+
     def test_one_of_them_by_any_way(self, scenario: ProverScenario) -> None:
         start(scenario, WINDOW, delegation=self.DELEGATION)
         self.search(scenario, "Zoë".encode())

@@ -39,7 +39,9 @@ class HotRoute(APIRoute):
         def work(request: Request, content: bytes) -> Response:
             service = request.app.state.service
             # First: who has no key learns nothing of windows, and costs no parsing.
-            account = dependencies.account(service, _credentials(request))
+            caller = dependencies.account(service, _credentials(request))
+            # A key that names end users is not itself charged for what they ask.
+            account = dependencies.acting(request, caller)
             more = {"idempotency_key": _key(request)} if keyed else {}
             answer: Response = endpoint(
                 **more,
