@@ -28,12 +28,23 @@ def _logging_as_before() -> Iterator[None]:
     logging.root.setLevel(level)
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database without tables, on each engine."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/store.db"
+        return
+    server = request.getfixturevalue("postgresql")
+    url = server.fresh()
+    yield url
+    server.drop(url)
+
+
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[postgresql_server.Server]:
-    """A PostgreSQL server of this run's own, where the programs are installed."""
-    programs = postgresql_server.programs()
-    if programs is None:
-        pytest.skip("PostgreSQL is not installed: make setup-servers")
+    """A PostgreSQL server of this run's own, of the wheel that `make setup` installs."""
+    programs = postgresql_server.wheel() or postgresql_server.installed()
+    assert programs is not None, "PostgreSQL is missing: make setup brings a wheel with it"
     server = postgresql_server.Server(programs)
     try:
         server.start()

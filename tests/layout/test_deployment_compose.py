@@ -195,7 +195,7 @@ def test_secrets_are_files_that_reach_neither_repository_nor_image(compose: dict
 def test_no_secret_is_in_the_environment(compose: dict[str, Any]) -> None:
     for name in (*SERVICES, *SET_UP):
         environment = compose["services"][name].get("environment", {})
-        assert set(environment) <= {"RAGAUDIT_PROVER__STORE__URL"}
+        assert set(environment) <= {"RAGAUDIT_PROVER__STORE__URL", "RAGAUDIT_VERIFIER__DATA"}
 
 
 def test_the_provers_settings_name_what_is_mounted(compose: dict[str, Any]) -> None:

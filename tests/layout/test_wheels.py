@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from image_files import ROOT, build_environment, network_environment
+from ragaudit.prover.store.schema import SCHEMA as PROVER
+from ragaudit.verifier.service.schema import SCHEMA as VERIFIER
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -113,6 +115,19 @@ def test_no_wheel_names_a_place_of_the_machine_that_built_it(installed: Installe
             if line.startswith("Requires-Dist:")
         ]
         assert not [line for line in needs if "file:" in line or " @ " in line], path.name
+
+
+def test_the_migrations_are_in_the_wheels(installed: Installed) -> None:
+    """Found and run where no source tree is: `init` asks them for the newest revision."""
+    folder = installed.programs.parent
+    installed.run("ragaudit", "prover", "init", "--provider", "p.example", "--folder", "p")
+    done = installed.run("ragaudit", "prover", "migrate", "--settings", "p/prover.yaml", "--json")
+    assert json.loads(done)["after"] == PROVER.head
+    where = ("--directory", str(folder / "v"))
+    installed.run("ragaudit", "verifier", "init", "--name", "v.example/cosigner", *where)
+    settings = ("--settings", str(folder / "v/verifier.yaml"))
+    done = installed.run("ragaudit", "verifier", "migrate", *settings, "--json")
+    assert json.loads(done)["after"] == VERIFIER.head
 
 
 def test_the_environment_is_whole_and_has_no_compiler(installed: Installed) -> None:

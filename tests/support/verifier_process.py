@@ -18,7 +18,7 @@ from ragaudit.lab.scenario.policy import small_terms_file
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.verifier import keys, settings
 from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.database import Database, create_tables
 
 COMMAND = "from ragaudit.verifier.command.cli import app; app()"
 NAME = "regulator.example/cosigner"
@@ -59,6 +59,8 @@ class VerifierProcess:
         self.path.write_text(json.dumps(document))  # JSON is YAML
         keys.create(folder / "secrets", NAME)
         self.settings = settings.load(self.path)
+        settings.make_data_folder(self.settings)
+        create_tables(self.settings.database_url)
         self.keys = keys.load(self.settings.secrets, NAME)
         self.url = f"http://127.0.0.1:{self.port}"
         self.prelude = ""
@@ -66,7 +68,6 @@ class VerifierProcess:
 
     def pin(self, provider: str, key: PublicKey) -> None:
         """Pin a provider's key, as `ragaudit verifier provider add` does."""
-        self.settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = Database(self.settings.database_url, now)
         providers.add(database, provider, key)
         database.close()

@@ -33,7 +33,8 @@ from ragaudit.verifier import keys
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.auditor import Auditor
-from ragaudit.verifier.settings import Settings
+from ragaudit.verifier.service.database import create_tables
+from ragaudit.verifier.settings import Settings, make_data_folder
 
 NOW = 1_800_000_000_000
 START = 1_800_000_200
@@ -86,6 +87,8 @@ class VerifierScenario:
 
     @contextmanager
     def running(self, settings: Settings | None = None) -> Iterator["VerifierScenario"]:
+        make_data_folder(settings or self.settings)
+        create_tables((settings or self.settings).database_url)
         app = create_app(settings or self.settings, clock=self.clock, auditor=self.auditor)
         self.service = app.state.service
         providers.add(self.service.database, PROVIDER, self.provider_key.public)

@@ -6,10 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 
 import pytest
-from ragaudit.encoding.errors import InternalError, UnsupportedError
+from ragaudit.encoding.errors import InternalError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.database import (
-    demand_version,
     make_private,
     open_engine,
     read_transaction,
@@ -83,12 +82,6 @@ def test_a_refused_statement_is_a_fault_of_ours_without_its_values(engine: Engin
         THINGS.insert(connection, row, owner="me")
         THINGS.insert(connection, row, owner="me")
     assert "secret" not in str(caught.value) and "INSERT" not in str(caught.value)
-
-
-def test_another_version_is_not_supported() -> None:
-    demand_version(4, 4)
-    with pytest.raises(UnsupportedError, match="database of version 3"):
-        demand_version(3, 4)
 
 
 def test_a_database_is_its_owners_only(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_a_database_that_is_gone_or_full_is_told(prover: Path) -> None:
     assert "disk is full" in run_json("check", "--settings", prover, code=1)["disk"]["what"]
     (prover.parent / "prover.db").unlink()
     found = run_json("check", "--settings", prover, code=1)
-    assert found["store"]["expected"] == "ragaudit prover init" == found["disk"]["expected"]
+    assert found["store"]["expected"] == "ragaudit prover migrate" == found["disk"]["expected"]
 
 
 def test_commands_without_a_service(prover: Path) -> None:
@@ -149,7 +149,7 @@ def test_commands_without_a_service(prover: Path) -> None:
         (),
         ("account",),
         ("window",),
-        *((name, "--help") for name in ("init", "ingest", "check", "serve")),
+        *((name, "--help") for name in ("init", "migrate", "ingest", "check", "serve")),
         *(("account", name, "--help") for name in ("add", "rotate-key", "list")),
         *(("window", name, "--help") for name in ("start", "close", "status")),
     ],

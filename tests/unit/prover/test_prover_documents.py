@@ -23,9 +23,9 @@ from ragaudit.prover.errors import (
     UnknownWindow,
     WrongState,
 )
-from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.schema import SCHEMA
 from ragaudit.prover.store.states import State, check_state, check_transition
 from ragaudit.prover.window.windows import Windows
 from sqlalchemy import update
@@ -325,10 +325,10 @@ class TestStore:
         with pytest.raises(StoreUnavailable):
             Store.open(f"sqlite:///{tmp_path}/no/such/folder/none.db")
 
-    def test_another_version_is_refused(self, store: Store) -> None:
+    def test_another_revision_is_refused(self, store: Store) -> None:
         with store.write() as connection:
-            connection.execute(update(tables.schema).values(version=99))
-        with pytest.raises(UnsupportedError, match="99"):
+            connection.execute(update(SCHEMA.revision).values(version_num="9999"))
+        with pytest.raises(UnsupportedError, match="9999"):
             store.check()
 
     def test_creating_again_keeps_everything(self, store: Store, tmp_path: Path) -> None:

@@ -393,7 +393,7 @@ def test_recheck_refuses(audited: Any, tmp_path: Path) -> None:
 
 
 def test_every_command_has_an_example() -> None:
-    for command in ("init", "serve", "audit", "recheck"):
+    for command in ("init", "migrate", "serve", "audit", "recheck"):
         assert "Example:" in run(command, "--help")
     for command in ("add", "list", "remove"):
         assert "Example:" in run("provider", command, "--help")

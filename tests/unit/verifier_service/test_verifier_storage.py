@@ -19,15 +19,12 @@ from ragaudit.encoding.errors import (
     UnsupportedError,
 )
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
-from ragaudit.prover.store import tables as prover_tables
-from ragaudit.prover.store.database import Store
 from ragaudit.serving.clock import system_clock
-from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.app import create_app
-from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.database import Database, create_tables
 from ragaudit.verifier.service.fence import RECORD_BYTES, Fence
 from recording_auditor import RecordingAuditor
-from sqlalchemy import event, update
+from sqlalchemy import event
 from verifier_service_harness import (
     END,
     WINDOW,
@@ -155,22 +152,6 @@ def test_a_start_that_cannot_be_says_why(tmp_path: Path) -> None:
         start(database=f"sqlite:///{tmp_path / 'none' / 'x.db'}", fence=tmp_path / "f2")
 
 
-def test_a_database_of_another_version_is_refused_as_by_the_prover(tmp_path: Path) -> None:
-    mine, theirs = f"sqlite:///{tmp_path}/verifier.db", f"sqlite:///{tmp_path}/prover.db"
-    database, store = Database(mine, system_clock), Store.create(theirs)
-    with database.write() as transaction:
-        transaction.connection.execute(update(tables.clock).values(schema=99))
-    with store.write() as connection:
-        connection.execute(update(prover_tables.schema).values(version=99))
-    database.close()
-    store.close()
-    with pytest.raises(UnsupportedError, match="database of version 99") as verifiers:
-        Database(mine, system_clock)
-    with pytest.raises(UnsupportedError) as provers:
-        Store.open(theirs)
-    assert (verifiers.value.what, verifiers.value.where) == (provers.value.what, "store")
-
-
 @pytest.mark.parametrize(
     "url", ["", "nonsense", "mysql2+x://u:secret@h/d", "postgresql://u:secret@:x/d"]
 )
@@ -233,6 +214,7 @@ def test_a_missing_fence_is_refused(tmp_path: Path) -> None:
 def test_commands_before_the_first_start_need_no_fence(tmp_path: Path) -> None:
     scenario = opened(tmp_path)
     scenario.settings.data.mkdir()
+    create_tables(scenario.settings.database_url)
     database = Database(scenario.settings.database_url, scenario.clock)
     with database.write():
         pass
@@ -274,6 +256,7 @@ def test_the_latest_whole_record_counts(tmp_path: Path) -> None:
 def test_what_still_runs_after_the_close_writes_nowhere(tmp_path: Path) -> None:
     """As a tick may that a shutdown abandoned, while another file has the fence's descriptor."""
     fence = Fence(tmp_path / "fence")
+    create_tables(f"sqlite:///{tmp_path}/verifier.db")
     database = Database(f"sqlite:///{tmp_path}/verifier.db", lambda: 1, fence)
     descriptor = fence._file
     database.close()

@@ -17,7 +17,7 @@ from ragaudit.serving.clock import system_clock
 from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier import settings as verifier_settings
 from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.database import Database, create_tables
 
 __all__ = ["PROVIDER", "WINDOW", "Parties", "prepare"]
 
@@ -148,6 +148,7 @@ def prepare(
     made.settings.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     settings = load_settings(made.settings)
     verifier_settings.make_data_folder(verifier)
+    create_tables(verifier.database_url)
     with closing(Database(verifier.database_url, system_clock)) as database:
         providers.add(database, PROVIDER, made.provider_key)
     with closing(Store.open(settings.store.url)) as store:

@@ -44,7 +44,8 @@ from ragaudit.verifier.procedure import (
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier
 from ragaudit.verifier.service.auditor import ProcedureAuditor, ReportProgress
-from ragaudit.verifier.settings import Limits
+from ragaudit.verifier.service.database import create_tables
+from ragaudit.verifier.settings import Limits, make_data_folder
 from ragaudit.verifier.settings import Settings as VerifierSettings
 
 VERIFIER: Final = "regulator.example/cosigner"
@@ -278,6 +279,8 @@ class Verifier:
         if fresh:
             verifier_keys.create(settings.secrets, VERIFIER)
         keys = verifier_keys.load(settings.secrets, VERIFIER, settings.arbiter)
+        make_data_folder(settings)
+        create_tables(settings.database_url)
         auditor = ScenarioAuditor(keys, without)
         app = create_verifier(settings, clock=clock, auditor=auditor)
         service = app.state.service

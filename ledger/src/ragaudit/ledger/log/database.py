@@ -212,22 +212,6 @@ def refused_statements() -> Iterator[None]:
         raise InternalError(f"the database refused a statement: {name}", where="store") from None
 
 
-def demand_version(found: int, known: int) -> None:
-    """Check the version of the tables that a database has.
-
-    Args:
-        found: in the database.
-        known: to this code.
-
-    Raises:
-        UnsupportedError: it is not the one that this code knows.
-    """
-    if found != known:
-        raise UnsupportedError(
-            f"database of version {found}", where="store", expected=f"version {known}"
-        )
-
-
 def make_private(engine: Engine) -> None:
     """Make the file of an SQLite database its owner's only; its journals follow it.
 

@@ -60,6 +60,22 @@ def init(
 
 
 @app.command()
+def migrate(
+    settings: SettingsOption = Path("prover/prover.yaml"), as_json: JsonOption = False
+) -> None:
+    """Bring the database of an earlier release to this one, or make its tables if it has none.
+
+    Stop the service and back the database up first: there is no way back but the back-up. Nothing
+    is done by halves; a database of this release stays as it is.
+
+    Example: ragaudit prover migrate --settings prover/prover.yaml
+    """
+    with failing(as_json):
+        done = Store.migrate(load_settings(settings).store.url)
+        emit({"before": done.before or "no tables", "after": done.after}, as_json)
+
+
+@app.command()
 def ingest(
     tenant: Annotated[str, typer.Argument(help="The tenant whose documents these are.")],
     paths: Annotated[list[Path], typer.Argument(help="Files or folders: .txt, .md, .jsonl")],

@@ -1,15 +1,12 @@
 """The prover's database: opening it, and transactions with its own and the ledger's tables."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.ledger.log import schema as ledger_schema
 from ragaudit.ledger.log.database import (
     DatabaseLock,
     database_file,
-    demand_version,
     make_private,
     open_engine,
     read_transaction,
@@ -17,8 +14,9 @@ from ragaudit.ledger.log.database import (
     take_database,
     write_transaction,
 )
-from ragaudit.prover.store import tables
-from sqlalchemy import Connection, Engine, insert, inspect, select, update
+from ragaudit.prover.store.schema import SCHEMA
+from ragaudit.serving.revisions import Upgrade
+from sqlalchemy import Connection, Engine, update
 
 
 class Store:
@@ -30,24 +28,39 @@ class Store:
 
     @classmethod
     def create(cls, url: str) -> "Store":
-        """Make the tables where they are missing and return the store.
+        """Make the tables in a database that has none and return the store.
 
         Args:
             url: of SQLAlchemy, SQLite or PostgreSQL.
 
         Raises:
             StoreUnavailable: the database cannot be written.
-            UnsupportedError: its tables are of another version.
+            UnsupportedError: it has tables of another revision.
         """
         store = cls(open_engine(url))
         make_private(store.engine)  # whoever reads it can open every commitment
-        with store.write() as connection:
-            ledger_schema.metadata.create_all(connection)
-            tables.metadata.create_all(connection)
-            if connection.scalar(select(tables.schema.c.version)) is None:
-                connection.execute(insert(tables.schema).values(version=tables.SCHEMA_VERSION))
-        store.check()
+        with store._closed_on_failure(), store.write() as connection:
+            SCHEMA.create(connection)
         return store
+
+    @classmethod
+    def migrate(cls, url: str) -> Upgrade:
+        """Make the tables, or bring those of an earlier release to this one; say what was found.
+
+        Args:
+            url: of SQLAlchemy, of a database that nobody serves meanwhile.
+
+        Raises:
+            StoreUnavailable: the database cannot be written.
+            RefusedError: a process serves it.
+            UnsupportedError: its revision is not known, so of a newer release.
+        """
+        store = cls(open_engine(url))
+        make_private(store.engine)
+        with closing(store):
+            store.take()
+            with store.write() as connection:
+                return SCHEMA.upgrade(connection)
 
     @classmethod
     def open(cls, url: str) -> "Store":
@@ -58,11 +71,20 @@ class Store:
 
         Raises:
             StoreUnavailable: it cannot be opened, or has no tables.
-            UnsupportedError: its tables are of another version.
+            UnsupportedError: its tables are of another revision.
         """
         store = cls(open_engine(url))
-        store.check()
+        with store._closed_on_failure():
+            store.check()
         return store
+
+    @contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -82,25 +104,20 @@ class Store:
             yield connection
 
     def check(self) -> None:
-        """Return if the database answers and its tables are of this version.
+        """Return if the database answers and its tables are of this revision.
 
         Raises:
             StoreUnavailable: it cannot be used, or has no tables.
-            UnsupportedError: its tables are of another version.
+            UnsupportedError: its tables are of another revision.
         """
         with self.read() as connection:
-            if not inspect(connection).has_table(tables.schema.name):
-                raise StoreUnavailable(
-                    "the database has no tables", where="store", expected="ragaudit prover init"
-                )
-            version = connection.scalar(select(tables.schema.c.version))
-        demand_version(version or 0, tables.SCHEMA_VERSION)
+            SCHEMA.demand(connection)
 
     def check_writable(self) -> None:
         """Return if a transaction that changes a row can be made durable."""
         with self.write() as connection:
             # A real write that changes nothing: an open transaction alone shows no read-only disk.
-            connection.execute(update(tables.schema).values(version=tables.SCHEMA_VERSION))
+            connection.execute(update(SCHEMA.revision).values(version_num=SCHEMA.head))
 
     @property
     def file(self) -> Path | None:

@@ -2,6 +2,8 @@
 
 Blobs of vectors, blindings, salts and openings are secrets of the provider: whoever reads this
 database can open every commitment of its windows.
+
+Who changes a table adds a migration (`store.migrations`): a test compares both.
 """
 
 from sqlalchemy import (
@@ -20,10 +22,6 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
-
-SCHEMA_VERSION = 3
-
-schema = Table("prover_schema", metadata, Column("version", Integer, primary_key=True))
 
 tenant = Table("prover_tenant", metadata, Column("name", Text, primary_key=True))
 
@@ -69,7 +67,6 @@ window = Table(
     Column("slot_roots", LargeBinary),  # 32 bytes a slot, once committed
     Column("opening_salt", LargeBinary(32)),
     Column("opening_body", LargeBinary),
-    Column("empty_checkpoint", LargeBinary),
     Column("countersignature", LargeBinary),
     Column("unusable", Text),  # why this window never answers again
     Column("stopped", Boolean, nullable=False),  # the operator stopped the queries early

@@ -31,7 +31,6 @@ class Window:
     slot_roots: bytes | None
     opening_salt: bytes | None = field(repr=False)
     opening_body: bytes | None
-    empty_checkpoint: bytes | None
     countersignature: bytes | None
     unusable: str | None
     stopped: bool

@@ -17,10 +17,16 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.serving.clock import system_clock
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
-from ragaudit.verifier.command import arbiter, schema
+from ragaudit.verifier.command import arbiter, migration, schema
+from ragaudit.verifier.command.options import (
+    DEFAULT_SETTINGS,
+    SETTINGS_FILE,
+    AsJson,
+    SettingsPath,
+)
 from ragaudit.verifier.keys import read_public
 from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.database import Database, create_tables
 from ragaudit.verifier.service.remote import NotDue, Remote
 from ragaudit.verifier.settings import EngineName, Settings
 from ragaudit.verifier.terms import DEFAULT, Terms
@@ -40,7 +46,6 @@ EXIT_CODES = {
     "REFUSED": ExitCode.REFUSED,
 }
 STYLES = {"PASS": "green", "FAIL": "bold red", "EXCEEDED": "yellow", "NOT ESTABLISHED": "yellow"}
-SETTINGS_FILE = "verifier.yaml"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,21 +55,14 @@ app = typer.Typer(
 provider = typer.Typer(no_args_is_help=True, help="The providers whose keys are pinned.")
 app.add_typer(provider, name="provider")
 app.add_typer(arbiter.app, name="arbiter")
+app.command("migrate", epilog=migration.EXAMPLE)(migration.migrate)
 app.command("settings-schema", epilog="Example: ragaudit verifier settings-schema")(
     schema.print_schema
 )
 
-SettingsPath = Annotated[
-    Path,
-    typer.Option(
-        "--settings", "-s", envvar=settings_files.SETTINGS_VARIABLE, help="Settings file."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 VerdictKey = Annotated[
     str | None, typer.Option(help="Public key that must have signed the verdict, hexadecimal.")
 ]
-DEFAULT_SETTINGS = Path(SETTINGS_FILE)
 
 
 class Required(StrEnum):
@@ -79,14 +77,16 @@ def init(
     directory: Annotated[Path, typer.Option(help="Folder to set up.")] = Path(),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on the loopback.")] = 8742,
 ) -> None:
-    """Write settings and fresh secrets; nothing that exists is overwritten."""
+    """Write settings, fresh secrets and an empty database; nothing that exists is overwritten."""
     with failing():
         path = directory / SETTINGS_FILE
         if path.exists():
             raise RefusedError("settings exist", where=str(path), expected="a fresh folder")
         keys = key_files.create(directory / "secrets", name)
         document = {"name": name, "data": "data", "secrets": "secrets", "listen": {"port": port}}
-        settings_files.write(path, document)
+        made = settings_files.write(path, document)
+        settings_files.make_data_folder(made)
+        create_tables(made.database_url)
         typer.echo(f"settings: {path}")
         typer.echo(f"auditor token: {directory / 'secrets' / key_files.TOKEN} (keep it secret)")
         for role, key in keys.public().items():

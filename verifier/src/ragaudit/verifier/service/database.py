@@ -9,12 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NewType
+from typing import NewType, TypeVar
 
 from ragaudit.encoding.errors import ClockStepped
 from ragaudit.ledger.errors import CorruptLog, RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.database import (
-    demand_version,
     make_private,
     open_engine,
     read_transaction,
@@ -22,13 +21,16 @@ from ragaudit.ledger.log.database import (
     write_transaction,
 )
 from ragaudit.ledger.log.rows import Rows
+from ragaudit.serving.revisions import Upgrade
 from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.fence import Fence
+from ragaudit.verifier.service.schema import SCHEMA
 from sqlalchemy import Connection, select, update
 
 Clock = Callable[[], int]  # Unix milliseconds
 Origin = NewType("Origin", str)
 """Origin of a window's log, `<provider>/ragaudit/<window>`: the window's key in every table."""
+T = TypeVar("T")
 
 _ID = 1  # of the only clock row
 
@@ -38,12 +40,10 @@ class ClockRow:
     """The only row of the table ``clock``.
 
     Attributes:
-        schema: version of the tables.
         latest: time of the last writing transaction, Unix milliseconds.
         fenced: 1 once a fence has guarded the database, else 0.
     """
 
-    schema: int
     latest: int
     fenced: int
 
@@ -74,8 +74,8 @@ class Database:
 
     Raises:
         MalformedError, UnsupportedError: not a URL of a database that is supported.
-        UnsupportedError: the database is of another version.
-        UnavailableError: it does not answer, or its file cannot be made.
+        UnsupportedError: the database is of another revision.
+        UnavailableError: it does not answer, or has no tables.
         RestoredBackup: it is behind the fence.
     """
 
@@ -159,21 +159,59 @@ class Database:
                     connection.execute(update(tables.clock).values(fenced=1))
 
 
-def _clock(connection: Connection) -> ClockRow:
-    """Return the clock row, made with all tables if the database is new.
+def create_tables(url: str) -> None:
+    """Make the tables in a database that has none; it may have them already.
+
+    Args:
+        url: SQLAlchemy URL; the folder of an SQLite file exists.
 
     Raises:
-        UnsupportedError: the tables are of another version.
+        MalformedError, UnsupportedError: not a URL of a database that is supported.
+        UnsupportedError: it has tables of another revision.
+        StoreUnavailable: it cannot be written.
     """
-    tables.metadata.create_all(connection)
-    # Alone and first: another version may have other columns.
-    version = connection.scalar(select(tables.clock.c.schema))
-    if version is not None:
-        demand_version(version, tables.SCHEMA_VERSION)
+    _change(url, SCHEMA.create)
+
+
+def migrate_tables(url: str) -> Upgrade:
+    """Make the tables, or bring those of an earlier release to this one; say what was found.
+
+    Args:
+        url: SQLAlchemy URL, of a database that nobody serves meanwhile.
+
+    Raises:
+        MalformedError, UnsupportedError: not a URL of a database that is supported.
+        UnsupportedError: its revision is not known, so of a newer release.
+        StoreUnavailable: it cannot be written.
+    """
+    return _change(url, SCHEMA.upgrade)
+
+
+def _change(url: str, change: Callable[[Connection], T]) -> T:
+    engine = open_engine(url)
+    try:
+        with _reported():
+            make_private(engine)
+            with write_transaction(engine) as connection:
+                done = change(connection)
+                if _CLOCK.find(connection) is None:
+                    _CLOCK.insert(connection, ClockRow(latest=0, fenced=0), id=_ID)
+                return done
+    finally:
+        engine.dispose()
+
+
+def _clock(connection: Connection) -> ClockRow:
+    """Return the clock row.
+
+    Raises:
+        UnsupportedError: the tables are of another revision.
+        StoreUnavailable: there are none.
+    """
+    SCHEMA.demand(connection)
     stored = _CLOCK.find(connection)
     if stored is None:
-        stored = ClockRow(tables.SCHEMA_VERSION, latest=0, fenced=0)
-        _CLOCK.insert(connection, stored, id=_ID)
+        raise CorruptLog("the clock has no row", where="store")
     return stored
 
 

@@ -2,6 +2,8 @@
 
 Nothing here opens a commitment of an account that was not sampled; the salt of the activation chain
 gives its seed only together with the secret file.
+
+Who changes a table adds a migration (`service.migrations`): a test compares both.
 """
 
 from sqlalchemy import (
@@ -17,7 +19,6 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 4
 ORIGIN_LENGTH = 160
 
 metadata = MetaData()
@@ -26,7 +27,6 @@ clock = Table(
     "clock",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("schema", Integer, nullable=False),
     Column("latest", BigInteger, nullable=False),
     Column("fenced", Integer, nullable=False),  # 1 once a fence has guarded the database
 )

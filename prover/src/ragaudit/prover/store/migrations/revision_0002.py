@@ -1,0 +1,71 @@
+"""Attributes of documents, later versions of an index, and answers that a retry gets again."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+from ragaudit.serving.revisions import no_way_back
+
+revision = "0002"
+down_revision = "0001"
+
+_NORM_BOUND = 127  # of every index until then
+
+
+def upgrade() -> None:
+    _with_value("prover_document", "attributes", sa.Text(), "")
+    _with_value("prover_index_version", "columns", sa.LargeBinary(), b"[]")
+    _with_value("prover_index_version", "norm_bound", sa.Integer(), _NORM_BOUND)
+    _with_value("prover_index_version", "second", sa.Boolean(), False)
+    _with_value("prover_index_version", "marks", sa.BigInteger(), 0)
+    op.create_table(
+        "prover_stale",
+        sa.Column("tenant", sa.Text(), primary_key=True),
+        sa.Column("marks", sa.BigInteger(), nullable=False),
+    )
+    op.create_table(
+        "prover_answered",
+        sa.Column("window", sa.Text(), primary_key=True),
+        sa.Column("position", sa.BigInteger(), primary_key=True, autoincrement=False),
+        sa.Column("account", sa.Text(), nullable=False),
+        sa.Column("request", sa.LargeBinary(32), nullable=False),
+        sa.Column("issued", sa.BigInteger(), nullable=False),
+        sa.Column("delivery", sa.LargeBinary(), nullable=False),
+        sa.Column("ties", sa.LargeBinary()),
+        sa.ForeignKeyConstraint(
+            ["window", "position"], ["prover_record.window", "prover_record.position"]
+        ),
+    )
+    op.create_index("prover_answered_requests", "prover_answered", ["account", "request", "issued"])
+    op.create_table(
+        "prover_idempotency",
+        sa.Column("account", sa.Text(), primary_key=True),
+        sa.Column("key", sa.LargeBinary(32), primary_key=True),
+        sa.Column("window", sa.Text(), nullable=False),
+        sa.Column("position", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["window", "position"], ["prover_answered.window", "prover_answered.position"]
+        ),
+    )
+    op.create_table(
+        "prover_served",
+        sa.Column("window", sa.Text(), primary_key=True),
+        sa.Column("account", sa.Text(), primary_key=True),
+        sa.Column("id", sa.Text(), primary_key=True),
+        sa.Column("position", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+    )
+    op.execute("UPDATE prover_schema SET version = 3")
+
+
+def _with_value(table: str, name: str, kind: sa.types.TypeEngine[Any], value: object) -> None:
+    """Add a column that is never null, with one value in the rows that are there."""
+    op.add_column(table, sa.Column(name, kind, nullable=True))
+    op.execute(sa.update(sa.table(table, sa.column(name, kind))).values({name: value}))
+    # No default stays behind: the code gives every value.
+    with op.batch_alter_table(table) as batch:
+        batch.alter_column(name, existing_type=kind, nullable=False)
+
+
+def downgrade() -> None:
+    raise no_way_back()
