@@ -4,42 +4,14 @@ import json
 from dataclasses import replace
 
 import pytest
-from ragaudit.ledger.messages.claims import PRIVACY_CHECKS
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.command.cli import _show
-from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, covered
+from ragaudit.verifier.procedure import Status, covered
 from ragaudit.verifier.report import render_html, render_text
-from report_cases import SCOPE, Page, outcome, signed
+from report_cases import Page, outcome, signed
+from report_cases_claims import UNAPPLIED, unnoised
 
 NOT_CLAIMED = "No epsilon is claimed: the policy of this window adds no noise."
-UNAPPLIED = {*PRIVACY_CHECKS, "promises"}
-
-
-def unnoised(**statuses: Status) -> Outcome:
-    """An outcome of a window without noise, with some checks' statuses changed."""
-    default = dict.fromkeys(UNAPPLIED, Status.NOT_APPLICABLE) | statuses
-    checks = tuple(
-        CheckResult(c.number, c.id, c.title, default.get(c.id, Status.PASS), f"in order, {c.id}")
-        for c in CHECKS
-    )
-    base = replace(
-        outcome(),
-        claimed=True,
-        checks=checks,
-        epsilon=None,
-        coalition=dict.fromkeys(("claimed", "estimated", "max")),
-        scope={
-            **SCOPE,
-            "privacy": "none",
-            "norm_bound": 4095,
-            "public_columns": [{"name": "colour", "type": "string"}],
-        },
-        not_covered=covered.not_covered("A", {"plain": 1}, noised=False, columns=True),
-        assumptions=covered.ASSUMPTIONS[:1],
-    )
-    claims = base.claims
-    assert claims is not None
-    return replace(base, result=claims.result)
 
 
 def shown(verdict: Verdict) -> tuple[str, str]:

@@ -7,8 +7,8 @@ from typing import Any, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, SignatureRejected
-from ragaudit.encoding.text import b64_decode, b64_encode, hex_decode
+from ragaudit.encoding.signing import PrivateKey, PublicKey
+from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.claims import (
     EXCEEDED,
     FAIL,
@@ -17,6 +17,14 @@ from ragaudit.ledger.messages.claims import (
     RESULTS,
     Claims,
     Status,
+)
+from ragaudit.ledger.messages.dsse import (
+    PAYLOAD_TYPE,
+    STATEMENT_TYPE,
+    Envelope,
+    EnvelopeRejected,
+    key_id,
+    pae,
 )
 from ragaudit.ledger.messages.items import check_name
 from ragaudit.ledger.messages.predicate import (
@@ -49,8 +57,6 @@ __all__ = [
     "statement",
 ]
 
-PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
-STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "https://ragaudit.dev/verdict/v1"
 PREDICATE_TYPE_V2: Final = "https://ragaudit.dev/verdict/v2"
 """Of windows whose policy is a ragaudit/v2/policy: with claims."""
@@ -68,11 +74,18 @@ class Verdict:
         subjects: hexadecimal SHA-256 of each evidence item, by name.
         predicate: what it states.
         key: the public key that the signature verified under.
+        digest: hexadecimal SHA-256 of the envelope: what names this verdict elsewhere.
     """
 
     subjects: Mapping[str, str]
     predicate: Predicate
     key: PublicKey
+    digest: str
+
+    @property
+    def predicate_type(self) -> str:
+        """Type of the predicate, which follows from whether it has claims."""
+        return PREDICATE_TYPE if self.predicate.claims is None else PREDICATE_TYPE_V2
 
     @property
     def result(self) -> str:
@@ -106,15 +119,13 @@ class Verdict:
             MalformedVerdict: not an envelope, statement or predicate in its one accepted form.
             VerdictRejected: signed by another key, or not at all.
         """
-        body, signed_by, signature = _open_envelope(envelope)
-        # Said apart from a bad signature: the usual cause is a key of another verifier.
-        if signed_by != key_id(public):
-            raise VerdictRejected("signed by another key", where="keyid", expected=key_id(public))
+        opened = _envelope(envelope)
         try:
-            public.verify_raw(signature, pae(PAYLOAD_TYPE, body))
-        except SignatureRejected as error:
-            raise VerdictRejected(error.what, where="verdict") from error
-        return cls(*_read_statement(_loads(body, "payload")), public)
+            opened.verify(public)
+        except EnvelopeRejected as error:
+            raise VerdictRejected(error.what, where=error.where, expected=error.expected) from error
+        subjects, predicate = _read_statement(_loads(opened.body, "payload"))
+        return cls(subjects, predicate, public, hashlib.sha256(envelope).hexdigest())
 
     @staticmethod
     def unverified(envelope: bytes) -> Predicate:
@@ -123,24 +134,7 @@ class Verdict:
         Raises:
             MalformedVerdict: as `verify`.
         """
-        body, _, _ = _open_envelope(envelope)
-        return _read_statement(_loads(body, "payload"))[1]
-
-
-def pae(payload_type: str, body: bytes) -> bytes:
-    """Return the DSSE v1 pre-authentication encoding: what is signed.
-
-    Args:
-        payload_type: of the envelope; signed too, so that no other document is taken for it.
-        body: the payload.
-    """
-    kind = payload_type.encode()
-    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(body), body)
-
-
-def key_id(public: PublicKey) -> str:
-    """Return the ``keyid`` of a key: hexadecimal SHA-256 of its 32 bytes."""
-    return hashlib.sha256(public.raw).hexdigest()
+        return _read_statement(_loads(_envelope(envelope).body, "payload"))[1]
 
 
 def statement(subjects: Mapping[str, str], predicate: Json) -> dict[str, Any]:
@@ -172,32 +166,11 @@ def sign_statement(value: Json, key: PrivateKey) -> bytes:
     """
     # A verifier never signs what nobody could verify.
     _read_statement(value)
-    body = canonical_json.dumps(value)
-    signature = key.sign_raw(pae(PAYLOAD_TYPE, body))
-    envelope = {
-        "payload": b64_encode(body),
-        "payloadType": PAYLOAD_TYPE,
-        "signatures": [{"keyid": key_id(key.public), "sig": b64_encode(signature)}],
-    }
-    return canonical_json.dumps(envelope)
+    return Envelope.seal(canonical_json.dumps(value), key)
 
 
-def _open_envelope(envelope: bytes) -> tuple[bytes, str, bytes]:
-    match _loads(envelope, "envelope"):
-        case {
-            "payload": str(payload),
-            "payloadType": str(kind),
-            "signatures": [{"keyid": str(signed_by), "sig": str(sig), **other}],
-            **more,
-        } if not other and not more:
-            if kind != PAYLOAD_TYPE:
-                raise MalformedVerdict("another payload type", expected=PAYLOAD_TYPE)
-            return (
-                decoded(lambda: b64_decode(payload), "payload"),
-                signed_by,
-                decoded(lambda: b64_decode(sig, SIGNATURE_BYTES), "signature"),
-            )
-    raise MalformedVerdict("not a DSSE envelope with one signature")
+def _envelope(data: bytes) -> Envelope:
+    return decoded(lambda: Envelope.parse(data), "envelope")
 
 
 def _read_statement(value: object) -> tuple[dict[str, str], Predicate]:
@@ -213,11 +186,16 @@ def _read_statement(value: object) -> tuple[dict[str, str], Predicate]:
             due = PREDICATE_TYPE_V2 if "claims" in verdict_predicate else PREDICATE_TYPE
             if (kind, predicate_type) != (STATEMENT_TYPE, due):
                 raise MalformedVerdict("another statement or predicate type")
-            return _read_subjects(subjects), Predicate.from_json(verdict_predicate)
+            return read_subjects(subjects), Predicate.from_json(verdict_predicate)
     raise MalformedVerdict("not an in-toto Statement", expected=STATEMENT_TYPE)
 
 
-def _read_subjects(subjects: list[object]) -> dict[str, str]:
+def read_subjects(subjects: list[object]) -> dict[str, str]:
+    """Return the subjects of a statement: hexadecimal SHA-256 by the name of the evidence item.
+
+    Raises:
+        MalformedVerdict: not evidence items with one SHA-256 each, by rising name.
+    """
     found: dict[str, str] = {}
     last = ""
     for subject in subjects:

@@ -14,10 +14,9 @@ import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.serving.clock import system_clock
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
-from ragaudit.verifier.command import arbiter, migration, schema
+from ragaudit.verifier.command import arbiter, export, migration, provider, schema
 from ragaudit.verifier.command.options import (
     DEFAULT_SETTINGS,
     SETTINGS_FILE,
@@ -25,8 +24,7 @@ from ragaudit.verifier.command.options import (
     SettingsPath,
 )
 from ragaudit.verifier.keys import read_public
-from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.database import Database, create_tables
+from ragaudit.verifier.service.database import create_tables
 from ragaudit.verifier.service.remote import NotDue, Remote
 from ragaudit.verifier.settings import EngineName, Settings
 from ragaudit.verifier.terms import DEFAULT, Terms
@@ -52,10 +50,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="The verifier (regulator): register, cosign, sample, check, sign verdicts.",
 )
-provider = typer.Typer(no_args_is_help=True, help="The providers whose keys are pinned.")
-app.add_typer(provider, name="provider")
+app.add_typer(provider.app, name="provider")
 app.add_typer(arbiter.app, name="arbiter")
 app.command("migrate", epilog=migration.EXAMPLE)(migration.migrate)
+app.command(
+    "export",
+    epilog="Example: ragaudit verifier export verdict.json --verdict-key 3b6a... --format oscal",
+)(export.export)
 app.command("settings-schema", epilog="Example: ragaudit verifier settings-schema")(
     schema.print_schema
 )
@@ -252,55 +253,6 @@ def recheck(
     if found.differences:
         raise typer.Exit(ExitCode.FALSE)
     raise typer.Exit(ExitCode.DONE if found.complete else ExitCode.INCOMPLETE)
-
-
-@provider.command("add", epilog="Example: ragaudit verifier provider add acme --key 3b6a…")
-def provider_add(
-    name: Annotated[str, typer.Argument(help="The provider.")],
-    key: Annotated[str, typer.Option(help="Its public key, 32 bytes in hexadecimal.")],
-    settings: SettingsPath = DEFAULT_SETTINGS,
-) -> None:
-    """Pin a provider's key."""
-    with failing(), _database(settings) as database:
-        providers.add(database, name, read_public(key))
-        typer.echo(f"pinned {name}")
-
-
-@provider.command("list", epilog="Example: ragaudit verifier provider list --json")
-def provider_list(settings: SettingsPath = DEFAULT_SETTINGS, as_json: AsJson = False) -> None:
-    """List the pinned keys."""
-    with failing(), _database(settings) as database:
-        with database.read() as connection:
-            found = providers.listed(connection)
-        if as_json:
-            rows = [{"name": p.name, "key": p.key.hex(), "added": p.added} for p in found]
-            typer.echo(json.dumps(rows))
-            return
-        for pinned in found:
-            typer.echo(f"{pinned.name} {pinned.key.hex()}")
-
-
-@provider.command("remove", epilog="Example: ragaudit verifier provider remove acme")
-def provider_remove(
-    name: Annotated[str, typer.Argument(help="The provider.")],
-    settings: SettingsPath = DEFAULT_SETTINGS,
-) -> None:
-    """Forget a provider's key; its windows stay."""
-    with failing(), _database(settings) as database:
-        providers.remove(database, name)
-        typer.echo(f"removed {name}")
-
-
-@contextmanager
-def _database(path: Path) -> Iterator[Database]:
-    settings = settings_files.load(path)
-    settings_files.make_data_folder(settings)
-    # Without the fence: the running service holds it, and these commands attest nothing.
-    database = Database(settings.database_url, system_clock)
-    try:
-        yield database
-    finally:
-        database.close()
 
 
 def _service(path: Path, url: str | None, token_file: Path | None) -> tuple[str, str]:

@@ -152,7 +152,7 @@ def report_of(verdict: Verdict) -> Report:
         provider=predicate.provider,
         result=verdict.result,
         tone=_tone(verdict, guarantee),
-        meaning=(wording.UNCLAIMED_MEANINGS if unclaimed else wording.MEANINGS)[verdict.result],
+        meaning=wording.meaning(verdict.result, unclaimed=unclaimed),
         guarantee=guarantee,
         caveats=tuple(
             f"{wording.NOT_ESTABLISHED} {check.reason}."

@@ -218,6 +218,16 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
 _PLACES: Final = {name: place for place, name in enumerate(LABELS)}
 
 
+def meaning(result: str, *, unclaimed: bool) -> str:
+    """Return what a result means.
+
+    Args:
+        result: of a verdict.
+        unclaimed: whether the window claims no privacy.
+    """
+    return (UNCLAIMED_MEANINGS if unclaimed else MEANINGS)[result]
+
+
 def gravity(status: str) -> int:
     """Return where a status stands when the worst comes first.
 

@@ -1,0 +1,204 @@
+"""The simple verification result of a verdict, for in-toto's tools (docs/spec 10.7)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
+from ragaudit.encoding.signing import PrivateKey, PublicKey
+from ragaudit.encoding.text import hex_decode, rfc3339
+from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.claims import PASS, Status
+from ragaudit.ledger.messages.dsse import STATEMENT_TYPE, Envelope, key_id
+from ragaudit.ledger.messages.predicate import Predicate
+from ragaudit.ledger.messages.verdict import Verdict, read_subjects
+
+PREDICATE_TYPE: Final = "https://in-toto.io/attestation/svr/v0.2"
+DIGEST_MEMBER: Final = "https://ragaudit.dev/verdict-digest"
+"""An extension, named by a URI as in-toto's parsing rules want it."""
+
+POLICY_ITEMS: Final = (items.POLICY, items.TERMS)
+_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z", re.ASCII)
+SAMPLED_CHECKS: Final = frozenset({"seed", "embedding", "selection"})
+
+
+class NothingPassed(RefusedError):
+    """The verdict has nothing that a list of what passed could say without misleading."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationResult:
+    """What passed, as a list of names.
+
+    Attributes:
+        subjects: hexadecimal SHA-256 of each evidence item, by name.
+        verifier: type of the verdict, "#", and the id of the key that signed it.
+        created: time of the verdict, RFC 3339.
+        properties: what passed, never empty.
+        verdict: hexadecimal SHA-256 of the verdict's envelope.
+    """
+
+    subjects: Mapping[str, str]
+    verifier: str
+    created: str
+    properties: tuple[str, ...]
+    verdict: str
+
+    def __post_init__(self) -> None:
+        if _TIMESTAMP.fullmatch(self.created) is None:
+            raise MalformedError("no time of RFC 3339", where="timeCreated")
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Self:
+        """Return the result of a verdict whose signature was verified.
+
+        Raises:
+            NothingPassed: the verdict is worthless, or none of its claims (of a v1 verdict, not
+                its result) is PASS.
+            MalformedError: its time is in no year that RFC 3339 can write.
+        """
+        predicate = verdict.predicate
+        if predicate.worthless:
+            raise NothingPassed("a worthless verdict", expected="randomness that nobody knows")
+        claimed = tuple(_claimed(predicate))
+        if not claimed:
+            raise NothingPassed(
+                f"the verdict is {verdict.result} and none of its claims passed",
+                expected="a verdict that claims something",
+            )
+        return cls(
+            subjects=verdict.subjects,
+            verifier=f"{verdict.predicate_type}#{key_id(verdict.key)}",
+            created=rfc3339(predicate.time),
+            properties=claimed + tuple(_checked(predicate)),
+            verdict=verdict.digest,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the in-toto Statement, a JSON object."""
+        return {
+            "_type": STATEMENT_TYPE,
+            "subject": [
+                {"name": name, "digest": {"sha256": self.subjects[name]}}
+                for name in sorted(self.subjects)
+            ],
+            "predicateType": PREDICATE_TYPE,
+            "predicate": {
+                DIGEST_MEMBER: {"sha256": self.verdict},
+                "properties": list(self.properties),
+                "timeCreated": self.created,
+                "verifier": {
+                    "id": self.verifier,
+                    "policies": [
+                        {"name": name, "digest": {"sha256": self.subjects[name]}}
+                        for name in POLICY_ITEMS
+                        if name in self.subjects
+                    ],
+                },
+            },
+        }
+
+    def encode(self) -> bytes:
+        """Return the statement without a signature, canonical JSON."""
+        return canonical_json.dumps(self.to_json())
+
+    def issue(self, key: PrivateKey) -> bytes:
+        """Return the statement in a DSSE envelope.
+
+        Args:
+            key: the one that signed the verdict.
+
+        Raises:
+            RefusedError: another key: whoever signs this answers for the verdict.
+        """
+        if not self._is_of(key.public):
+            raise RefusedError("not the key that signed the verdict", expected=self.verifier)
+        return Envelope.seal(self.encode(), key)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Return the result in ``data``, the strict inverse of `encode`.
+
+        Raises:
+            MalformedError: anything else.
+        """
+        value = canonical_json.loads(data)
+        match value:
+            case {
+                "subject": list(subjects),
+                "predicate": {
+                    "properties": list(properties),
+                    "timeCreated": str(created),
+                    "verifier": {"id": str(verifier)},
+                    **others,
+                },
+            }:
+                found = cls(
+                    read_subjects(subjects),
+                    verifier,
+                    created,
+                    tuple(properties),
+                    _digest(others.get(DIGEST_MEMBER)),
+                )
+                # What is written again and is the same has no other member, type or policy.
+                texts = all(isinstance(each, str) for each in properties)
+                if properties and texts and found.to_json() == value:
+                    return found
+        raise MalformedError("not a simple verification result", expected=PREDICATE_TYPE)
+
+    @classmethod
+    def verify(cls, envelope: bytes, public: PublicKey) -> Self:
+        """Return the result in ``envelope``, signed by ``public``.
+
+        Args:
+            envelope: bytes from anywhere.
+            public: the verifier's verdict key, from the caller.
+
+        Raises:
+            MalformedError: not an envelope or a result in its one accepted form.
+            RejectedError: signed by another key, or not at all, or about a verdict by another key.
+        """
+        opened = Envelope.parse(envelope)
+        opened.verify(public)
+        found = cls.parse(opened.body)
+        if not found._is_of(public):
+            raise RejectedError("made from a verdict by another key", where="verifier id")
+        return found
+
+    def _is_of(self, public: PublicKey) -> bool:
+        return self.verifier.partition("#")[2] == key_id(public)
+
+
+def _claimed(predicate: Predicate) -> Iterator[str]:
+    results = {"verdict": predicate.result}
+    if predicate.claims is not None:
+        results |= predicate.claims.results
+    for name, result in results.items():
+        if result == PASS:
+            yield _property(name, sampled=_sampled(predicate))
+
+
+def _checked(predicate: Predicate) -> Iterator[str]:
+    for check in predicate.checks:
+        if check.status is Status.PASS:
+            sampled = check.id in SAMPLED_CHECKS and _sampled(predicate)
+            yield _property(f"check_{check.id}", sampled=sampled)
+
+
+def _sampled(predicate: Predicate) -> bool:
+    # Whatever is not known to be the whole is said to be a sample.
+    return predicate.sampling.get("mode") != "A"
+
+
+def _property(name: str, *, sampled: bool) -> str:
+    return f"RAGAUDIT_{name.upper().replace('-', '_')}_PASS" + ("_OF_SAMPLE" if sampled else "")
+
+
+def _digest(value: object) -> str:
+    match value:
+        case {"sha256": str(digest)}:
+            hex_decode(digest, 32)
+            return digest
+    raise MalformedError("no digest of the verdict", where=DIGEST_MEMBER)
