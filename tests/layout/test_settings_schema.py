@@ -10,10 +10,15 @@ import yaml
 from ragaudit.prover.command.set_up import set_up
 from ragaudit.prover.settings import Settings as ProverSettings
 from ragaudit.serving.settings import FileSettings
+from ragaudit.verifier.cosigner.settings import Settings as CosignerSettings
 from ragaudit.verifier.settings import Settings as VerifierSettings
 
 DEPLOYMENT = Path(__file__).resolve().parents[2] / "deployment"
-SERVICES: dict[str, type[FileSettings]] = {"prover": ProverSettings, "verifier": VerifierSettings}
+SERVICES: dict[str, type[FileSettings]] = {
+    "prover": ProverSettings,
+    "verifier": VerifierSettings,
+    "cosigner": CosignerSettings,
+}
 
 
 @pytest.fixture(params=SERVICES)

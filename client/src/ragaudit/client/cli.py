@@ -8,6 +8,7 @@ import typer
 from ragaudit.client import blocking, offline
 from ragaudit.client.disputing import registration_statement, signs_for
 from ragaudit.client.options import system_clock
+from ragaudit.client.quorum import QUORUM_EXAMPLES, quorum
 from ragaudit.client.state import write_durably
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.canonical_json import dumps
@@ -304,6 +305,9 @@ def settle(
         typer.echo(f"upheld: step {outcome['step']} fails" if outcome["step"] else "dismissed")
     else:
         typer.echo("sampled: the verifier must not see it, take it to the arbiter (--arbiter)")
+
+
+app.command("quorum", epilog=QUORUM_EXAMPLES)(quorum)
 
 
 def _pins(policy: Path | None, verifier_key: str | None, allow_unpinned: bool) -> Pins:

@@ -2,7 +2,7 @@
 
     RagauditError
     ├── MalformedError    MalformedNote, MalformedProof, MalformedTile, MalformedRecord,
-    │                     MalformedPolicy
+    │                     MalformedPolicy, MalformedTrustPolicy
     ├── RejectedError     ProofRejected, NoteRejected, ReceiptRejected (StepRejected),
     │                     CommitmentRejected, ChainRejected
     ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup
@@ -44,6 +44,10 @@ class MalformedRecord(MalformedError):
 
 class MalformedPolicy(MalformedError):
     """A policy document with a missing, unknown, ill-typed or out-of-range field."""
+
+
+class MalformedTrustPolicy(MalformedError):
+    """A tlog-policy file with a line that is not of its format; the error has its number."""
 
 
 class ProofRejected(RejectedError):

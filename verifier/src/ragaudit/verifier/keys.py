@@ -15,6 +15,7 @@ from pathlib import Path
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.log.mldsa import MlDsaPrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, VerifierKey
 from ragaudit.ledger.messages.shown import ShownKeys
 
@@ -138,7 +139,7 @@ def read_seed(path: Path) -> bytes:
         raise MalformedError(error.what, where=str(path), expected=error.expected) from None
 
 
-def write_seed(path: Path, key: PrivateKey) -> None:
+def write_seed(path: Path, key: PrivateKey | MlDsaPrivateKey) -> None:
     """Write a key file of mode 0600.
 
     Args:

@@ -136,7 +136,7 @@ def load(path: Path) -> Settings:
 
 
 def write(path: Path, document: Mapping[str, object]) -> Settings:
-    """Write a settings file that only its owner reads, as it may get a password; read it back.
+    """Write a settings file, and read it back.
 
     Args:
         path: of a file that does not exist.
@@ -146,6 +146,20 @@ def write(path: Path, document: Mapping[str, object]) -> Settings:
         UnavailableError: it exists, or cannot be written.
         MalformedError: as `load`.
     """
+    write_document(path, document)
+    return load(path)
+
+
+def write_document(path: Path, document: Mapping[str, object]) -> None:
+    """Write a YAML file that only its owner reads, as it may get a password.
+
+    Args:
+        path: of a file that does not exist.
+        document: plain values.
+
+    Raises:
+        UnavailableError: it exists, or cannot be written.
+    """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -153,7 +167,6 @@ def write(path: Path, document: Mapping[str, object]) -> Settings:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UnavailableError(f"settings cannot be written: {reason}", where=str(path)) from None
-    return load(path)
 
 
 def make_data_folder(settings: Settings) -> None:

@@ -1,17 +1,20 @@
-"""Cosignatures of checkpoints, C2SP tlog-cosignature v1.0.1: cosignature/v1, Ed25519, 0x04.
+"""Cosignatures of checkpoints, C2SP tlog-cosignature: Ed25519 (0x04) and ML-DSA-44 (0x06).
 
 The cosigner states: as of this time, this is the largest consistent tree that I have seen under
-this origin. The signed message does not contain the cosigner's name, so one Ed25519 key never
-serves two names: a quorum that lists a key twice is refused.
+this origin. The message that an Ed25519 key signs does not contain the cosigner's name, so one key
+never serves two names: a quorum that lists a key twice is refused.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragaudit.encoding.signing import SIGNATURE_BYTES
 from ragaudit.ledger.errors import MalformedNote, NoteRejected
-from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
+from ragaudit.ledger.log.checkpoints import Checkpoint, SignedCheckpoint, verify_checkpoint
+from ragaudit.ledger.log.mldsa import MLDSA_SIGNATURE_BYTES
 from ragaudit.ledger.log.notes import (
     COSIGNATURE_V1,
+    MLDSA_COSIGNATURE,
     NoteSignature,
     SigningKey,
     VerifierKey,
@@ -20,7 +23,11 @@ from ragaudit.ledger.log.notes import (
 
 MAX_TIMESTAMP = 2**63 - 1
 _TIME_BYTES = 8
-_BLOB_BYTES = _TIME_BYTES + 64
+_BLOB_BYTES = {
+    COSIGNATURE_V1: _TIME_BYTES + SIGNATURE_BYTES,
+    MLDSA_COSIGNATURE: _TIME_BYTES + MLDSA_SIGNATURE_BYTES,
+}
+_SUBTREE = b"subtree/v1\n\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,7 @@ class CosignerPolicy:
     """The cosigners that a relying party knows, and how many of them it demands.
 
     Attributes:
-        keys: of type 0x04, each Ed25519 key once.
+        keys: of type 0x04 or 0x06, each public key once.
         quorum: 0..len(keys).
     """
 
@@ -87,7 +94,7 @@ class CosignedCheckpoint:
 
 
 def cosignature_message(text: str, timestamp: int) -> bytes:
-    """Return the bytes that a cosigner signs for the note text ``text`` at ``timestamp``.
+    """Return the bytes that an Ed25519 key signs for the note text ``text`` at ``timestamp``.
 
     Args:
         text: of the note, its final newline included.
@@ -96,21 +103,47 @@ def cosignature_message(text: str, timestamp: int) -> bytes:
     return f"cosignature/v1\ntime {timestamp}\n{text}".encode()
 
 
+def subtree_message(text: str, timestamp: int, name: str) -> bytes:
+    """Return the bytes that an ML-DSA-44 key signs for a checkpoint at ``timestamp``.
+
+    Args:
+        text: of the checkpoint's note.
+        timestamp: Unix seconds, below 2^64.
+        name: of the cosigner.
+
+    Raises:
+        MalformedNote: the text is not a checkpoint.
+    """
+    checkpoint = Checkpoint.parse(text)
+    origin, cosigner = checkpoint.origin.encode(), name.encode()
+    return (
+        _SUBTREE
+        + bytes([len(cosigner)])
+        + cosigner
+        + timestamp.to_bytes(_TIME_BYTES, "big")
+        + bytes([len(origin)])
+        + origin
+        + bytes(8)  # the subtree's start: the whole tree is signed
+        + checkpoint.head.size.to_bytes(8, "big")
+        + checkpoint.head.root_hash
+    )
+
+
 def cosign(text: str, key: SigningKey, timestamp: int) -> NoteSignature:
     """Return a cosignature of a checkpoint; the caller has checked its consistency (tlog-witness).
 
     Args:
         text: the checkpoint's note text.
-        key: of the cosigner, type 0x04.
+        key: of the cosigner, type 0x04 or 0x06.
         timestamp: Unix time in seconds, 1..2^63-1.
 
     Raises:
-        MalformedNote: another type of key, or a time out of range.
+        MalformedNote: another type of key, a time out of range, or with 0x06 no checkpoint.
     """
     _demand_type(key.verifier_key)
     if not 0 < timestamp <= MAX_TIMESTAMP:
         raise MalformedNote("cosignature time out of range", expected="Unix seconds above 0")
-    signature = key.private.sign_raw(cosignature_message(text, timestamp))
+    signature = key.private.sign_raw(_message(key.verifier_key, text, timestamp))
     blob = timestamp.to_bytes(_TIME_BYTES, "big") + signature
     return NoteSignature(key.name, key.verifier_key.key_id, blob)
 
@@ -130,20 +163,24 @@ def verify_cosignature(text: str, line: NoteSignature, key: VerifierKey) -> Cosi
     Args:
         text: of the checkpoint's note.
         line: that claims to be of ``key``.
-        key: of the cosigner, type 0x04.
+        key: of the cosigner, type 0x04 or 0x06.
 
     Raises:
         NoteRejected: another key's line, a wrong length or time, or it does not verify.
+        MalformedNote: another type of key, or with 0x06 a text that is no checkpoint.
     """
     _demand_type(key)
     if not line.by(key):
         raise NoteRejected("a cosignature of another key", where="cosignature", expected=str(key))
-    if len(line.blob) != _BLOB_BYTES:
-        raise NoteRejected("a cosignature of another length", where=key.name, expected="72 bytes")
+    expected = _BLOB_BYTES[key.algorithm]
+    if len(line.blob) != expected:
+        raise NoteRejected(
+            "a cosignature of another length", where=key.name, expected=f"{expected} bytes"
+        )
     timestamp = cosignature_time(line)
     if not 0 < timestamp <= MAX_TIMESTAMP:
         raise NoteRejected("cosignature time out of range", where=key.name)
-    verify_signature(key, line.blob[_TIME_BYTES:], cosignature_message(text, timestamp))
+    verify_signature(key, line.blob[_TIME_BYTES:], _message(key, text, timestamp))
     return Cosignature(key, timestamp)
 
 
@@ -181,6 +218,14 @@ def _verify_all(signed: SignedCheckpoint, keys: Sequence[VerifierKey]) -> tuple[
     )
 
 
+def _message(key: VerifierKey, text: str, timestamp: int) -> bytes:
+    if key.algorithm == COSIGNATURE_V1:
+        return cosignature_message(text, timestamp)
+    return subtree_message(text, timestamp, key.name)
+
+
 def _demand_type(key: VerifierKey) -> None:
-    if key.algorithm != COSIGNATURE_V1:
-        raise MalformedNote(f"key of type {key.algorithm:#04x}", where=key.name, expected="0x04")
+    if key.algorithm not in _BLOB_BYTES:
+        raise MalformedNote(
+            f"key of type {key.algorithm:#04x}", where=key.name, expected="0x04 or 0x06"
+        )

@@ -1,4 +1,4 @@
-"""Signed notes, C2SP signed-note v1.0.0: text, signature lines, Ed25519 keys.
+"""Signed notes, C2SP signed-note v1.0.0: text, signature lines, keys.
 
     <text, ending in a newline>
     <empty line>
@@ -16,18 +16,26 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
 from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.ledger.errors import MalformedNote, NoteRejected
+from ragaudit.ledger.log.mldsa import MlDsaPrivateKey, MlDsaPublicKey
 
 ED25519 = 0x01
 COSIGNATURE_V1 = 0x04
+MLDSA_COSIGNATURE = 0x06
 
 KEY_ID_BYTES = 4
 MAX_NOTE_BYTES = 2**18  # C2SP asks for 16 signatures; the largest known kind has nearly 5 kB
 MAX_SIGNATURES = 48
 MAX_NAME_BYTES = 255
+MAX_VKEY_CHARS = MAX_NAME_BYTES + 2048  # the longest key, ML-DSA-44, has 1752 in base64
 
 _DASH = "— "
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f]")
 _VKEY = re.compile(r"([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)", re.ASCII)
+_KINDS: dict[int, type[PublicKey] | type[MlDsaPublicKey]] = {
+    ED25519: PublicKey,
+    COSIGNATURE_V1: PublicKey,
+    MLDSA_COSIGNATURE: MlDsaPublicKey,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +44,21 @@ class VerifierKey:
 
     Attributes:
         name: 1..255 bytes of UTF-8, see `check_name`.
-        algorithm: signature type, 0x01 (Ed25519) or 0x04 (cosignature/v1).
-        public: the Ed25519 key.
+        algorithm: signature type, 0x01 (Ed25519), 0x04 (cosignature/v1) or 0x06 (ML-DSA-44
+            cosignature).
+        public: an Ed25519 key, or with 0x06 one of ML-DSA-44.
     """
 
     name: str
     algorithm: int
-    public: PublicKey
+    public: PublicKey | MlDsaPublicKey
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        if self.algorithm not in (ED25519, COSIGNATURE_V1):
+        kind = _kind(self.algorithm)
+        if not isinstance(self.public, kind):
             raise MalformedNote(
-                f"signature type {self.algorithm:#04x}", where="key", expected="0x01 or 0x04"
+                "a key of another algorithm", where=self.name, expected=kind.__name__
             )
 
     @property
@@ -72,15 +82,13 @@ class VerifierKey:
         Raises:
             MalformedNote: another form, an unknown type, or a key id that is not this key's.
         """
-        match = _VKEY.fullmatch(vkey) if len(vkey) <= MAX_NAME_BYTES + 128 else None
+        match = _VKEY.fullmatch(vkey) if len(vkey) <= MAX_VKEY_CHARS else None
         if match is None:
             raise MalformedNote("not a verifier key", expected="<name>+<key id>+<base64>")
         name, key_id, encoded = match.groups()
         data = decode_base64(encoded, "verifier key")
-        if len(data) != 33:
-            raise MalformedNote("verifier key of the wrong length", expected="33 bytes")
         try:
-            key = cls(name, data[0], PublicKey.from_raw(data[1:]))
+            key = cls(name, data[0], _kind(data[0])(data[1:]))
         except MalformedNote:
             raise
         except MalformedError as error:
@@ -98,12 +106,12 @@ class SigningKey:
 
     Attributes:
         name, algorithm: as of `VerifierKey`.
-        private: the Ed25519 key.
+        private: an Ed25519 key, or with type 0x06 one of ML-DSA-44.
     """
 
     name: str
     algorithm: int
-    private: PrivateKey = field(repr=False)
+    private: PrivateKey | MlDsaPrivateKey = field(repr=False)
 
     def __post_init__(self) -> None:
         _ = self.verifier_key  # checks the name and the type
@@ -291,11 +299,11 @@ def verify_note(note: Note, key: VerifierKey) -> None:
 
 
 def verify_signature(key: VerifierKey, signature: bytes, message: bytes) -> None:
-    """Check an Ed25519 signature.
+    """Check a signature of the key's algorithm.
 
     Args:
         key: whose signature it must be.
-        signature: 64 bytes.
+        signature: 64 bytes, of ML-DSA-44 2420.
         message: what was signed.
 
     Raises:
@@ -321,6 +329,14 @@ def decode_base64(text: str, where: str) -> bytes:
         return b64_decode(text)
     except MalformedError as error:
         raise MalformedNote(error.what, where=where, expected=error.expected) from error
+
+
+def _kind(algorithm: int) -> type[PublicKey] | type[MlDsaPublicKey]:
+    if algorithm not in _KINDS:
+        raise MalformedNote(
+            f"signature type {algorithm:#04x}", where="key", expected="0x01, 0x04 or 0x06"
+        )
+    return _KINDS[algorithm]
 
 
 def _demand(key: VerifierKey, algorithm: int) -> None:

@@ -176,7 +176,8 @@ def add_checkpoint(
     answer = cosigner.add_checkpoint(
         service.database, service.keys.cosigner, body.read(), cap=cap, read=ragaudit_time
     )
-    return Response(answer.body, answer.status, media_type=answer.content_type)
+    # As a header: to a media type of text the framework would add a character set.
+    return Response(answer.body, answer.status, {"Content-Type": answer.content_type})
 
 
 @router.get("/v1/windows/{window}/activations/{a}", responses=documented(400, 404, 409, 425))

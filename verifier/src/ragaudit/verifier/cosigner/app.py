@@ -1,0 +1,119 @@
+"""The cosigner over HTTP."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import FastAPI, Path, Request, Response
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.ledger.log.cosigner_protocol import (
+    BAD_REQUEST,
+    COSIGNED,
+    MAX_REQUEST_BYTES,
+    UNKNOWN_ORIGIN,
+)
+from ragaudit.serving.bodies import BodyLimit
+from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
+from ragaudit.serving.observed import Observed, Observer
+from ragaudit.serving.problems import documented, install
+from ragaudit.verifier.cosigner.decisions import Answer, Cosigner, refusal
+from ragaudit.verifier.cosigner.settings import Settings, load_keys, make_data_folder
+from ragaudit.verifier.cosigner.store import Store
+from ragaudit.verifier.service.fence import Fence
+
+__all__ = ["create_app"]
+
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_STATUSES = (
+    (200, "Cosignature lines.", "text/plain"),
+    (400, "Malformed, or the old size above the new one.", "text/plain"),
+    (403, "Not signed by the log's key.", "text/plain"),
+    (404, "Unknown origin.", "text/plain"),
+    (409, "Another old size; the body is the right one.", "text/x.tlog.size"),
+    (422, "Inconsistent with what was cosigned.", "text/plain"),
+)
+
+
+def create_app(settings: Settings, *, clock: Callable[[], int] | None = None) -> FastAPI:
+    """Return the cosigner's HTTP application.
+
+    Args:
+        settings: see `ragaudit.verifier.cosigner.settings`.
+        clock: Unix milliseconds; by default the system's, while it runs evenly.
+
+    Raises:
+        MalformedError, UnsupportedError: keys or database cannot be used.
+        RefusedError: another process holds the fence.
+        RestoredBackup: the database is behind its fence.
+        UnavailableError: database or fence cannot be used now.
+    """
+    observer = Observer(settings.operation, service="ragaudit-cosigner", name=settings.name)
+    keys = load_keys(settings)
+    make_data_folder(settings)
+    fence = Fence(settings.fence_path)
+    store = Store(settings.database_url, clock or EvenClock(UNTIL_IT_STAYS), fence)
+    cosigner = Cosigner(keys, store)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        with observer:
+            yield
+            await to_thread.run_sync(store.close)
+
+    app = FastAPI(
+        title="ragaudit cosigner", version="1", lifespan=lifespan, docs_url=None, redoc_url=None,
+        redirect_slashes=False,
+    )  # fmt: skip
+    app.state.cosigner = cosigner
+    app.add_middleware(BodyLimit, limit=MAX_REQUEST_BYTES, respond=_too_long)
+    app.add_middleware(Observed, observer=observer)
+    install(app)
+
+    @app.get("/healthz")
+    def healthz() -> dict[str, str]:
+        """Say that the process is alive."""
+        return {"status": "alive"}
+
+    @app.get("/readyz", responses=documented(503))
+    def readyz() -> dict[str, str]:
+        """Say that the store is writable."""
+        store.check()
+        return {"status": "ready"}
+
+    @app.post(
+        "/add-checkpoint",
+        openapi_extra={"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+        responses=documented(503)
+        | {
+            status: {"description": text, "content": {kind: {"schema": {"type": "string"}}}}
+            for status, text, kind in _STATUSES
+        },
+    )
+    async def add_checkpoint(request: Request) -> Response:
+        """Cosign a checkpoint (C2SP tlog-witness)."""
+        body = await request.body()
+        return _response(await to_thread.run_sync(cosigner.add_checkpoint, body))
+
+    @app.get("/{origin_hash}/checkpoint", responses=documented(503))
+    def checkpoint(
+        origin_hash: Annotated[str, Path(description="SHA-256 of the origin, hexadecimal.")],
+    ) -> Response:
+        """Return the last checkpoint of a log that was cosigned."""
+        log = store.find(bytes.fromhex(origin_hash)) if _HASH.fullmatch(origin_hash) else None
+        if log is None or not log.note:
+            return _response(refusal(UNKNOWN_ORIGIN, "nothing was cosigned of such an origin"))
+        return _response(Answer(COSIGNED, log.note))
+
+    return app
+
+
+def _response(answer: Answer) -> Response:
+    # As a header: of a media type the framework would make one with a character set.
+    headers = {"Content-Type": answer.content_type, "Cache-Control": "no-store"}
+    return Response(answer.body, answer.status, headers)
+
+
+def _too_long(_error: RagauditError, _path: str) -> Response:
+    return _response(refusal(BAD_REQUEST, f"more than {MAX_REQUEST_BYTES} bytes"))

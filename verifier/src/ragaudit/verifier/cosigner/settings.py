@@ -1,0 +1,128 @@
+"""Settings of the cosigner: one YAML file, overridden by environment variables.
+
+``RAGAUDIT_COSIGNER__LISTEN__PORT=8443`` overrides ``listen.port``. Keys are files in the folder
+``secrets``: ``ed25519.key`` and ``ml-dsa-44.key``, 32 bytes in hexadecimal each.
+"""
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+from ragaudit.encoding.errors import UnavailableError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.log.mldsa import MlDsaPrivateKey
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, MLDSA_COSIGNATURE, SigningKey
+from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.settings import FileSettings, Section, beside
+from ragaudit.verifier import keys as key_files
+
+SETTINGS_VARIABLE = "RAGAUDIT_COSIGNER_SETTINGS"
+Algorithm = Literal["ed25519", "ml-dsa-44"]
+ED25519: Algorithm = "ed25519"
+ML_DSA_44: Algorithm = "ml-dsa-44"
+
+
+class Listen(Section):
+    """Where the service listens; TLS ends here if both files are given."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8744, ge=0, le=65535)
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+
+
+class Settings(FileSettings):
+    """All settings of the service.
+
+    Args:
+        name: of the cosigner's keys, a schema-less URL such as ``cosigner.example/one``.
+        data: folder of the database.
+        secrets: folder of the key files.
+        algorithms: with a key of each of these a checkpoint is cosigned.
+        database: SQLAlchemy URL; SQLite in ``data`` when absent.
+        fence: file that tells a restored database; in ``data`` when absent.
+        operation: how the service is watched.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="RAGAUDIT_COSIGNER__")
+    service: ClassVar[str] = "COSIGNER"
+
+    name: str
+    data: Path
+    secrets: Path
+    algorithms: tuple[Algorithm, ...] = Field(default=(ED25519,), min_length=1, max_length=2)
+    database: str | None = None
+    fence: Path | None = None
+    listen: Listen = Listen()
+    operation: OperationSettings = OperationSettings()
+
+    @property
+    def database_url(self) -> str:
+        """URL of the database."""
+        return self.database or f"sqlite:///{self.data / 'cosigner.db'}"
+
+    @property
+    def fence_path(self) -> Path:
+        """Path of the fence."""
+        return self.fence or self.data / "cosigner.fence"
+
+
+def load(path: Path) -> Settings:
+    """Return the settings of a YAML file and the environment, with absolute paths.
+
+    Raises:
+        MalformedSettings, MalformedError: as `FileSettings.read`.
+    """
+    folder = path.resolve().parent
+    read = beside(folder, Settings.read(path), "data", "secrets", "fence")
+    return read.model_copy(update={"operation": read.operation.beside(folder)})
+
+
+def make_data_folder(settings: Settings) -> None:
+    """Make the folder ``data``, for its owner only.
+
+    Raises:
+        UnavailableError: it cannot be made.
+    """
+    try:
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UnavailableError(f"no folder: {reason}", where=str(settings.data)) from None
+
+
+def create_keys(folder: Path, name: str) -> None:
+    """Write a fresh key of each algorithm.
+
+    Args:
+        folder: of the key files; made if there is none.
+        name: of the keys.
+
+    Raises:
+        MalformedError: ``name`` is not a key name.
+        RefusedError: a key is there already.
+        UnsupportedError: the cryptography library lacks ML-DSA.
+    """
+    ed25519, mldsa = PrivateKey.generate(), MlDsaPrivateKey.generate()
+    SigningKey(name, COSIGNATURE_V1, ed25519)  # checks the name
+    key_files.write_seed(folder / f"{ED25519}.key", ed25519)
+    key_files.write_seed(folder / f"{ML_DSA_44}.key", mldsa)
+
+
+def load_keys(settings: Settings) -> tuple[SigningKey, ...]:
+    """Return the keys of the algorithms that the settings name.
+
+    Raises:
+        MalformedError: a file is missing, holds something else, or is open to others.
+        UnsupportedError: the cryptography library lacks ML-DSA.
+    """
+    found: list[SigningKey] = []
+    for algorithm in dict.fromkeys(settings.algorithms):
+        seed = key_files.read_seed(settings.secrets / f"{algorithm}.key")
+        if algorithm == ED25519:
+            found.append(SigningKey(settings.name, COSIGNATURE_V1, PrivateKey.from_seed(seed)))
+        else:
+            key = MlDsaPrivateKey.from_seed(seed)
+            found.append(SigningKey(settings.name, MLDSA_COSIGNATURE, key))
+    return tuple(found)

@@ -1,0 +1,296 @@
+"""The cosigner's database: the logs that it knows, and of each the last head it cosigned.
+
+A decision is made in one writing transaction, which holds the lock of the row ``state`` (SQLite: of
+the whole database) from before the head is read until the new one is committed; nothing is
+answered before that, and before the fence has the time.
+"""
+
+import errno
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ragaudit.encoding.errors import ClockStepped, RefusedError, UnsupportedError
+from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
+from ragaudit.ledger.log.database import (
+    make_private,
+    open_engine,
+    read_transaction,
+    refused_statements,
+    write_transaction,
+)
+from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.verifier.service.fence import Fence
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    insert,
+    select,
+    update,
+)
+
+SCHEMA_VERSION = 1
+metadata = MetaData()
+
+_STATE = Table(
+    "cosigner_state",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("schema", Integer, nullable=False),
+    Column("latest", BigInteger, nullable=False),  # of the last cosignature, Unix milliseconds
+    Column("fenced", SmallInteger, nullable=False),  # 1 once a fence has guarded the database
+)
+_LOG = Table(
+    "cosigner_log",
+    metadata,
+    Column("origin_hash", LargeBinary(32), primary_key=True),
+    Column("origin", Text, nullable=False),
+    Column("verifier_key", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("root_hash", LargeBinary(32), nullable=False),
+    Column("note", LargeBinary, nullable=False),  # cosigned; empty while nothing was
+)
+_ID = 1  # of the only row of the state
+
+
+@dataclass(frozen=True)
+class KnownLog:
+    """A log that is cosigned.
+
+    Attributes:
+        origin: its name.
+        verifier_key: its vkey.
+        size, root_hash: of the last head that was cosigned.
+        note: that checkpoint, with the log's line and ours; empty while nothing was cosigned.
+    """
+
+    origin: str
+    verifier_key: str
+    size: int
+    root_hash: bytes
+    note: bytes
+
+    @property
+    def key(self) -> VerifierKey:
+        """The log's key."""
+        return VerifierKey.parse(self.verifier_key)
+
+    @property
+    def head(self) -> TreeHead | None:
+        """The last head that was cosigned."""
+        return TreeHead(self.size, self.root_hash) if self.note else None
+
+
+_LOGS = Rows(KnownLog, _LOG)
+
+
+class Store:
+    """The database; safe for use by several threads and processes.
+
+    Args:
+        url: SQLAlchemy URL.
+        clock: Unix milliseconds.
+        fence: of the service; commands that cosign nothing do without.
+
+    Raises:
+        MalformedError, UnsupportedError: not a URL of a database that is supported, or one of
+            another version.
+        StoreUnavailable: it does not answer, or its file cannot be made.
+        RestoredBackup: it is behind the fence, or the fence is gone.
+    """
+
+    def __init__(self, url: str, clock: Callable[[], int], fence: Fence | None = None) -> None:
+        self._clock = clock
+        self._fence = fence
+        self._threads = threading.Lock()
+        self._engine = open_engine(url)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connections and release the fence."""
+        self._engine.dispose()
+        if self._fence is not None:
+            self._fence.close()
+
+    def add(self, key: VerifierKey) -> bool:
+        """Take up a log, and return whether it is new.
+
+        Args:
+            key: of type 0x01; its name is the origin.
+
+        Raises:
+            RefusedError: the origin is known with another key: two logs of one name would be
+                cosigned as one.
+            StoreUnavailable: the database cannot be used.
+        """
+        with _reported(), write_transaction(self._engine) as connection:
+            self._lock(connection)
+            known = _find(connection, origin_hash(key.name))
+            if known is None:
+                fresh = KnownLog(key.name, str(key), 0, bytes(32), b"")
+                _LOGS.insert(connection, fresh, origin_hash=origin_hash(key.name))
+            elif known.verifier_key != str(key):
+                raise RefusedError(
+                    "the origin is known with another key",
+                    where=key.name,
+                    expected=known.verifier_key,
+                )
+        return known is None
+
+    def logs(self) -> list[KnownLog]:
+        """Return all logs, by origin."""
+        with _reported(), read_transaction(self._engine) as connection:
+            return _LOGS.all(connection, _LOGS.select().order_by(_LOG.c.origin))
+
+    def find(self, digest: bytes) -> KnownLog | None:
+        """Return the log whose origin has this SHA-256, or None."""
+        with _reported(), read_transaction(self._engine) as connection:
+            return _find(connection, digest)
+
+    @contextmanager
+    def deciding(self, origin: str) -> Iterator["Decision"]:
+        """Yield a decision on one log; what it keeps is durable when this returns.
+
+        Args:
+            origin: of the log, which may be unknown.
+
+        Raises:
+            StoreUnavailable: database or fence cannot be written; nothing may be answered.
+        """
+        # Held until the fence is written: times reach it in their order.
+        with self._threads, _reported():
+            with write_transaction(self._engine) as connection:
+                latest = self._lock(connection)
+                log = _find(connection, origin_hash(origin))
+                decision = Decision(connection, log, self._clock, latest)
+                yield decision
+            # After the commit: a fence ahead of a commit that failed would refuse an honest
+            # database at the next start. Before the answer: written later, it could miss one.
+            if decision.kept is not None and self._fence is not None:
+                self._fence.advance(decision.kept)
+
+    def check(self) -> None:
+        """Check that the database can be written.
+
+        Raises:
+            StoreUnavailable: it cannot.
+        """
+        with _reported(), write_transaction(self._engine) as connection:
+            self._lock(connection)
+            connection.execute(update(_STATE).values(schema=SCHEMA_VERSION))
+
+    def _lock(self, connection: Connection) -> int:
+        """Take the lock row, and return the time of the last cosignature."""
+        query = select(_STATE.c.latest).where(_STATE.c.id == _ID).with_for_update()
+        return int(connection.execute(query).scalar_one())
+
+    def _prepare(self) -> None:
+        with _reported():
+            make_private(self._engine)
+            with write_transaction(self._engine) as connection:
+                metadata.create_all(connection)
+                row = connection.execute(select(_STATE)).one_or_none()
+                if row is None:
+                    fresh = {"id": _ID, "schema": SCHEMA_VERSION, "latest": 0, "fenced": 0}
+                    connection.execute(insert(_STATE).values(**fresh))
+                    row = connection.execute(select(_STATE)).one()
+                _check_version(row.schema)
+                if self._fence is not None:
+                    _check_fence(self._fence, row.latest, fenced=bool(row.fenced))
+                    connection.execute(update(_STATE).values(fenced=1))
+
+
+class Decision:
+    """An open decision on one log.
+
+    Attributes:
+        log: what is known of it, None if it is unknown.
+        kept: time of what was kept, Unix milliseconds; None if nothing was.
+    """
+
+    def __init__(
+        self, connection: Connection, log: KnownLog | None, clock: Callable[[], int], latest: int
+    ) -> None:
+        self.log = log
+        self.kept: int | None = None
+        self._connection = connection
+        self._clock = clock
+        self._latest = latest
+
+    def now(self) -> int:
+        """Return the time, Unix milliseconds.
+
+        Raises:
+            ClockStepped: it is before that of an earlier cosignature.
+        """
+        now = self._clock()  # read under the lock: times order as decisions do
+        if now < self._latest:
+            raise ClockStepped("the clock went back", expected="a time already attested")
+        return now
+
+    def keep(self, head: TreeHead, note: bytes, time: int) -> None:
+        """Store a head as the last one that was cosigned.
+
+        Args:
+            head: consistent with the one before.
+            note: with our cosignatures.
+            time: of `now`.
+        """
+        assert self.log is not None
+        columns = {"size": head.size, "root_hash": head.root_hash, "note": note}
+        mine = _LOG.c.origin_hash == origin_hash(self.log.origin)
+        self._connection.execute(update(_LOG).where(mine).values(**columns))
+        self._connection.execute(update(_STATE).values(latest=time))
+        self.kept = time
+
+
+def origin_hash(origin: str) -> bytes:
+    """Return SHA-256 of an origin, by which tlog-witness names a log in its paths."""
+    return hashlib.sha256(origin.encode()).digest()
+
+
+def _find(connection: Connection, digest: bytes) -> KnownLog | None:
+    return _LOGS.find(connection, _LOG.c.origin_hash == digest)
+
+
+def _check_version(found: int) -> None:
+    if found != SCHEMA_VERSION:
+        raise UnsupportedError(
+            f"database of version {found}", where="store", expected=f"version {SCHEMA_VERSION}"
+        )
+
+
+def _check_fence(fence: Fence, latest: int, *, fenced: bool) -> None:
+    if latest < fence.latest:
+        raise RestoredBackup("the database is behind the fence", expected="the database as it was")
+    # Otherwise whoever restores a backup would only have to remove the fence as well.
+    if fenced and not fence.existed:
+        raise RestoredBackup("the fence is missing", expected="the file beside which it ran")
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Say in errors of ours what is wrong with database or disk."""
+    try:
+        with refused_statements():
+            yield
+    except OSError as error:  # of the fence
+        name = errno.errorcode.get(error.errno or 0, type(error).__name__)
+        raise StoreUnavailable(
+            f"a file cannot be written: {name}", expected="a disk with room"
+        ) from None
