@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from ragaudit.circuits.columns import ColumnArrays
 from ragaudit.encoding.digests import leaf_data, salted
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.columns import columns_text, read_columns
+from ragaudit.ledger.messages.columns import NULL_ROW, columns_text, read_columns
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.merkle_commitments import (
     IndexCommitment,
@@ -43,7 +44,10 @@ def test_policy() -> None:
 
 def test_columns() -> None:
     for text in VECTOR["columns"]:
-        assert columns_text(read_columns(text, DECLARED), DECLARED) == text
+        if text != NULL_ROW:
+            assert columns_text(read_columns(text, DECLARED), DECLARED) == text
+    with pytest.raises(MalformedRecord):
+        read_columns(NULL_ROW, DECLARED)
 
 
 @pytest.mark.parametrize("case", VECTOR["filters"], ids=lambda case: case["text"][:60])
@@ -53,8 +57,9 @@ def test_filters(case: dict[str, Any]) -> None:
             Filter.parse(case["text"], DECLARED)
         return
     made = Filter.parse(case["text"], DECLARED)
-    rows = [read_columns(text, DECLARED) for text in VECTOR["columns"]]
+    rows = IndexCommitment.parse(bytes.fromhex(VECTOR["index"]["commitment"])).column_values(POLICY)
     assert (made.text, list(made.allowed(rows))) == (case["text"], case["allowed"])
+    assert made.allowed_in(ColumnArrays(rows)) == tuple(case["allowed"])
 
 
 def test_questions() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragaudit.encoding.digests import salted
 from ragaudit.lab.scenario.policy import key_members, policy_document
-from ragaudit.ledger.messages.columns import columns_text, read_columns
+from ragaudit.ledger.messages.columns import NULL_ROW, columns_text, read_columns
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
 from ragaudit.ledger.messages.policy import FORMAT_V2, Policy
@@ -111,9 +111,16 @@ def committed_row(position: int, version: int) -> ServedRow:
         position=position, id=f"doc {position}", content=f"content {position}" if held else "",
         salt=salt(mark), vector=vector, squares=squares, blinding=salt(100 + mark),
         commitment=OPERATIONS.commit_row((*vector, *squares), salt(100 + mark)), path=(),
-        columns=columns_text(COLUMNS[position], policy().retrieval.public_columns),
+        columns=columns_of(position, version),
         attributes=f'{{"at":{position}}}' if held else "",
     )  # fmt: skip
+
+
+def columns_of(position: int, version: int) -> str:
+    """A later version marks its null rows; in a first one nothing says what they are."""
+    if version > 1 and position in DELETED:
+        return NULL_ROW
+    return columns_text(COLUMNS[position], policy().retrieval.public_columns)
 
 
 def digest_of(row: ServedRow) -> bytes:
@@ -171,7 +178,7 @@ def integrity_scene(
     )  # fmt: skip
     columns = window.retrieval.public_columns
     allowed = Filter.parse(filter_text, columns).allowed(
-        [read_columns(row.columns, columns) for row in rows]
+        [None if row.columns == NULL_ROW else read_columns(row.columns, columns) for row in rows]
     )
     allowed = allowed if let is None else tuple(let)
     scores = {

@@ -36,6 +36,9 @@ def test_it_passes_and_claims_integrity_alone(name: str) -> None:
     }
     assert {found for each, found in status.items() if each not in UNCLAIMED} == {Status.PASS}
     assert outcome.counts["versions"] == 1
+    assert outcome.counts["null_rows"] == 1
+    [commitments] = [check for check in outcome.checks if check.id == "commitments"]
+    assert commitments.evidence == ("version 2 of acme marks 1 rows as deleted",)
 
 
 def test_every_answer_is_the_first_k_of_the_exact_search() -> None:

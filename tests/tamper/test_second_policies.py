@@ -14,6 +14,7 @@ from procedure_cases import ms, use_cached_table
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.versions import Row
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.columns import canonical_text
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
@@ -35,6 +36,9 @@ def test_an_honest_window_with_noise_claims_both() -> None:
     assert (outcome.claims.integrity, outcome.claims.privacy) == ("PASS", "PASS")
     filtered = [asked for asked in window.asked if asked.openings.filter]
     assert filtered
+    # Nobody can count what nothing marks.
+    assert "null_rows" not in outcome.counts
+    assert all("null" not in index.columns for index in window.later.values())
     assert {asked.record.version for asked in window.asked} == {1, 2}
 
 
@@ -176,6 +180,23 @@ class CommitsToNoKeys(PrivateWindow):
 def test_keys_are_committed_to_if_there_is_noise() -> None:
     assert_caught(CommitsToKeys(), "commitments", "if, and only if")
     assert "commitments" in judged(CommitsToNoKeys()).failed
+
+
+class ShowsWhatWasDeleted(PrivateWindow):
+    """The last version marks its null rows, although there is noise; nothing is asked of it."""
+
+    def script(self) -> list[Event]:
+        return [*super().script(), ("version", "beta", 90), ("checkpoint", 91)]
+
+    def rows_of(self, tenant: str, version: int) -> list[Row]:
+        rows = super().rows_of(tenant, version)
+        if (tenant, version) == ("beta", 2):
+            rows[4] = replace(rows[4], deleted=True, marked=True)
+        return rows
+
+
+def test_under_noise_nothing_shows_which_rows_are_null_rows() -> None:
+    assert_caught(ShowsWhatWasDeleted(), "commitments", "a null row")
 
 
 class UndeclaredColumn(IntegrityWindow):

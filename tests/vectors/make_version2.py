@@ -26,7 +26,10 @@ COLUMNS = [
     '{"draft":true,"lang":"é","size":1e-7}',
     "{}",
     '{"lang":"en","year":9007199254740991}',
+    "null",
 ]
+NULL_ROW = 5
+"""Position of a deleted document: its leaf says so, and nothing of it is left."""
 ROWS = len(COLUMNS)
 
 
@@ -91,7 +94,10 @@ POLICY_DIGEST = sha("ragaudit/v1/policy", POLICY)
 
 
 def filters() -> list[dict[str, object]]:
-    """Texts with the positions of `COLUMNS` that pass, or null for what is no filter (5.12)."""
+    """Texts with the positions of `COLUMNS` that pass, or null for what is no filter (5.12).
+
+    The null row passes none, the empty text included.
+    """
     english = '{"key":"lang","op":"eq","value":"en"}'
     return [
         {"text": text, "allowed": allowed}
@@ -169,6 +175,8 @@ def path(leaves: list[bytes], at: int) -> list[bytes]:
 
 def row(position: int) -> dict[str, bytes | str]:
     content, attributes = f"content {position}", f'{{"page":{position}}}' if position else ""
+    if position == NULL_ROW:
+        content = attributes = ""
     digest = sha("ragaudit/v2/content", content, attributes)
     name = f"doc-{position}"
     row_digest = sha("ragaudit/v1/row", some(f"salt {position}"), name, digest)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from integrity_scene import policy_value
+from ragaudit.circuits.columns import ColumnArrays
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord
 from ragaudit.ledger.messages.columns import (
@@ -104,6 +105,21 @@ def test_a_filter_does_what_the_specification_says(node: dict[str, Any], row: An
     again = Filter.parse(made.text, COLUMNS)
     assert again.text == made.text
     assert again.passes(read_columns(columns_text(row, COLUMNS), COLUMNS)) == oracle(node, row)
+
+
+@given(NODES, st.lists(st.none() | ROWS, max_size=12))
+def test_arrays_of_columns_say_of_all_rows_what_a_filter_says_of_each(
+    node: dict[str, Any], rows: list[Any]
+) -> None:
+    try:
+        made = Filter.from_json(node, COLUMNS)
+    except MalformedRecord:
+        return
+    assert made.allowed_in(ColumnArrays(rows)) == made.allowed(rows)
+    everyone = Filter(None).allowed_in(ColumnArrays(rows))
+    # None is the whole index: only where there is no row that nobody may select.
+    assert (everyone is None) == (None not in rows)
+    assert Filter(None).allowed(rows) == (tuple(range(len(rows))) if everyone is None else everyone)
 
 
 @given(ROWS)

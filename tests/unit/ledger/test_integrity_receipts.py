@@ -216,6 +216,21 @@ def test_a_deleted_row_is_not_served() -> None:
     assert check(integrity_scene(top_k=7, withdrawn=(7,))) == ["embedder"]
 
 
+def test_a_row_that_is_marked_as_deleted_is_of_no_selection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not served, and not among the rows that tie: it would keep a document out of the first K."""
+    everyone = tuple(range(integrity.ROWS))
+    assert check(integrity_scene(version=2, top_k=7)) == ["embedder"]
+    assert 7 not in integrity_scene(version=2, top_k=7).private.selected
+    fails(integrity_scene(version=2, top_k=7, let=everyone), 8, "a row marked as deleted")
+    monkeypatch.setattr(integrity, "DELETED", {6})
+    monkeypatch.setattr(integrity, "index", integrity.index.__wrapped__)
+    made = integrity_scene(version=2, filter_text=IN_ENGLISH, let=(1, 3, 4, 6))
+    assert made.private.ties is not None and made.private.ties.rows[-1].position == 6
+    fails(made, 8, "a row marked as deleted")
+
+
 def test_a_document_whose_vector_rounds_to_zero_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inner products have one scale for all rows: far below it a vector is zero (2.5)."""
     monkeypatch.setattr(integrity, "DELETED", set())

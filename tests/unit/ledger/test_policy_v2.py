@@ -7,13 +7,13 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from integrity_scene import COLUMNS, NOISE, digest_of, index, policy_value
+from integrity_scene import COLUMNS, DELETED, NOISE, digest_of, index, policy_value
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.challenge import NO_KEY, Response
-from ragaudit.ledger.messages.columns import PublicColumn
+from ragaudit.ledger.messages.columns import NULL_ROW, PublicColumn
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.handover import check_index_lengths
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
@@ -281,3 +281,23 @@ def test_an_index_with_columns_is_checked_against_the_policy() -> None:
     with pytest.raises(MalformedRecord, match="undeclared"):
         undeclared.column_values(window)
     assert replace(commitment, columns=()).column_values(window) == [{}] * len(rows)
+
+
+def test_only_later_versions_without_noise_say_which_rows_are_null_rows() -> None:
+    rows, _ = index(2)
+    texts = [NULL_ROW if row.position in DELETED else row.columns for row in rows]
+    later = IndexCommitment(
+        "w1", "acme", 2, 4, b"".join(row.commitment for row in rows),
+        b"".join(map(digest_of, rows)), b"", tuple(texts),
+    )  # fmt: skip
+    window = Policy.from_json(policy_value())
+    assert window.marks_null_rows
+    found = later.column_values(window)
+    assert [at for at, values in enumerate(found) if values is None] == sorted(DELETED)
+    with pytest.raises(MalformedRecord, match="a null row"):
+        replace(later, version=1).column_values(window)
+    # Under noise it would show which of the rows with no document were deleted.
+    private = Policy.from_json(noised())
+    assert not private.marks_null_rows
+    with pytest.raises(MalformedRecord, match="a null row"):
+        later.column_values(private)

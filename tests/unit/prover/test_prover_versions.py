@@ -6,8 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 from exact_windows import ask, change, later, shown, start, texts
+from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Version
+from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import (
@@ -58,7 +61,8 @@ class TestVersions:
         before, after = index(scenario, 1), index(scenario, 2)
         assert after.ids == (*before.ids, "one-99")
         gone = before.ids.index("one-5")
-        assert not after.vectors[gone].any() and after.columns[gone] == "{}"
+        assert not after.vectors[gone].any() and after.columns[gone] == "null"
+        assert set(before.columns) & {"null"} == set()
         same = [at for at, name in enumerate(before.ids) if name not in {"one-2", "one-5"}]
         assert np.array_equal(after.rows[same], before.rows[same])
         # Every row is blinded anew, changed or not.
@@ -73,6 +77,7 @@ class TestVersions:
         back = index(scenario, 3)
         assert np.array_equal(back.rows[: before.count], before.rows)
         assert not back.vectors[before.count].any()
+        assert (back.columns[gone], back.columns[before.count]) == (before.columns[gone], "null")
 
     def test_it_is_in_force_from_its_instant(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
@@ -317,6 +322,28 @@ def index_count(scenario: ProverScenario) -> int:
     """Return the number of versions of the index of tenant one that are logged."""
     version: int = scenario.service.open_windows.get("w1").versions.latest("one").index.version
     return version
+
+
+def test_null_rows_take_no_documents_place(scenario: ProverScenario) -> None:
+    """Every document that is left scores below zero, and K of them come back all the same."""
+    start(scenario, **VERSIONS)
+    replace_all(scenario, [each for each in texts() if each.id not in {"one-3", "one-5", "one-7"}])
+    assert scenario.service.refresh("one", window="w1") == 2
+    later(scenario, 140)
+    committed = index(scenario, 2)
+    live = [at for at, text in enumerate(committed.columns) if text != "null"]
+    assert len(live) == 9 and committed.column_arrays.null_rows == 3
+    away = -committed.vectors.astype(np.float64).sum(axis=0)
+    vector = b64_encode(float32_bytes(away.tolist()))
+    answer = scenario.post("/v1/windows/w1/query", "ada", {"vector": vector, "top_k": 4})
+    assert answer.status_code == 200, answer.text
+    file = ReceiptFile.parse(answer.content)
+    e = np.array(file.private.openings.embedding, dtype=np.int64)
+    scores = committed.vectors.astype(np.int64) @ e
+    assert max(scores[at] for at in live) < 0
+    ranked = sorted((-int(scores[at]), at) for at in live)[:4]
+    assert shown(file) == [(at, -score) for score, at in ranked]
+    assert not file.private.withdrawn
 
 
 def test_answers_are_those_of_the_version(scenario: ProverScenario) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, START
+from ragaudit.lab.scenario.versions import Row
 from ragaudit.ledger.messages.records import Version
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
@@ -74,6 +76,7 @@ def test_an_honest_window_passes_and_claims_no_privacy(scenario: Any, tmp_path: 
     assert claims is not None
     assert (claims.integrity, claims.privacy) == ("PASS", "NOT CLAIMED")
     assert verdict.predicate.counts["versions"] == 1
+    assert verdict.predicate.counts["null_rows"] == 1
     base = f"/v1/windows/{window.window}"
     shown = scenario.client.get(base).json()
     assert shown["claims"] == {"integrity": "PASS", "privacy": "NOT CLAIMED"}
@@ -190,6 +193,26 @@ def test_what_is_no_version_of_this_index_is_refused(scenario: Any) -> None:
     assert window.put(content, version=1002).status_code in {400, 422}
     assert window.put(content, version=1).status_code == 409
     assert window.put(content).status_code == 204
+
+
+class WithoutColumns(Opened):
+    """A window whose policy declares no columns; a row of acme is deleted before version 2."""
+
+    def rows_of(self, tenant: str, version: int) -> list[Row]:
+        rows = super().rows_of(tenant, version)
+        return [replace(row, columns={}) for row in rows]
+
+    def script(self) -> list[Event]:
+        return [event for event in super().script() if event[0] in {"register", "checkpoint"}]
+
+
+def test_null_rows_are_marked_also_where_no_columns_are_declared(scenario: Any) -> None:
+    window = WithoutColumns(scenario, overrides={"public_columns": []})
+    window.delete("acme", 6)
+    window.reach()
+    index = window.later["acme", 2].commitment
+    assert set(index.columns) == {"{}", "null"}
+    assert window.put(index.encode()).status_code == 204
 
 
 def test_no_version_after_the_handover(scenario: Any) -> None:

@@ -14,6 +14,7 @@ from ragaudit.lab.attacks.cheats import (
     integrity,
     intrusions,
     log,
+    null_rows,
     policy,
     promises,
     proofs,
@@ -27,7 +28,7 @@ from ragaudit.lab.attacks.cheats import (
 
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, integrity, exact_service, versions,
+    embedding, selection, integrity, exact_service, versions, null_rows,
     proofs, coalition, intrusions,
 )  # fmt: skip
 

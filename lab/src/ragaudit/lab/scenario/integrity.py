@@ -20,7 +20,7 @@ from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.versions import COPIED_TEXT, VersionedWindow, zero_noise
 from ragaudit.ledger.messages.challenge import NO_KEY, Response
-from ragaudit.ledger.messages.columns import canonical_text, read_columns
+from ragaudit.ledger.messages.columns import NULL_ROW, Value, canonical_text, read_columns
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.merkle_commitments import IndexTree
 from ragaudit.ledger.messages.private_receipts import (
@@ -202,18 +202,24 @@ class IntegrityWindow(VersionedWindow):
         return self.committed(account.tenant, record.version)
 
     def allowed(self, record: Record, wanted: str) -> tuple[int, ...] | None:
-        """Return the positions that pass a filter in the record's version; None for all.
+        """Return the positions that pass a filter in the record's version; None for all rows.
+
+        Null rows pass none, and are left out without a filter too.
 
         Args:
             record: whose tenant and version say which rows.
             wanted: the filter's canonical text.
         """
-        if not wanted:
+        rows = self.column_rows(record)
+        if not wanted and None not in rows:
             return None
+        return Filter.parse(wanted, self.policy.retrieval.public_columns).allowed(rows)
+
+    def column_rows(self, record: Record) -> list[dict[str, Value] | None]:
+        """Return the public columns of all rows of the record's version; None for null rows."""
         declared = self.policy.retrieval.public_columns
-        index = self.committed(record.tenant, record.version)
-        rows = [read_columns(text, declared) for text in index.columns]
-        return Filter.parse(wanted, declared).allowed(rows)
+        columns = self.committed(record.tenant, record.version).columns
+        return [None if text == NULL_ROW else read_columns(text, declared) for text in columns]
 
     def choose(
         self, exact: npt.NDArray[np.int64], allowed: Sequence[int] | None, top_k: int

@@ -16,7 +16,13 @@ from ragaudit.lab.scenario.policy import COLUMNS, second_policy_document
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import merkle_commitments
-from ragaudit.ledger.messages.columns import Value, canonical_text, columns_text
+from ragaudit.ledger.messages.columns import (
+    NO_COLUMNS,
+    NULL_ROW,
+    Value,
+    canonical_text,
+    columns_text,
+)
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy_terms import NOISE_MEMBERS
 from ragaudit.ledger.messages.records import Version
@@ -33,12 +39,14 @@ class Row:
 
     Attributes:
         columns: values of its public columns, by name.
+        marked: whether its leaf says that it is a null row.
     """
 
     id: str
     text: str
     columns: Mapping[str, Value]
     deleted: bool = False
+    marked: bool = False
 
     @property
     def attributes(self) -> str:
@@ -47,7 +55,9 @@ class Row:
 
     @property
     def columns_text(self) -> str:
-        """Return the canonical text of the columns, as the index leaf has it."""
+        """Return the canonical text of the columns, or the mark of a null row, as its leaf has."""
+        if self.marked:
+            return NULL_ROW
         return columns_text({} if self.deleted else self.columns, COLUMNS)
 
 
@@ -99,7 +109,12 @@ class VersionedWindow(Window):
         ]
         for number in range(2, version + 1):
             gone = self.gone.get(tenant, ())
-            rows = [replace(row, deleted=True) if i in gone else row for i, row in enumerate(rows)]
+            # Under noise nobody may know which rows are null rows.
+            marked = self.policy.marks_null_rows
+            rows = [
+                replace(row, deleted=True, marked=marked) if i in gone else row
+                for i, row in enumerate(rows)
+            ]
             added = f"document {len(rows)} of {tenant}, added in version {number}"
             rows.append(Row(self.document_id(tenant, len(rows)), added, _columns(len(rows))))
         return rows
@@ -135,7 +150,7 @@ class VersionedWindow(Window):
         proof = self.prove_index(statement, rows, blindings)
         commitment = IndexCommitment(
             self.window, tenant, version, self.dimension, commitments, digests, proof,
-            tuple(columns),
+            tuple(columns) if set(columns) - {NO_COLUMNS} else (),
         )  # fmt: skip
         return TenantIndex(
             tenant=tenant,

@@ -22,6 +22,8 @@ ColumnType: TypeAlias = Literal["string", "integer", "number", "boolean"]
 Value: TypeAlias = "str | int | float | bool"
 
 NO_COLUMNS: Final = "{}"
+NULL_ROW: Final = "null"
+"""In place of columns, in the leaf of a null row of a window without noise (5.4)."""
 MAX_COLUMNS: Final = 64
 MAX_NAME_BYTES: Final = 128
 MAX_COLUMNS_BYTES: Final = 2**14

@@ -6,7 +6,7 @@ row passes. Its bytes are what `filter_digest` covers, so there is one text for 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import MalformedRecord
@@ -31,6 +31,24 @@ _MEMBERSHIP: Final = ("in", "nin")
 _ORDER: Final = ("lt", "le", "gt", "ge")
 _NEGATIVE: Final = ("ne", "nin")
 _LOGIC: Final = ("and", "or", "not")
+
+M = TypeVar("M")
+
+
+class Table(Protocol[M]):
+    """The public columns of all rows of an index, compared all at once.
+
+    `ragaudit.circuits.columns.ColumnArrays` is one; M is which rows pass.
+    """
+
+    def compare(self, op: str, key: str, value: "Value | tuple[Value, ...]", /) -> M:
+        """Return which rows pass a comparison."""
+
+    def combine(self, op: str, parts: Sequence[M], /) -> M:
+        """Return which rows pass a combination of what passed its parts."""
+
+    def allowed(self, passing: M | None, /) -> tuple[int, ...] | None:
+        """Return the positions that a search may select, rising; None for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +93,10 @@ class Comparison:
             case _:
                 return left >= right
 
+    def among(self, table: Table[M]) -> M:
+        """Return which rows of a table pass."""
+        return table.compare(self.op, self.key, self.value)
+
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as a JSON value with doubles."""
         value = list(self.value) if isinstance(self.value, tuple) else self.value
@@ -98,6 +120,10 @@ class Combination:
                 return any(passed)
             case _:
                 return not next(passed)
+
+    def among(self, table: Table[M]) -> M:
+        """Return which rows of a table pass."""
+        return table.combine(self.op, [part.among(table) for part in self.of])
 
     def to_json(self) -> dict[str, Any]:
         """Return the combination as a JSON value with doubles."""
@@ -126,13 +152,25 @@ class Filter:
         """
         return self.root is None or self.root.passes(values)
 
-    def allowed(self, rows: Sequence[Mapping[str, Value]]) -> tuple[int, ...]:
-        """Return the positions that pass, rising.
+    def allowed(self, rows: Sequence[Mapping[str, Value] | None]) -> tuple[int, ...]:
+        """Return the positions that a search may select, rising.
 
         Args:
-            rows: values of the public columns of all N rows, in order.
+            rows: values of the public columns of all N rows, in order; None for a null row.
         """
-        return tuple(position for position, values in enumerate(rows) if self.passes(values))
+        return tuple(
+            position
+            for position, values in enumerate(rows)
+            if values is not None and self.passes(values)
+        )
+
+    def allowed_in(self, table: Table[M]) -> tuple[int, ...] | None:
+        """Return `allowed` for many rows at once; None if it is all of them.
+
+        Args:
+            table: of the public columns of all N rows.
+        """
+        return table.allowed(None if self.root is None else self.root.among(table))
 
     @classmethod
     def parse(cls, text: str, columns: Sequence[PublicColumn]) -> "Filter":

@@ -175,7 +175,7 @@ def check_index_lengths(file: BinaryIO, size: int, *, columns_allowed: bool = Fa
     Args:
         file: read from its start.
         size: of the file, in bytes.
-        columns_allowed: whether the window's policy declares public columns.
+        columns_allowed: whether its rows may have texts of columns.
 
     Raises:
         MalformedRecord: any other lengths.

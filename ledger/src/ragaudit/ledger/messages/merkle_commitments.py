@@ -17,7 +17,7 @@ from ragaudit.ledger.log.tree import (
     leaf_hash,
     verify_inclusion,
 )
-from ragaudit.ledger.messages.columns import NO_COLUMNS, Value, read_columns
+from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW, Value, read_columns
 from ragaudit.ledger.messages.encoded import parsed_body
 from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant, check_window
 from ragaudit.ledger.messages.policy import Policy
@@ -197,23 +197,35 @@ class IndexCommitment:
         """Return what the opening or a version entry says of this commitment."""
         return TenantOpening(self.tenant, self.rows, self.root, self.proof_digest, self.version)
 
-    def column_values(self, policy: Policy) -> list[dict[str, Value]]:
-        """Return the values of the public columns of all rows, in order.
+    def column_values(self, policy: Policy) -> list[dict[str, Value] | None]:
+        """Return the values of the public columns of all rows, in order; None for a null row.
 
         Args:
             policy: of the window, which declares them.
 
         Raises:
-            MalformedRecord: columns that it does not declare, or not canonical: no such index may
-                be committed to in its window.
+            MalformedRecord: columns that it does not declare, or not canonical, or a null row
+                that is marked in a first version or under noise: no such index may be committed
+                to in its window.
             UnsupportedError: columns in a v1 window.
         """
         if policy.version == 1 and self.columns:
             raise UnsupportedError("public columns", where="index", expected="none")
-        declared = policy.retrieval.public_columns
         if not self.columns:
             return [{} for _ in range(self.rows)]
-        return [read_columns(text, declared) for text in self.columns]
+        # A new index has no deleted documents, and under noise nobody may know which they are.
+        marked = policy.marks_null_rows and self.version > 1
+        declared = policy.retrieval.public_columns
+        read: dict[str, dict[str, Value] | None] = {}
+        for text in dict.fromkeys(self.columns):
+            if text != NULL_ROW:
+                read[text] = read_columns(text, declared)
+            elif marked:
+                read[text] = None
+            else:
+                expected = "in later versions without noise only"
+                raise MalformedRecord("a null row", where="index", expected=expected)
+        return [read[text] for text in self.columns]
 
     @classmethod
     def parse(cls, data: bytes) -> "IndexCommitment":

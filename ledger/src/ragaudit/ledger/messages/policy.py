@@ -128,6 +128,11 @@ class Policy:
         return self.noise is not None
 
     @property
+    def marks_null_rows(self) -> bool:
+        """Whether later versions say which of their rows are null rows (5.4): not under noise."""
+        return not self.noised
+
+    @property
     def squared_norm(self) -> int:
         """B², the norm of completed rows and the largest score (cosine 1)."""
         return self.norm_bound * self.norm_bound

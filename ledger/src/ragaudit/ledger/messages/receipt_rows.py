@@ -6,7 +6,7 @@ what was not served is opened together (4.6.10), so that nothing better can be k
 
 from collections.abc import Sequence
 
-from ragaudit.ledger.messages.columns import NO_COLUMNS, read_columns
+from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW, read_columns
 from ragaudit.ledger.messages.filters import Filter, request_filter
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest, verify_index_row
 from ragaudit.ledger.messages.policy import Policy
@@ -126,6 +126,7 @@ def _check_row(
 def _is_null(row: ServedRow) -> bool:
     """Whether a row stands where a document was deleted (5.4): nothing of it is left to serve.
 
+    Without noise its leaf should say so, which `_check_filter` refuses; this is by what it holds.
     A vector of zeros alone is none: with inner products short vectors are rounded to it (2.5).
     """
     held = row.content or row.attributes or row.columns != NO_COLUMNS
@@ -146,6 +147,9 @@ def _check_leaf(row: ServedRow | UnservedRow, digest: bytes, index: TenantOpenin
 
 
 def _check_filter(row: ServedRow | UnservedRow, asked: Filter, policy: Policy) -> None:
+    # Of no selection, whatever the filter: it would keep a document out of the first K.
+    if row.columns == NULL_ROW:
+        reject("a row marked as deleted", where=f"row {row.position}", expected="a live row")
     if not asked.passes(read_columns(row.columns, policy.retrieval.public_columns)):
         reject("does not pass the filter", where=f"row {row.position}")
 

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
+from ragaudit.circuits.columns import ColumnArrays
 from ragaudit.encoding.parameters import B
-from ragaudit.ledger.messages.columns import NO_COLUMNS, Value, parse_text
+from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW, Value, parse_text
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, IndexTree, row_digest
 from ragaudit.ledger.messages.policy import LARGE_B
@@ -100,9 +101,11 @@ class CommittedIndex:
         return IndexTree(self.commitments, self.row_digests, self.columns)
 
     @cached_property
-    def column_values(self) -> list[dict[str, Value]]:
-        """The values of the rows' public columns, in order."""
-        return [parse_text(text, "columns") for text in self.columns]
+    def column_arrays(self) -> ColumnArrays:
+        """The public columns of all rows, for filters; which rows are null rows is part of it."""
+        texts = self.columns or [NO_COLUMNS] * self.count
+        read = {text: _values(text) for text in set(texts)}
+        return ColumnArrays(read[text] for text in texts)
 
     @cached_property
     def _filtered(self) -> "_Filtered":
@@ -116,14 +119,21 @@ class CommittedIndex:
         """
         return self.columns[position] if self.columns else NO_COLUMNS
 
-    def allowed(self, wanted: Filter) -> tuple[int, ...] | None:
-        """Return the positions that pass a filter, rising; None without a filter, for all.
+    def column_values_of(self, position: int) -> dict[str, Value]:
+        """Return the values of a row's public columns; none of a null row.
 
         Args:
-            wanted: checked against the policy's columns.
+            position: 0..N-1.
         """
-        if wanted.root is None:
-            return None
+        return _values(self.columns_of(position)) or {}
+
+    def allowed(self, wanted: Filter) -> tuple[int, ...] | None:
+        """Return the positions of rows that a search may select, rising; None for all.
+
+        Args:
+            wanted: checked against the policy's columns. Marked null rows pass no filter, and are
+                left out without one too.
+        """
         return self._filtered.positions(self, wanted)
 
     def holds(self, position: int, document: Document) -> bool:
@@ -142,7 +152,7 @@ class CommittedIndex:
         Args:
             scorer: whether answers score every row; otherwise the scorer's copy is not made.
         """
-        _ = self.tree, self.column_values
+        _ = self.tree, self.column_arrays
         if scorer:
             _ = self.scorer
 
@@ -168,18 +178,28 @@ class _Filtered:
         self._kept: OrderedDict[str, array[int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def positions(self, index: CommittedIndex, wanted: Filter) -> tuple[int, ...]:
+    def positions(self, index: CommittedIndex, wanted: Filter) -> tuple[int, ...] | None:
         text = wanted.text
         with self._lock:
             if text in self._kept:
                 self._kept.move_to_end(text)
                 return tuple(self._kept[text])
-        found = wanted.allowed(index.column_values or [{}] * index.count)
+        found = wanted.allowed_in(index.column_arrays)
+        if found is None:
+            return None
         with self._lock:
             self._kept[text] = array("I", found)
             if len(self._kept) > _FILTERS_KEPT:
                 self._kept.popitem(last=False)
         return found
+
+
+def _values(text: str) -> dict[str, Value] | None:
+    """The values in a text of columns that the prover made; None for a null row's."""
+    if text == NULL_ROW:
+        return None
+    values: dict[str, Value] = parse_text(text, "columns")
+    return values
 
 
 def bound_of(rows: Rows) -> int:

@@ -10,7 +10,13 @@ from ragaudit.circuits.statements import check_index_size
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.parameters import B
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.columns import PublicColumn, columns_text, parse_text
+from ragaudit.ledger.messages.columns import (
+    NO_COLUMNS,
+    NULL_ROW,
+    PublicColumn,
+    columns_text,
+    parse_text,
+)
 from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.backends.interface import Document
@@ -26,6 +32,7 @@ class IndexForm:
         norm_bound: B.
         metric, largest_norm: of the policy.
         columns: that the policy declares.
+        null_columns: what stands in a null row's leaf where others have columns.
     """
 
     second: bool = False
@@ -33,6 +40,7 @@ class IndexForm:
     metric: str = "cosine"
     largest_norm: Decimal | None = None
     columns: tuple[PublicColumn, ...] = ()
+    null_columns: str = NO_COLUMNS
 
     @classmethod
     def of(cls, policy: Policy) -> "IndexForm":
@@ -45,6 +53,7 @@ class IndexForm:
             metric=terms.metric,
             largest_norm=None if norm is None else Decimal(norm),
             columns=terms.public_columns,
+            null_columns=NULL_ROW if policy.marks_null_rows else NO_COLUMNS,
         )
 
     def digest(self, document: Document) -> bytes:

@@ -15,7 +15,10 @@ _COMPARED_AT_ONCE = 1 << 14  # rows: a comparison of all of them would copy the 
 
 
 def following(
-    now: Source, before: CommittedIndex, complete: Callable[[Rows], Rows]
+    now: Source,
+    before: CommittedIndex,
+    complete: Callable[[Rows], Rows],
+    null_columns: str = NO_COLUMNS,
 ) -> tuple[Source | None, Places]:
     """Return the rows of the version after ``before``, and where that has each of them.
 
@@ -26,6 +29,7 @@ def following(
         now: the documents as they stand, in any order.
         before: the last version of the same tenant and window.
         complete: adds the four squares to integers [N, d].
+        null_columns: of the window's `IndexForm`.
 
     Returns:
         The rows, None if nothing changed; and int64[N], the place in ``before`` of a row that it
@@ -48,7 +52,7 @@ def following(
     rows = np.tile(null, (count, 1))
     empty = content_digest("", "" if before.second else None)
     digests = [empty] * count
-    columns = [NO_COLUMNS] * count
+    columns = [null_columns] * count
     new_place = {at: before.count + number for number, at in enumerate(added)}
     for at, name in enumerate(now.ids):
         position = places.get(name, new_place.get(at, -1))

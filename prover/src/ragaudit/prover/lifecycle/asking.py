@@ -250,7 +250,7 @@ class Asking:
                         id=name,
                         content=document.content,
                         attributes=document.attributes,
-                        columns=index.column_values[position] if index.columns else {},
+                        columns=index.column_values_of(position),
                         vector=tuple(index.vectors[position].tolist()),
                     )
                 )

@@ -179,7 +179,9 @@ class Refresher:
         policy = live.policy
         builder = self._builder(randomness_for(policy.experiment_seed))
         form = IndexForm.of(policy)
-        source, place = following(builder.read(latest.tenant, form), latest, builder.complete_rows)
+        source, place = following(
+            builder.read(latest.tenant, form), latest, builder.complete_rows, form.null_columns
+        )
         if source is None:
             with self._store.write() as connection:
                 note_taken(connection, live.name, latest.tenant, latest.version, marks)

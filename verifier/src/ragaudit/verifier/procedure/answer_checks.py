@@ -1,9 +1,10 @@
 """Checks 18 and 19: what was asked in each sampled record, and that its selection is proven."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from ragaudit.circuits.columns import ColumnArrays
 from ragaudit.circuits.noise import noise_key
 from ragaudit.circuits.quantise import quantise
 from ragaudit.circuits.sketch import sketch
@@ -17,7 +18,6 @@ from ragaudit.encoding.errors import (
     UnsupportedError,
 )
 from ragaudit.ledger.messages.challenge import Response
-from ragaudit.ledger.messages.columns import Value
 from ragaudit.ledger.messages.filters import Filter, request_filter
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.questions import Question
@@ -230,7 +230,7 @@ def _statement(context: Context, logged: LoggedRecord, response: Response) -> Se
         raise MissingInput("containment", f"{logged.name} names another policy or window")
     if _squared_norm(response) > policy.squared_norm:
         raise MissingInput("embedding", f"{logged.name}: the query vector is too long")
-    allowed = _allowed(context, logged, response, context.column_values(tenant, record.version))
+    allowed = _allowed(context, logged, response, context.column_arrays(tenant, record.version))
     query = np.array(response.embedding, dtype=np.int16)
     index_root = context.stated_index(tenant, record.version).index_root
     if not policy.noised:
@@ -279,11 +279,15 @@ def _allowed(
     context: Context,
     logged: LoggedRecord,
     response: Response,
-    columns: Sequence[Mapping[str, Value]],
+    columns: ColumnArrays,
 ) -> Sequence[int] | None:
-    """Positions that pass the record's filter; None for all, MissingInput for no filter."""
+    """Positions of live rows that pass the record's filter; None for all of the index.
+
+    Raises:
+        MissingInput: `embedding` owns that the filter cannot be read.
+    """
     try:
         chosen = _filter(response, context.policy)
     except RejectedError as error:
         raise MissingInput("embedding", f"{logged.name}: {error}") from error
-    return None if chosen.root is None else chosen.allowed(columns)
+    return chosen.allowed_in(columns)

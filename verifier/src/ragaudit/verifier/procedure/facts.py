@@ -4,15 +4,15 @@
 has an owner too (docs/spec/09-audit.md §9.6).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, overload
 
+from ragaudit.circuits.columns import ColumnArrays
 from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.columns import Value
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.engines import CommittedEmbedder, Engine
@@ -180,7 +180,7 @@ class Inputs:
         self._progress = progress
         self._indices: dict[tuple[str, int], IndexCommitment | MissingInput] = {}
         self._accepted: dict[tuple[str, int], IndexCommitment | MissingInput] = {}
-        self._columns: dict[tuple[str, int], Sequence[Mapping[str, Value]]] = {}
+        self._columns: dict[tuple[str, int], ColumnArrays] = {}
 
     def progress(self, step: str, done: int, total: int) -> None:
         """Report where a long check stands.

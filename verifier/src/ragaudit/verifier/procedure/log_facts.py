@@ -187,6 +187,12 @@ class LogFacts(OpeningFacts):
         """Number of version entries."""
         return sum(1 for _ in self.log.of_kind(Version.KIND))
 
+    @property
+    def null_row_count(self) -> int:
+        """Number of rows that the last version of each tenant's index marks as null rows."""
+        last = dict(self.index_places)  # versions rise
+        return sum(self.column_arrays(*place).null_rows for place in last.items())
+
     @fact("log")
     def version_entries(self) -> tuple[tuple[int, Version], ...]:
         """(log index, body) of version entries; none under a policy that allows none."""

@@ -169,7 +169,8 @@ def _count(signed: Mapping[str, Any], name: str) -> int:
 def counts(context: Context) -> dict[str, int | None]:
     """Return the member ``counts``; null for what is not at hand.
 
-    A verdict of a v2 policy counts the later versions of indexes too.
+    A verdict of a v2 policy counts the later versions of indexes too, and without noise the rows
+    that their last ones mark as null rows.
     """
     registrations, records = known(lambda: context.registrations), known(lambda: context.records)
     anchored = known(lambda: context.anchored)
@@ -179,9 +180,11 @@ def counts(context: Context) -> dict[str, int | None]:
     of_anchored = None
     if records is not None and anchored is not None:
         of_anchored = sum(logged.record.pseudonym in anchored for logged in records)
-    versions = {}
-    if known(lambda: context.policy.version) == 2:
+    policy, versions = known(lambda: context.policy), {}
+    if policy is not None and policy.version == 2:
         versions["versions"] = known(lambda: context.version_count)
+    if policy is not None and policy.marks_null_rows:
+        versions["null_rows"] = known(lambda: context.null_row_count)
     return versions | {
         "records": known(lambda: context.record_count),
         "accounts": accounts,

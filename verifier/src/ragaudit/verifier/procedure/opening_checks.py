@@ -152,6 +152,9 @@ def _check_indexes(context: Context, found: Findings) -> None:
     for place in places:
         with found.attempt():
             context.index(*place)
+            # Deleted is what the provider says: who reads the evidence may know how many were.
+            if null := context.column_arrays(*place).null_rows:
+                found.note(f"version {place[1]} of {place[0]} marks {null} rows as deleted")
     # One that neither names is evidence that no check looks at; which they are, may be unknown.
     for name in () if stated is None else context.evidence:
         held = items.index_place(name)

@@ -1,12 +1,12 @@
 """What was fixed before the window: policy, opening, index commitments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from ragaudit.circuits.columns import ColumnArrays
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.columns import Value
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
@@ -159,11 +159,11 @@ class OpeningFacts(Inputs):
         if index.proof_digest != stated.proof_digest:
             raise RejectedError(f"proof is not the {by}'s", expected=stated.proof_digest.hex())
         # Read once: filters of all sampled records are evaluated on them.
-        self._columns[tenant, version] = index.column_values(self.policy)
+        self._columns[tenant, version] = ColumnArrays(index.column_values(self.policy))
         return index
 
-    def column_values(self, tenant: str, version: int) -> Sequence[Mapping[str, Value]]:
-        """Return the public columns of the N rows of a version, in order; raises as `index`."""
+    def column_arrays(self, tenant: str, version: int) -> ColumnArrays:
+        """Return the public columns of the N rows of a version; raises as `index`."""
         self.index(tenant, version)
         return self._columns[tenant, version]
 

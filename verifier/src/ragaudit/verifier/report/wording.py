@@ -141,6 +141,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "filter_grammar": ("filters of requests", ""),
     "query_kinds": ("kinds of queries", ""),
     "versions": ("later versions of an index", ""),
+    "null_rows": ("Null rows", "that the last versions of indexes mark as deleted documents"),
     "top_k_max": ("K_max", "documents that one answer returns at most"),
     "queries_per_account": ("queries per account", "at most"),
     "slots": ("account slots", "accounts that the window can hold"),

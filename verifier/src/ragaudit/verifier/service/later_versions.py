@@ -70,7 +70,8 @@ class LaterVersions:
             policy = windows.policy(connection, windows.get(connection, origin))
             if self._known(connection, origin, policy, tenant, version, body):
                 return
-        columns = bool(policy.retrieval.public_columns)
+        # Null rows are marked where columns stand, also where the policy declares none.
+        columns = bool(policy.retrieval.public_columns) or policy.marks_null_rows
         check_index_lengths(body.file, body.size, columns_allowed=columns)
         # Outside of any transaction: checking takes a while, and nobody else could write.
         with self._checking:

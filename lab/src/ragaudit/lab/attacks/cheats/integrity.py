@@ -13,7 +13,7 @@ from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
 from ragaudit.lab.scenario.integrity import LEFT_SHELF, IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.versions import COPIED
-from ragaudit.ledger.messages.columns import canonical_text, read_columns
+from ragaudit.ledger.messages.columns import canonical_text
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.private_receipts import PrivateReceipt, WithdrawnRow
 from ragaudit.ledger.messages.receipts import ReceiptFile
@@ -98,7 +98,7 @@ class PassesFiltersOver(IntegrityWindow):
     """
 
     def allowed(self, record: Record, wanted: str) -> tuple[int, ...] | None:
-        return None
+        return super().allowed(record, "")
 
 
 class FiltersOnOtherColumns(IntegrityWindow):
@@ -108,17 +108,14 @@ class FiltersOnOtherColumns(IntegrityWindow):
     """
 
     def allowed(self, record: Record, wanted: str) -> tuple[int, ...] | None:
-        honest = super().allowed(record, wanted)
-        if honest is None:
-            return None
-        declared = self.policy.retrieval.public_columns
-        index = self.committed(record.tenant, record.version)
-        rows = [read_columns(text, declared) for text in index.columns]
+        if not wanted:
+            return super().allowed(record, wanted)
         # Every row changes its shelf: some filtered answer shows it.
         moved = [
-            {**row, "shelf": "right" if row.get("shelf") == "left" else "left"} for row in rows
+            row and {**row, "shelf": "right" if row.get("shelf") == "left" else "left"}
+            for row in self.column_rows(record)
         ]
-        return Filter.parse(wanted, declared).allowed(moved)
+        return Filter.parse(wanted, self.policy.retrieval.public_columns).allowed(moved)
 
 
 class TurnsVectors(IntegrityWindow):

@@ -13,7 +13,7 @@ from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.scenario.accounts import Account, TenantIndex
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.records import Record, Version
 
 
 class NamesAStaleVersion(IntegrityWindow):
@@ -35,6 +35,9 @@ class SearchesAStaleVersion(IntegrityWindow):
     def searched(self, account: Account, record: Record) -> TenantIndex:
         return self.indices[account.tenant]
 
+    def allowed(self, record: Record, wanted: str) -> tuple[int, ...] | None:
+        return super().allowed(replace(record, version=1), wanted)
+
 
 class NamesAVersionEarly(IntegrityWindow):
     """Version 2 answers as soon as it is logged, before the instant that activates it.
@@ -49,6 +52,37 @@ class NamesAVersionEarly(IntegrityWindow):
     def activation_of_version(self, tenant: str, version: int) -> int | None:
         # What it will have: the cheat is in the time alone.
         return super().activation_of_version(tenant, version) or version
+
+
+class AnswersFromAVersionToCome(IntegrityWindow):
+    """A record names version 2 and stands in the log before the entry that commits to it.
+
+    Its time is that of the instant, ahead of the clock by less than the skew, so every time fits.
+    Check 9 (`schedule`) wants the entry first: rows could be fitted to what was asked.
+    """
+
+    def script(self) -> list[Event]:
+        honest = super().script()
+        at = next(i for i, event in enumerate(honest) if event[0] == "version")
+        # The search that comes next is not asked: its time lies before the instant.
+        return [*honest[:at], ("version", "acme", 57), ("checkpoint", 58), *honest[at + 3 :]]
+
+    def announce(self, entry: Version) -> None:
+        self.query("bob", "what a version to come will answer", 3, 60)
+        super().announce(entry)
+
+    def in_force(self, tenant: str, time: int) -> int:
+        return self._to_come(tenant) or super().in_force(tenant, time)
+
+    def activation_of_version(self, tenant: str, version: int) -> int | None:
+        # What it will have: the cheat is in the order alone.
+        to_come = version > 1 and self._to_come(tenant) == version
+        return version if to_come else super().activation_of_version(tenant, version)
+
+    def _to_come(self, tenant: str) -> int:
+        """The version that is built and not announced yet, 0 if there is none."""
+        announced = sum(kind == "version" for kind, _, _ in self.entries)
+        return 2 if tenant == "acme" and len(self.later) > announced else 0
 
 
 class ChangesTheIndexUnseen(IntegrityWindow):
@@ -67,7 +101,7 @@ class ChangesTheIndexUnseen(IntegrityWindow):
 class ServesANullRow(IntegrityWindow):
     """The row of a deleted document is selected once more, in the place of the K-th.
 
-    Check 19 (`selection`): a null row has score 0.
+    Check 19 (`selection`): a null row is in no selection.
     """
 
     def choose(
@@ -134,6 +168,13 @@ CHEATS: Final = (
         window=NamesAVersionEarly,
         checks=("schedule",),
         reason="version",
+    ),
+    version(
+        name="version-used-before-its-entry",
+        description="Logs an answer from a version before the version, dated after it.",
+        window=AnswersFromAVersionToCome,
+        checks=("schedule",),
+        reason="before the entry of its version",
     ),
     version(
         name="index-changed-unseen",
