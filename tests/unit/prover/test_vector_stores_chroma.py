@@ -58,8 +58,13 @@ def test_fetched_documents_come_in_the_order_asked_and_missing_ones_are_none() -
     backend = store(fake())
     found = backend.fetch("acme", ["é", "gone", "d10", "Z"])
     assert [document and document.id for document in found] == ["é", None, "d10", "Z"]
-    assert all(document.vector is None for document in found if document)
+    vectors = [document.vector for document in found if document]
+    assert [None if vector is None else vector.tolist() for vector in vectors] == [
+        [0.0, -1.0], [1.0, 0.0], [3.0, 4.0]
+    ]  # fmt: skip
     assert backend.fetch("acme", []) == []
+    unread = store(fake(), verify_vectors=False).fetch("acme", ["Z"])[0]
+    assert unread is not None and unread.vector is None
 
 
 def test_a_document_that_became_uncommittable_is_gone_for_an_answer() -> None:

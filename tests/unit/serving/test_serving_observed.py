@@ -122,6 +122,23 @@ def test_requests_are_counted_by_surface_status_and_problem(
     assert found["ragaudit_requests_in_flight", frozenset()] == 0
 
 
+def test_a_change_behind_the_service_is_an_event_and_counted(
+    observer: Observer, stream: Path
+) -> None:
+    for outcome in ("same", "changed", "failed", "same"):
+        observer.compared("2026-11", "shop", outcome)
+    found = samples(observer)
+    outcomes = {
+        outcome: found["ragaudit_store_comparisons_total", frozenset({outcome})]
+        for outcome in ("same", "changed", "failed")
+    }
+    assert outcomes == {"same": 2, "changed": 1, "failed": 1}
+    [event] = lines(stream)
+    assert event["event"]["action"] == "index-stale"
+    assert event["organization"] == {"name": "shop"}
+    assert event["ragaudit"] == {"window": "2026-11"}
+
+
 def test_no_label_is_chosen_by_a_caller(api: TestClient, observer: Observer) -> None:
     api.get("/ask/a-document")
     before = set(samples(observer))

@@ -30,7 +30,9 @@ Identifier = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[^\x00
 class ChromaSettings(Section):
     """A Chroma server, and the collection of each tenant.
 
-    ``token_file`` is sent as ``x-chroma-token``, or as ``Authorization: Bearer``.
+    ``token_file`` is sent as ``x-chroma-token``, or as ``Authorization: Bearer``. With
+    ``verify_vectors`` the vectors of an answer's rows are fetched with their texts, and a row whose
+    vector was changed is withdrawn.
     """
 
     url: Url
@@ -41,6 +43,7 @@ class ChromaSettings(Section):
     token_header: Literal["x-chroma-token", "authorization"] = "x-chroma-token"  # noqa: S105 - a name
     ca_file: Path | None = None
     timeout_seconds: float = Field(default=30.0, gt=0, le=600)
+    verify_vectors: bool = True
 
     @model_validator(mode="after")
     def _of_one_tenant_each(self) -> Self:
@@ -75,6 +78,7 @@ class PgvectorSettings(Section):
     """A PostgreSQL database with pgvector, and the rows of each tenant.
 
     ``dsn_file`` holds one connection string of libpq, which has the password in it.
+    ``verify_vectors`` is as for Chroma.
     """
 
     dsn_file: Path
@@ -82,6 +86,7 @@ class PgvectorSettings(Section):
     connect_timeout_seconds: int = Field(default=10, ge=2, le=600)
     statement_timeout_seconds: float = Field(default=60.0, gt=0, le=3600)
     pool_size: int = Field(default=8, ge=1, le=100)
+    verify_vectors: bool = True
 
     @model_validator(mode="after")
     def _of_one_tenant_each(self) -> Self:
@@ -103,10 +108,16 @@ class PgvectorSettings(Section):
 
 
 class BackendSettings(Section):
-    """Where the documents are: in the prover's own database (``store``), or in a vector store."""
+    """Where the documents are: in the prover's own database (``store``), or in a vector store.
+
+    Attributes:
+        poll_seconds: how often a vector store, to which others may write, is compared with what
+            open windows have committed to; 0 for never.
+    """
 
     kind: Literal["store", "chroma", "pgvector"] = "store"
     page_rows: int = Field(default=500, ge=1, le=10_000)
+    poll_seconds: float = Field(default=300.0, ge=0, le=86_400)
     chroma: ChromaSettings | None = None
     pgvector: PgvectorSettings | None = None
 

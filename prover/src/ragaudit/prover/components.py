@@ -16,6 +16,7 @@ from ragaudit.prover.lifecycle.committing import Committer
 from ragaudit.prover.lifecycle.driver import Checkpointer, Driver
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.lifecycle.refreshing import Refresher
+from ragaudit.prover.lifecycle.watching import Watcher
 from ragaudit.prover.randomness import SeedTree
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.database import Store
@@ -54,6 +55,7 @@ class Components:
     challenges: type[ChallengeWorker] = ChallengeWorker
     driver: type[Driver] = Driver
     refresher: type[Refresher] = Refresher
+    watcher: type[Watcher] = Watcher
     backend: Callable[[Settings, Store], Backend] = backend_of_settings
     embedder: Callable[[str], Embedder] | None = None
     transport: httpx.BaseTransport | None = None

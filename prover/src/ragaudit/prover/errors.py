@@ -9,7 +9,8 @@
     │   ├── Conflict         PromisePending
     │   ├── TooMany          TooManyRequests
     │   └── PeerRefused      VerifierRefused
-    └── UnavailableError     VerifierUnreachable, BackendUnavailable, NoWindowOpen, VersionMoved
+    └── UnavailableError     VerifierUnreachable, NoWindowOpen, VersionMoved
+        └── BackendUnavailable   BackendMoved
 
 Under which status an error is answered is said once, in `ragaudit.serving.problems`.
 """
@@ -182,8 +183,20 @@ class BackendUnavailable(UnavailableError):
     """The backend cannot deliver the documents that the window committed to."""
 
 
+class BackendMoved(BackendUnavailable):
+    """The documents changed while they were read: try again."""
+
+
 class NoWindowOpen(UnavailableError):
-    """No open window serves the account's tenant: nothing can be asked now."""
+    """No open window serves the account's tenant: nothing can be asked now.
+
+    Attributes:
+        retry_after: seconds until the next window starts, a guess where there is none yet.
+    """
+
+    def __init__(self, what: str, *, where: str = "", expected: str = "", retry_after: int) -> None:
+        super().__init__(what, where=where, expected=expected)
+        self.retry_after = retry_after
 
 
 class VersionMoved(UnavailableError):

@@ -1,4 +1,4 @@
-"""The background threads: each unfinished window is driven, and its log kept signed."""
+"""The background threads: windows are driven, their logs signed, the store watched."""
 
 import logging
 import threading
@@ -8,6 +8,7 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.prover.lifecycle.driver import Driver
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.refreshing import Refresher
+from ragaudit.prover.lifecycle.watching import Watcher
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import FINAL
 from ragaudit.prover.window.windows import Windows
@@ -18,7 +19,7 @@ RETRY_SECONDS = 2.0
 
 
 class Background:
-    """Three threads for every window.
+    """Three threads for every window, and one for the store if others write to it.
 
     One takes its steps, one has its log cosigned, and one commits to indexes that became stale.
     """
@@ -31,12 +32,22 @@ class Background:
         driver: Driver,
         refresher: Refresher,
         timing: TimingSettings,
+        watcher: Watcher | None = None,
+        poll_seconds: float = 0,
     ) -> None:
+        """Collect the parts; `start` begins.
+
+        Args:
+            watcher: compares the store; None where nobody else writes to it.
+            poll_seconds: between two comparisons; 0 for none.
+        """
         self._windows = windows
         self._open_windows = open_windows
         self._driver = driver
         self._refresher = refresher
         self._timing = timing
+        self._watcher = watcher if poll_seconds else None
+        self._poll_seconds = poll_seconds
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         self._started = False
@@ -46,6 +57,9 @@ class Background:
         self._started = True
         for name in self._windows.unfinished():
             self.drive(name)
+        if self._watcher is not None:
+            self._threads.append(threading.Thread(target=self._run_watcher, name="watcher"))
+            self._threads[-1].start()
 
     def stop(self) -> None:
         """Stop the threads and wait for them."""
@@ -129,6 +143,17 @@ class Background:
                 logged = log_once(name, error, logged)
                 self._stopping.wait(RETRY_SECONDS)
             self._stopping.wait(self._timing.driver_seconds)
+
+    def _run_watcher(self) -> None:
+        """Compare the store with the open windows from time to time."""
+        assert self._watcher is not None
+        logged = ""
+        while not self._stopping.wait(self._poll_seconds):
+            try:
+                self._watcher.step()
+                logged = ""
+            except Exception as error:
+                logged = log_once("of the store", error, logged)
 
 
 def log_once(name: str, error: Exception, logged: str) -> str:

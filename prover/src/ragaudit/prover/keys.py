@@ -12,6 +12,7 @@ from ragaudit.serving.secret_files import read_secret_file
 
 __all__ = [
     "create_key",
+    "load_digest",
     "load_key",
     "read_secret_file",
     "token_digest",
@@ -76,6 +77,25 @@ def load_key(path: Path) -> PrivateKey:
         raise MalformedSettings(
             "not a key file", where=str(path), expected="64 digits 0-9a-f"
         ) from error
+
+
+def load_digest(path: Path) -> bytes:
+    """Return the SHA-256 of a token from its file, 32 bytes.
+
+    Args:
+        path: of a file with 64 hexadecimal digits.
+
+    Raises:
+        MalformedSettings: anything else, or a file that `read_secret_file` does not read.
+    """
+    try:
+        return hex_decode(read_secret_file(path), 32)
+    except MalformedSettings:
+        raise
+    except MalformedError:
+        raise MalformedSettings(
+            "not a digest of a token", where=str(path), expected="64 digits 0-9a-f"
+        ) from None
 
 
 def token_digest(token: str) -> bytes:

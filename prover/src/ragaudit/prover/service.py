@@ -3,12 +3,11 @@
 import hmac
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ragaudit.encoding.errors import NotAuthenticated
-from ragaudit.encoding.signing import PrivateKey, PublicKey
-from ragaudit.encoding.text import hex_decode, hex_encode
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import ReceiptFile
@@ -21,8 +20,9 @@ from ragaudit.prover.errors import KeyChanged, WindowUnusable, WrongState
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.form import check_size
 from ragaudit.prover.jobs import Background
-from ragaudit.prover.keys import load_key, read_secret_file, token_digest
-from ragaudit.prover.lifecycle.asking import Answered, Asking, ServedDocument, receipt_id
+from ragaudit.prover.keys import load_digest, load_key, token_digest
+from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
+from ragaudit.prover.lifecycle.asking import Asking, receipt_id
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.randomness import Randomness, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
@@ -58,7 +58,7 @@ class Service:
         self.clock = components.clock
         provider_key = load_key(settings.keys.provider_file)
         self._provider_key = provider_key.public
-        self._operator_digest = _operator_digest(settings.keys.operator_digest_file)
+        self._operator_digest = load_digest(settings.keys.operator_digest_file)
         self.observer = Observer(
             settings.operation, service="ragaudit-prover", name=settings.provider
         )
@@ -136,12 +136,23 @@ class Service:
             if settings.window.register_accounts
             else None,
         )
+        self.watcher = components.watcher(
+            store=self.store,
+            windows=self.windows,
+            open_windows=self.open_windows,
+            backend=self.backend,
+            page_rows=settings.backend.page_rows,
+            tell=self.observer.compared,
+        )
         self._background = Background(
             windows=self.windows,
             open_windows=self.open_windows,
             driver=self.driver,
             refresher=self.refresher,
             timing=settings.timing,
+            # What is in the prover's own database only changes by the prover.
+            watcher=None if settings.backend.kind == "store" else self.watcher,
+            poll_seconds=settings.backend.poll_seconds,
         )
 
     def start(self) -> None:
@@ -242,7 +253,7 @@ class Service:
             tenants=tenants,
             dimension=self.backend.dimension() or self.embedder.dimension,
             verifier=keys,
-            previous_checkpoint=self._previous_checkpoint(keys.verifier),
+            previous_checkpoint=self.windows.last_handed_over(keys.verifier),
             now=self.clock(),
         )
         for tenant in tenants:
@@ -366,6 +377,11 @@ class Service:
         """Return the policy of the window that `query` would ask; see `Asking.policy`."""
         return self.asking.policy(account, window=window)
 
+    def policy_of(self, window: str) -> Policy:
+        """Return the policy of a window; UnknownWindow if there is none of this name."""
+        live = self.open_windows.loaded(window)
+        return Policy.parse(self.windows.get(window).policy) if live is None else live.policy
+
     def rows(self, account: Account, *, window: str | None = None) -> int:
         """Return the number of rows that `query` would search; see `Asking.rows`."""
         return self.asking.rows(account, window=window)
@@ -381,16 +397,3 @@ class Service:
     def refresh(self, tenant: str, *, window: str) -> int:
         """Commit to a tenant's documents as they are now; see `Refresher.refresh`."""
         return self.refresher.refresh(window, tenant)
-
-    def _previous_checkpoint(self, verifier: PublicKey) -> str | None:
-        """Return the final checkpoint of the last window that was handed over to this verifier."""
-        for window in reversed(self.windows.all()):
-            final = window.final_checkpoint if window.handed_over else None
-            # Another verifier does not know that window, and would refuse this one (check 1).
-            if final is not None and Policy.parse(window.policy).keys.verifier == verifier:
-                return final.decode("utf-8")
-        return None
-
-
-def _operator_digest(path: Path) -> bytes:
-    return hex_decode(read_secret_file(path), SECRET_BYTES)

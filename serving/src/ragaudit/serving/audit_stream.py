@@ -16,7 +16,7 @@ from ragaudit.encoding.errors import UnavailableError
 from ragaudit.serving.exchange import Exchange, Receipt
 from ragaudit.serving.operation import STANDARD_OUTPUT
 
-__all__ = ["ECS_VERSION", "AuditStream", "events"]
+__all__ = ["ECS_VERSION", "AuditStream", "change_event", "events"]
 
 ECS_VERSION = "8.17.0"
 _NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -148,6 +148,33 @@ def events(
         )
         for receipt in given
     ]  # fmt: skip
+
+
+def change_event(
+    *, service: str, name: str, window: str, tenant: str, noticed: float
+) -> dict[str, Any]:
+    """Return the event of documents that were changed in their store, not through this service.
+
+    Args:
+        service, name: as of `events`.
+        window: that has committed to the documents.
+        tenant: whose they are.
+        noticed: Unix seconds.
+    """
+    return {
+        "@timestamp": _time(noticed),
+        "ecs": {"version": ECS_VERSION},
+        "event": {
+            "kind": "event",
+            "category": ["database"],
+            "type": ["change"],
+            "action": "index-stale",
+            "outcome": "unknown",
+        },
+        "service": {"name": name, "type": service},
+        "organization": {"name": tenant},
+        "ragaudit": {"window": window},
+    }
 
 
 def _event(

@@ -56,6 +56,11 @@ class ServiceMetrics:
             "ragaudit_store_errors", "Requests that failed for a database or a vector store.",
             registry=self.registry,
         )  # fmt: skip
+        self.comparisons = Counter(
+            "ragaudit_store_comparisons",
+            "Comparisons of a tenant's documents in their store with its index, by outcome.",
+            ["outcome"], registry=self.registry,
+        )  # fmt: skip
         self.bypass_denied = Counter(
             "ragaudit_bypass_denied", "Requests for paths that lead around the receipts.",
             registry=self.registry,

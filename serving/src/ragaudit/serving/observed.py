@@ -2,13 +2,14 @@
 
 import logging
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragaudit.encoding.errors import UnavailableError, UnsupportedError
-from ragaudit.serving.audit_stream import AuditStream, events
+from ragaudit.serving.audit_stream import AuditStream, change_event, events
 from ragaudit.serving.exchange import Exchange, begun
 from ragaudit.serving.metrics import MetricsServer, ServiceMetrics
 from ragaudit.serving.operation import OperationSettings
@@ -103,11 +104,9 @@ class Observer:
                 "answered: receipt %s", shown,
                 extra={"surface": exchange.surface, "milliseconds": round(1000 * seconds, 1)},
             )  # fmt: skip
-        if self._stream is None:
-            return
         action = getattr(route, "operation_id", None) or getattr(route, "name", None) or NO_ROUTE
-        try:
-            for event in events(
+        self._write(
+            lambda: events(
                 exchange,
                 service=self._service,
                 name=self._name,
@@ -117,7 +116,35 @@ class Observer:
                 status=status,
                 seconds=seconds,
                 ended=time.time(),
-            ):
+            )
+        )
+
+    def compared(self, window: str, tenant: str, outcome: str) -> None:
+        """Tell of a comparison of a tenant's documents in their store with its index.
+
+        Args:
+            window: whose index it is.
+            tenant: by name.
+            outcome: ``same``, ``changed`` or ``failed``; a change goes into the audit stream.
+        """
+        self.metrics.comparisons.labels(outcome).inc()
+        if outcome != "changed":
+            return
+        self._write(
+            lambda: [
+                change_event(
+                    service=self._service, name=self._name, window=window, tenant=tenant,
+                    noticed=time.time(),
+                )
+            ]
+        )  # fmt: skip
+
+    def _write(self, made: Callable[[], list[dict[str, Any]]]) -> None:
+        """Append events to the audit stream, if there is one."""
+        if self._stream is None:
+            return
+        try:
+            for event in made():
                 self._stream.write(event)
         except UnavailableError as error:
             self.metrics.audit_failures.inc()

@@ -119,7 +119,7 @@ class Selected(Stage):
         rows = []
         for at, document in zip(positions, documents, strict=True):
             # A row that was served changed would fail step 8 of its receipt.
-            if document is not None and index.holds(at, document):
+            if document is not None and index.holds(at, document, self.window.form):
                 rows.append(SelectedRow(at, document))
             elif self.window.policy.version == 1:
                 raise BackendUnavailable(

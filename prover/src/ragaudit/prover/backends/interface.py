@@ -33,7 +33,7 @@ class Document:
         attributes: canonical JSON of all that the store holds beside the text, as `attributes_text`
             makes it; empty if it holds nothing. At most 65,536 bytes.
         vector: float32[d], the stored vector, which is used instead of the embedder; None where
-            the text is embedded, and in what `Backend.fetch` returns.
+            the text is embedded, and where `Backend.fetch` leaves it out.
 
     Raises:
         MalformedDocument: an id, content, attributes or vector of another size, type or shape.
@@ -99,8 +99,8 @@ class Backend(Protocol):
     def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document | None]:
         """Return the documents of ``ids`` in the order of ``ids``; None for one that is gone.
 
-        As they are now: the caller compares their digests with the commitment. Vectors are left
-        out.
+        As they are now: the caller compares them with the commitment. A store that holds vectors
+        returns them too, unless its settings say that they are not to be compared.
 
         Args:
             ids: distinct, of documents that a window committed to.

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Response, status
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount
 from ragaudit.prover.http.dependencies import (
@@ -71,8 +72,7 @@ def query(
     With the key of an earlier request, or identical to one within the policy's retry_seconds, it is
     that one's file again.
     """
-    live = service.open_window(window, account)
-    request = _request(live, body, None)
+    request = _request(service.policy_of(window), body, None)
     file = service.query(account, request, window=window, idempotency_key=idempotency_key)
     return signed_json(file.encode())
 
@@ -91,7 +91,7 @@ def promise(
 ) -> Response:
     """Promise an anchored account what will be logged once it reveals its nonce."""
     live = service.open_window(window, account)
-    promised = service.promises.promise(live, account, _request(live, body, body.counter))
+    promised = service.promises.promise(live, account, _request(live.policy, body, body.counter))
     return signed_json(promised.encode())
 
 
@@ -105,10 +105,10 @@ def reveal(
     return signed_json(service.promises.reveal(live, account, body.counter, nonce).encode())
 
 
-def _request(live: OpenWindow, body: QueryBody, counter: int | None) -> Request:
+def _request(policy: Policy, body: QueryBody, counter: int | None) -> Request:
     """Return the request in the form of its window; whether the window takes it is judged later."""
     asked = body.asked
-    if live.policy.version == 1 and isinstance(asked, str):
+    if policy.version == 1 and isinstance(asked, str):
         return Request(asked, body.top_k, counter, body.filter)
     if isinstance(asked, str):
         return Request(asked, body.top_k, counter, body.filter, kind="text")

@@ -136,15 +136,20 @@ class CommittedIndex:
         """
         return self._filtered.positions(self, wanted)
 
-    def holds(self, position: int, document: Document) -> bool:
+    def holds(self, position: int, document: Document, form: IndexForm) -> bool:
         """Return whether a document is the one that the row at ``position`` commits to.
 
         Args:
             position: 0..N-1.
-            document: as the backend returns it now.
+            document: as the backend returns it now; its vector is compared where it has one.
+            form: of the indexes of this window.
         """
-        digest = IndexForm(second=self.second).digest(document)
-        return document.id == self.ids[position] and digest == part(self.content_digests, position)
+        if document.id != self.ids[position]:
+            return False
+        if form.digest(document) != part(self.content_digests, position):
+            return False
+        vector = document.vector
+        return vector is None or form.same_vector(self.vectors[position], vector)
 
     def prepare(self, *, scorer: bool) -> None:
         """Make the tree now, and the scorer if answers use it, so that no query waits for them.

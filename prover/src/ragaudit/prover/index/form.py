@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
-from ragaudit.circuits.metrics import scaled
+from ragaudit.circuits.metrics import COSINE, scaled
 from ragaudit.circuits.statements import check_index_size
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.parameters import B
@@ -21,6 +22,10 @@ from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.errors import MalformedDocument
+
+# Entries of a unit vector differ by up to 2.4e-7 (Chroma, cosine): 0.001 units of B = 4095.
+_MOVED_ONE_IN = 128
+_ROUNDED = 0.75  # units by which an entry may be off before the row is quantised anew
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,38 @@ class IndexForm:
             MalformedError: a vector that the metric has no row for; ``where`` names the row.
         """
         return scaled(vectors, self.metric, self.largest_norm, self.norm_bound)
+
+    def same_vector(self, row: npt.NDArray[Any], vector: npt.NDArray[Any]) -> bool:
+        """Return whether a stored vector still is the one of a committed row.
+
+        A store may return a vector otherwise in the last bits than it did when it was committed
+        to, which moves an entry or two by one unit.
+
+        Args:
+            row: integers [d], of norm at most B.
+            vector: real numbers, as the store returns them now.
+        """
+        if len(vector) != len(row):
+            return False
+        # A hundredth of the time of `integers`, and nearly always enough.
+        if self.metric == COSINE and _rounds_to(row.astype(np.float64), vector.astype(np.float64)):
+            return True
+        try:
+            now = self.integers(vector[np.newaxis])[0]
+        except MalformedError:
+            return False
+        moved = np.abs(now.astype(np.int32) - row)
+        return int(moved.max()) <= 1 and int(moved.sum()) <= 2 + len(row) // _MOVED_ONE_IN
+
+
+def _rounds_to(row: npt.NDArray[np.float64], vector: npt.NDArray[np.float64]) -> bool:
+    """Return whether a vector, at the scale that fits best, is a row up to its rounding."""
+    square = float(vector @ vector)
+    if not 0 < square < np.inf:
+        return False
+    scale = float(row @ vector) / square
+    # Half a unit is the row's own rounding, the rest that of the scale; -1 times a row is another.
+    return scale > 0 and float(np.abs(scale * vector - row).max()) < _ROUNDED
 
 
 def check_size(tenant: str, rows: int, dimension: int, norm_bound: int) -> None:

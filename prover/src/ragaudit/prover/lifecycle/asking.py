@@ -5,21 +5,20 @@ account may see again is decided here.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from math import isqrt
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.requests import Answer, Request
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.selected import Logged
-from ragaudit.prover.errors import NoWindowOpen, UnknownRecord
+from ragaudit.prover.errors import NoWindowOpen, QueryRefused, UnknownRecord
 from ragaudit.prover.index.stored import load_index
+from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
+from ragaudit.prover.lifecycle.between import Terms, answers, last_terms, none_open
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.states import State
@@ -41,43 +40,6 @@ from ragaudit.serving.exchange import Receipt, note
 _log = logging.getLogger(__name__)
 
 _IDS_AT_ONCE = 500
-
-
-@dataclass(frozen=True)
-class ServedDocument:
-    """A document that an account was given, as it was and still is.
-
-    Attributes:
-        position: of its row.
-        version: of the index that it was selected from last.
-        attributes: canonical JSON of all that the store holds beside the text; empty for nothing.
-        columns: values of its public columns.
-        vector: the committed one, d integers of norm at most B, which a receipt shows anyway.
-    """
-
-    position: int
-    version: int
-    id: str
-    content: str = field(repr=False)
-    attributes: str = field(repr=False)
-    columns: Mapping[str, object] = field(repr=False)
-    vector: tuple[int, ...] = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What an account was answered; the receipt is made when it is asked for.
-
-    Attributes:
-        receipt: its id, see `receipt_id`.
-        vectors: the committed rows of the documents, integers [n, d] of norm at most B.
-        norm_bound: B.
-    """
-
-    receipt: str
-    answer: Answer
-    vectors: npt.NDArray[Any] = field(repr=False)
-    norm_bound: int
 
 
 class Asking:
@@ -116,13 +78,29 @@ class Asking:
         """
         if name is not None:
             return self._open_window(name, account)
-        for each in self._context.windows.open():
+        windows, now = self._context.windows, self._context.clock()
+        for each in windows.open():
             live = self._open_windows.get(each)
-            if account.tenant in live.policy.tenants:
+            if answers(live.policy, account.tenant, now):
                 return live
-        raise NoWindowOpen(
-            "no window is open for this tenant", where=account.tenant, expected="a later query"
-        )
+        raise none_open(windows.recent(), account.tenant, now)
+
+    def terms(self, account: Account) -> Terms:
+        """Return by what a request of an account is read.
+
+        Between two windows that is the last one: a retry of what it answered is known again.
+
+        Raises:
+            NoWindowOpen: none is open that serves the account, nor was one.
+        """
+        try:
+            live = self.window(account)
+        except NoWindowOpen:
+            last = last_terms(self._context.windows.recent(), account.tenant)
+            if last is None:
+                raise
+            return last
+        return Terms(live.policy, self._rows(live, account))
 
     def query(
         self,
@@ -180,7 +158,15 @@ class Asking:
         """Return the record that answers, or where the one of another window stands."""
         asked = Asked.of(request, idempotency_key)
         if window is not None:
-            return self._answering.logged(self.window(account, window), account, request, asked)
+            try:
+                live = self.window(account, window)
+            except QueryRefused:
+                # Of a window that is not in memory any more, what it answered is stored.
+                earlier = self._earlier(account, asked)
+                if earlier is None or earlier.window != window:
+                    raise
+                return earlier
+            return self._answering.logged(live, account, request, asked)
         earlier = self._earlier(account, asked)
         try:
             live = self.window(account)
@@ -241,7 +227,7 @@ class Asking:
             for name, document in zip(mine, documents, strict=True):
                 position, version = rows[name]
                 index = live.index_of(account.tenant, version)
-                if document is None or not index.holds(position, document):
+                if document is None or not index.holds(position, document, live.form):
                     continue
                 found.append(
                     ServedDocument(
@@ -319,7 +305,9 @@ class Asking:
         Args:
             window: as of `query`.
         """
-        live = self.window(account, window)
+        return self._rows(self.window(account, window), account)
+
+    def _rows(self, live: OpenWindow, account: Account) -> int:
         index = live.versions.in_force(account.tenant, self._context.clock())
         return (index or live.versions.latest(account.tenant).index).count
 

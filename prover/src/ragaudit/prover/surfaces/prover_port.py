@@ -10,8 +10,8 @@ from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.stage import check_request
-from ragaudit.prover.errors import UnknownAccount
-from ragaudit.prover.lifecycle.asking import Answered, ServedDocument
+from ragaudit.prover.errors import NoWindowOpen, UnknownAccount
+from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surfaces.errors import NotServed
@@ -71,10 +71,10 @@ class ServicePort:
 
     def index(self, account: Account) -> Index:
         """Return what is known of the index that answers this account."""
-        policy = self._service.policy(account)
-        terms = policy.retrieval
+        asked = self._service.asking.terms(account)
+        policy, terms = asked.policy, asked.policy.retrieval
         return Index(
-            rows=self._service.rows(account),
+            rows=asked.rows,
             dimension=policy.dimension,
             metric=terms.metric,
             top_k_max=policy.top_k_max,
@@ -93,15 +93,19 @@ class ServicePort:
 
         Raises:
             MalformedError, UnsupportedError: one that the window does not take; nothing is charged.
+            NoWindowOpen: a query that has no stored answer, and no window to answer it.
             RagauditError: as `Service.ask`.
         """
-        policy, rows = self._service.policy(account), self._service.rows(account)
+        terms = self._service.asking.terms(account)
+        policy, rows = terms.policy, terms.rows
         requests = [_request(policy, query) for query in queries]
         keys = [_key(idempotency_key, number, len(queries)) for number in range(len(queries))]
         for request, key in zip(requests, keys, strict=True):
             check_request(request, rows, policy)
             Asked.of(request, key)
-        self._service.register(account)
+        # Between two windows nobody is registered, and what was answered is answered again.
+        with suppress(NoWindowOpen):
+            self._service.register(account)
         return [
             _answer(self._service.ask(account, request, idempotency_key=key))
             for request, key in zip(requests, keys, strict=True)

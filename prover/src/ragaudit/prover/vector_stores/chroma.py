@@ -15,7 +15,7 @@ import numpy as np
 from ragaudit.circuits import metrics
 from ragaudit.prover.backend_settings import ChromaSettings
 from ragaudit.prover.backends.interface import Document, Vector, attributes_text
-from ragaudit.prover.errors import BackendUnavailable, MalformedDocument
+from ragaudit.prover.errors import BackendMoved, BackendUnavailable, MalformedDocument
 from ragaudit.prover.keys import read_secret_file
 from ragaudit.prover.vector_stores.dimensions import one_dimension
 from ragaudit.prover.vector_stores.http import StoreHttp
@@ -84,6 +84,7 @@ class ChromaStore:
         place = f"/api/v2/tenants/{quote(settings.tenant)}/databases/{quote(settings.database)}"
         self._base = f"{place}/collections"
         self._names = dict(settings.collections)
+        self._compared = settings.verify_vectors
         self._known: dict[str, _Collection] = {}
 
     def close(self) -> None:
@@ -124,7 +125,7 @@ class ChromaStore:
             rows: the largest number of documents in a page.
 
         Raises:
-            BackendUnavailable: the collection changed while it was read; try again.
+            BackendMoved: the collection changed while it was read; try again.
             MalformedDocument: a document that cannot be committed to; ``where`` has its id.
         """
         # Resolved anew: a collection that was made anew is another one of the same name.
@@ -136,23 +137,26 @@ class ChromaStore:
             try:
                 found = self._get(tenant, collection, asked, vectors=True)
             except _Gone:
-                raise BackendUnavailable(_MOVED, where=f"tenant {tenant}") from None
+                raise BackendMoved(_MOVED, where=f"tenant {tenant}") from None
             if len(found) < len(asked):
-                raise BackendUnavailable(_MOVED, where=f"tenant {tenant}")
+                raise BackendMoved(_MOVED, where=f"tenant {tenant}")
             yield [_document(name, found[name], dimension) for name in asked]
         if self._ids(tenant, collection) != before:
-            raise BackendUnavailable(_MOVED, where=f"tenant {tenant}")
+            raise BackendMoved(_MOVED, where=f"tenant {tenant}")
 
     def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document | None]:
-        """Return the documents of ``ids`` in their order, without vectors; None for one gone.
+        """Return the documents of ``ids`` in their order, None for one gone.
+
+        With their vectors, unless ``verify_vectors`` says that nobody compares them.
 
         Args:
             ids: distinct, of documents that a window committed to.
         """
         if not ids:
             return []
-        found = self._with(tenant, lambda collection: self._get(tenant, collection, ids))
-        return [_now(name, found[name]) if name in found else None for name in ids]
+        vectors = self._compared
+        found = self._with(tenant, lambda it: self._get(tenant, it, ids, vectors=vectors))
+        return [_now(name, found[name], vectors) if name in found else None for name in ids]
 
     def forward_write(self, tenant: str, operation: str, body: bytes) -> Forwarded:
         """Pass a write on to the tenant's collection and return the store's answer.
@@ -236,10 +240,10 @@ class ChromaStore:
                 if not page or len(ids) > count:
                     break
         except _Gone:
-            raise BackendUnavailable(_MOVED, where=f"tenant {tenant}") from None
+            raise BackendMoved(_MOVED, where=f"tenant {tenant}") from None
         # Pages by offset are no snapshot: what was added or deleted meanwhile shifts them.
         if len(ids) != count or len(set(ids)) != count:
-            raise BackendUnavailable(_MOVED, where=f"tenant {tenant}")
+            raise BackendMoved(_MOVED, where=f"tenant {tenant}")
         # Order of code points, which is that of UTF-8 bytes.
         return sorted(ids)
 
@@ -301,10 +305,13 @@ def _document(name: str, row: tuple[Any, Any, Any], dimension: int | None) -> Do
     return Document(name, content or "", attributes_text(metadata or {}, where), vector)
 
 
-def _now(name: str, row: tuple[Any, Any, Any]) -> Document | None:
+def _now(name: str, row: tuple[Any, Any, Any], vectors: bool) -> Document | None:
     """Return a document as it is now; None if it became one that nobody can have committed to."""
+    entries = row[2]
+    # Of whatever length it has now: the caller compares it with the committed one.
+    length = (len(entries) if isinstance(entries, list) else 0) if vectors else None
     try:
-        return _document(name, row, None)
+        return _document(name, row, length)
     except MalformedDocument:
         return None
 

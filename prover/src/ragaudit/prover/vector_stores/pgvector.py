@@ -38,6 +38,8 @@ _COLUMN_TYPE = """
     SELECT pg_catalog.format_type(a.atttypid, NULL) FROM pg_catalog.pg_attribute a
     WHERE a.attrelid = %s::pg_catalog.regclass AND a.attname = %s AND NOT a.attisdropped
 """
+_RELATION_KIND = "SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = %s::pg_catalog.regclass"
+_WITH_TRANSACTIONS = ("r", "p", "m")  # tables, partitioned ones, materialised views
 
 
 class PgvectorStore:
@@ -53,6 +55,7 @@ class PgvectorStore:
             MalformedSettings: the file of the connection string cannot be used.
         """
         self._tables = dict(settings.tables)
+        self._compared = settings.verify_vectors
         self._options = _connection_options(settings)
         # The pool of the ORM that the prover has anyway; nothing else of it is used here.
         self._engine: Engine = create_engine(
@@ -126,7 +129,9 @@ class PgvectorStore:
                     yield documents
 
     def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document | None]:
-        """Return the documents of ``ids`` in their order, without vectors; None for one gone.
+        """Return the documents of ``ids`` in their order, None for one gone.
+
+        With their vectors, unless ``verify_vectors`` says that nobody compares them.
 
         Args:
             ids: distinct, of documents that a window committed to.
@@ -135,16 +140,44 @@ class PgvectorStore:
             return []
         table = self._table(tenant)
         with self._reading(tenant) as connection:
+            vector = self._vector_type(connection, tenant) if self._compared else None
             # Compared in the column's own type, or its index would be of no use.
-            query = _rows(table, vector=None) + sql.SQL(
-                " AND {} = ANY(%(ids)s::text[]::{}[])"
-            ).format(sql.Identifier(table.id), sql.SQL(self._id_type(connection, tenant)))
-            found = connection.execute(query, {**_owner(table), "ids": list(ids)}).fetchall()
+            query = _rows(table, vector) + sql.SQL(" AND {} = ANY(%(ids)s::text[]::{}[])").format(
+                sql.Identifier(table.id), sql.SQL(self._id_type(connection, tenant))
+            )
+            asked = {**_owner(table), "ids": list(ids)}
+            found = connection.execute(query, asked, binary=True).fetchall()
         by_id: dict[str, Document | None] = {}
         for row in found:
             # Two rows of one id: nobody can say which of them was committed to.
-            by_id[row[0]] = None if row[0] in by_id else _now(row)
+            by_id[row[0]] = None if row[0] in by_id else _now(row, self._compared)
         return [by_id.get(name) for name in ids]
+
+    def mark(self, tenant: str) -> str:
+        """Return a text that is another one once a row of the tenant was changed.
+
+        Of the rows' number and of the transaction that wrote each, so that no text and no vector
+        is read. A view has no such transactions: there the rows themselves are digested.
+        """
+        table = self._table(tenant)
+        with self._reading(tenant) as connection:
+            name = _name(table).as_string(connection)
+            row = connection.execute(_RELATION_KIND, [name]).fetchone()
+            if row is not None and row[0] in _WITH_TRANSACTIONS:
+                each: sql.Composable = sql.SQL("concat({}::text, ' ', xmin)").format(
+                    sql.Identifier(table.id)
+                )
+                rows: sql.Composable = sql.SQL("{} {}").format(_name(table), _where(table))
+            else:
+                each = sql.SQL("whole::text")
+                read = _rows(table, self._vector_type(connection, tenant))
+                rows = sql.SQL("({}) AS whole").format(read)
+            # A sum, for the order of rows says nothing; 2^-64 for two states to have one.
+            query = sql.SQL("SELECT count(*), sum(hashtextextended({}, 0)) FROM {}").format(
+                each, rows
+            )
+            found = connection.execute(query, _owner(table)).fetchone()
+        return "" if found is None else f"{found[0]} {found[1]}"
 
     def _table(self, tenant: str) -> TableSettings:
         if tenant not in self._tables:
@@ -289,12 +322,13 @@ def _document(row: Sequence[Any]) -> Document:
     )
 
 
-def _now(row: Sequence[Any]) -> Document | None:
+def _now(row: Sequence[Any], vectors: bool) -> Document | None:
     """Return a document as it is now; None if it became one that nobody can have committed to."""
     try:
-        return _document(row)
+        document = _document(row)
     except MalformedDocument:
         return None
+    return None if vectors and document.vector is None else document
 
 
 def _object(text: str | None, where: str) -> dict[str, object]:

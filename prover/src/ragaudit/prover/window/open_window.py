@@ -21,6 +21,7 @@ from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.index.committed import CommittedIndex
+from ragaudit.prover.index.form import IndexForm
 from ragaudit.prover.randomness import Randomness, SeedTree
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.index_versions import IndexVersions
@@ -102,6 +103,7 @@ class OpenWindow:
         """
         self.policy = policy
         self.policy_digest = policy.digest
+        self.form = IndexForm.of(policy)
         self.name = policy.window
         self.indexes = indexes
         self._seed = seed

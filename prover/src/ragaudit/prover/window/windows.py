@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding.errors import Conflict
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import UnknownWindow
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
@@ -50,7 +52,19 @@ class Status:
     stopped: bool
 
 
+@dataclass(frozen=True)
+class Recent:
+    """What an application between two windows is told of one."""
+
+    name: str
+    state: State
+    policy: bytes
+    opening_body: bytes | None
+
+
+RECENT = 8  # of one tenant follow each other; whoever plans more of them waits without being told
 _WINDOWS = Rows(Window, tables.window)
+_RECENT = Rows(Recent, tables.window)
 _STATUSES = Rows(Status, tables.window)
 _NAMED = tables.window.c.name == bindparam("name")
 # Built once: the first runs several times a second for every window, the second twice in an answer.
@@ -58,7 +72,11 @@ _GET = Prepared(_WINDOWS.select(_NAMED))
 _STATUS = Prepared(_STATUSES.select(_NAMED))
 _OPEN = Prepared(
     select(tables.window.c.name)
-    .where(tables.window.c.state == State.OPEN, tables.window.c.unusable.is_(None))
+    .where(
+        tables.window.c.state == State.OPEN,
+        tables.window.c.unusable.is_(None),
+        tables.window.c.stopped.is_(False),
+    )
     .order_by(tables.window.c.number.desc())
 )
 
@@ -161,9 +179,28 @@ class Windows:
             return list(connection.scalars(query))
 
     def open(self) -> list[str]:
-        """Return the names of the open windows, the newest first."""
+        """Return the names of the open windows that answer, the newest first."""
         with self._store.read() as connection:
             return [row[0] for row in _OPEN.rows(connection)]
+
+    def last_handed_over(self, verifier: PublicKey) -> str | None:
+        """Return the final checkpoint of the last window that was handed over to a verifier.
+
+        Args:
+            verifier: its key; another one does not know that window, and would refuse the next
+                (check 1).
+        """
+        for window in reversed(self.all()):
+            final = window.final_checkpoint if window.handed_over else None
+            if final is not None and Policy.parse(window.policy).keys.verifier == verifier:
+                return final.decode("utf-8")
+        return None
+
+    def recent(self) -> list[Recent]:
+        """Return the windows that were created last, the newest first."""
+        query = _RECENT.select().order_by(tables.window.c.number.desc()).limit(RECENT)
+        with self._store.read() as connection:
+            return _RECENT.all(connection, query)
 
     def advance(
         self, connection: Connection, name: str, before: State, after: State, **values: Any
