@@ -15,6 +15,7 @@ SLOW = ("make_epsilon", "make_noise")
         "make_receipts",
         "make_version2",
         "make_ties",
+        "make_missing",
         *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
     ],
 )

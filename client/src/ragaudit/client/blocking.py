@@ -249,6 +249,19 @@ def proof(prover_url: str, window_name: str, index: int) -> str:
     return _call(prover_url, lambda service: service.get_text(path))
 
 
+def fetch(url: str, path: str) -> bytes:
+    """Return the bytes at a path.
+
+    Args:
+        url: of a service, or a prefix of published files.
+        path: below it, with a leading slash.
+
+    Raises:
+        ProviderRefusal, ServiceUnreachable, InvalidReply: as `Service.request`.
+    """
+    return _call(url, lambda service: service.request("GET", path))
+
+
 def submit(
     verifier_url: str,
     origin: str,

@@ -5,23 +5,31 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.client import blocking, offline
+from ragaudit.client import blocking, missing_commands, offline
+from ragaudit.client.command_window import (
+    AllowUnpinned,
+    AsJson,
+    PinnedKey,
+    PinnedPolicy,
+    Prover,
+    SavedWindow,
+    load,
+    load_named,
+    pins_of,
+)
 from ragaudit.client.disputing import registration_statement, signs_for
 from ragaudit.client.options import system_clock
 from ragaudit.client.quorum import QUORUM_EXAMPLES, quorum
 from ragaudit.client.state import write_durably
-from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.commands import ExitCode, exit_code, failing
 from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, RejectedError
-from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.bodies import DisputesBody
 from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.ledger.messages.receipt_check import StepResult, check_inclusion
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.shown import ShownWindow
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -31,6 +39,7 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Check receipts; give their public halves to the verifier."
 )
+missing_commands.add_to(app)
 
 _CHECK_EXAMPLES = """Examples:
 
@@ -75,17 +84,6 @@ _SETTLE_EXAMPLES = """Examples:
   --arbiter https://arbiter.example --window window.json --verifier-key 3b6a..."""
 
 Files = Annotated[list[Path], typer.Argument(help="Receipt files.")]
-SavedWindow = Annotated[
-    Path | None, typer.Option("--window", help="Saved reply of GET /v1/windows/{window}.")
-]
-Prover = Annotated[str | None, typer.Option("--prover", help="URL: ask this provider for it.")]
-PinnedPolicy = Annotated[
-    Path | None, typer.Option("--policy", help="Pin: the policy that you agreed to.")
-]
-PinnedKey = Annotated[
-    str | None,
-    typer.Option("--verifier-key", help="Pin: the verifier's key (keys.verifier), hex."),
-]
 State = Annotated[
     Path | None, typer.Option("--state", help="Folder with registration.json: the library's.")
 ]
@@ -95,11 +93,6 @@ Key = Annotated[
 Account = Annotated[
     Path | None, typer.Option("--account", help="Saved reply of GET .../account, with --key.")
 ]
-AllowUnpinned = Annotated[
-    bool,
-    typer.Option("--allow-unpinned", help="Go without a pin: believe whoever shows the window."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command("check", epilog=_CHECK_EXAMPLES)
@@ -134,7 +127,7 @@ def check(
                 "the account names its anchor", where="--anchor", expected="one of the two"
             )
         value = offline.read_file(file)
-        target = _load(value, file, window, prover, _pins(policy, verifier_key, allow_unpinned))
+        target = load(value, file, window, prover, pins_of(policy, verifier_key, allow_unpinned))
         steps.append(offline.pinning(target))
         facts = offline.Facts(
             None if account is None else offline.read_account(account),
@@ -172,7 +165,7 @@ def promised(
     """
     with failing(as_json):
         name = offline.read_promise(file).record.window
-        target = _load_named(name, window, prover, _pins(policy, verifier_key, allow_unpinned))
+        target = load_named(name, window, prover, pins_of(policy, verifier_key, allow_unpinned))
         facts = offline.Facts(offline.read_account(account), embedder=offline.load_embedder(target))
         limit = offline.check_promised(file, request, target, facts, system_clock())
     # Rounded down: a nonce that leaves in the last fraction could not be claimed.
@@ -200,7 +193,7 @@ def complete(
             if file.public.proof is not None:
                 continue
             # For each file by itself: they may be of different windows.
-            target = _load(value, path, None, prover, _pins(policy, verifier_key, allow_unpinned))
+            target = load(value, path, None, prover, pins_of(policy, verifier_key, allow_unpinned))
             text = blocking.proof(prover, target.name, file.public.index)
             public = file.public.with_proof(TlogProof.parse(text.encode()))
             check_inclusion(public, target.view)
@@ -296,8 +289,8 @@ def settle(
         origin = offline.public_half(value, file).origin
         judge = None
         if arbiter is not None:
-            pins = _pins(policy, verifier_key, allow_unpinned)
-            judge = (arbiter, _load(value, file, window, prover, pins))
+            pins = pins_of(policy, verifier_key, allow_unpinned)
+            judge = (arbiter, load(value, file, window, prover, pins))
         outcome = blocking.settle(verifier, origin, value, judge)
     if as_json:
         typer.echo(json.dumps({"sampled": outcome["sampled"], "step": outcome["step"]}))
@@ -308,34 +301,6 @@ def settle(
 
 
 app.command("quorum", epilog=QUORUM_EXAMPLES)(quorum)
-
-
-def _pins(policy: Path | None, verifier_key: str | None, allow_unpinned: bool) -> Pins:
-    pins = Pins(
-        None if verifier_key is None else PublicKey.from_raw(hex_decode(verifier_key, 32)),
-        None if policy is None else offline.read_policy_digest(policy),
-    )
-    expected = "--verifier-key or --policy, or --allow-unpinned"
-    return pins.demanded(expected, allow_unpinned=allow_unpinned)
-
-
-def _load(
-    value: dict[str, Any], path: Path, window: Path | None, prover: str | None, pins: Pins
-) -> Window:
-    """Return the window that a receipt names, from a file or from the provider."""
-    name = offline.public_half(value, path).record.window
-    return _load_named(name, window, prover, pins)
-
-
-def _load_named(name: str, window: Path | None, prover: str | None, pins: Pins) -> Window:
-    # Not both: which of two replies counts would be a guess.
-    if (window is None) == (prover is None):
-        raise InvalidArgumentError(
-            "one source of the window is needed", expected="--window or --prover"
-        )
-    if window is not None:
-        return offline.read_window(window, pins)
-    return authenticate(ShownWindow.from_json(blocking.window(str(prover), name)), pins)
 
 
 def _report(

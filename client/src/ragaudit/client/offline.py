@@ -40,6 +40,7 @@ __all__ = [
     "read_account",
     "read_file",
     "read_holder",
+    "read_policy",
     "read_policy_digest",
     "read_promise",
     "read_request",
@@ -207,7 +208,19 @@ def read_policy_digest(path: Path) -> bytes:
     Raises:
         MalformedError: not a policy, or not in its canonical bytes.
     """
-    return Policy.from_json(canonical_json.loads(read_bytes(path).rstrip(b"\n"))).digest
+    return read_policy(path).digest
+
+
+def read_policy(path: Path) -> Policy:
+    """Return the policy at ``path``.
+
+    Args:
+        path: of the policy alone, as the account agreed to it.
+
+    Raises:
+        MalformedError: not a policy, or not in its canonical bytes.
+    """
+    return Policy.from_json(canonical_json.loads(read_bytes(path).rstrip(b"\n")))
 
 
 def load_embedder(window: Window) -> "Embedder | None":
