@@ -13,27 +13,36 @@ import framework_scene
 import pytest
 import wordnet
 from framework_corpus import Corpus
-from framework_scene import Scene
+from framework_scene import PYTHON, Scene
 from ragaudit.lab.demo.services import command
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(not framework_scene.PYTHON.is_file(), reason=framework_scene.MISSING),
+    pytest.mark.skipif(not PYTHON.is_file(), reason=framework_scene.MISSING),
 ]
 
 OF_CHROMA = ("langchain_chroma", "llama_chroma", "haystack_chroma")
 OF_QDRANT = ("langchain_qdrant", "llama_qdrant")
-OF_TEXTS = ("openai", "litellm", "mcp")
+OF_TEXTS = ("openai", "litellm", "mcp", "ogx")
+OF_NEWER_PYTHON = ("newest_ogx", "llama_stack")
 WITH_STORE = (*OF_CHROMA, *OF_QDRANT)
-EVERY = (*WITH_STORE, *OF_TEXTS)
+NEWER = framework_scene.NEWER_PYTHON.is_file()
+EVERY = (*WITH_STORE, *OF_TEXTS, *(OF_NEWER_PYTHON if NEWER else ()))
 BY_COMMAND = ("langchain_chroma", "openai", "mcp")
-REFUSING = ("chroma", "qdrant", "texts")
+# Programs that try what is refused, and the errors that their libraries raise.
+ERRORS = {
+    "chroma": ("chromadb.errors.", "haystack.document_stores.errors."),
+    "qdrant": ("qdrant_client.http.exceptions.UnexpectedResponse",),
+    "texts": ("openai.", "ogx_client.", "litellm.exceptions.", "mcp.", "__main__.ToolError"),
+}
 OTHER = "curious"
 # Each program has questions of its own; those without a store to compare with have a few.
 NUMBERS = {
     **{name: range(20 * n, 20 * n + 20) for n, name in enumerate(WITH_STORE)},
-    **{name: range(30 * n, 30 * n + 6) for n, name in enumerate(OF_TEXTS)},
+    **{name: range(30 * n, 30 * n + 6) for n, name in enumerate(OF_TEXTS[:3])},
+    # Those of OpenAI's client, whose answers they must get.
+    **dict.fromkeys(("ogx", *OF_NEWER_PYTHON), range(6)),
 }
 
 
@@ -68,7 +77,13 @@ def integrity(
 def answers(integrity: Scene) -> dict[str, dict[str, Any]]:
     """What each program prints behind the sidecar."""
     return {
-        name: integrity.ask(f"ask_{name}", name.replace("_", "-"), NUMBERS[name]) for name in EVERY
+        name: integrity.ask(
+            f"ask_{name.removeprefix('newest_')}",
+            name.replace("_", "-"),
+            NUMBERS[name],
+            python=framework_scene.NEWER_PYTHON if name in OF_NEWER_PYTHON else PYTHON,
+        )
+        for name in EVERY
     }
 
 
@@ -115,6 +130,23 @@ def test_a_program_does_not_see_the_difference(
         assert _lines(ours[each]) == _lines(theirs[each]), each
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ogx",
+        *(
+            pytest.param(name, marks=pytest.mark.skipif(not NEWER, reason=framework_scene.NO_NEWER))
+            for name in OF_NEWER_PYTHON
+        ),
+    ],
+)
+def test_clients_of_the_same_interface_get_the_same(
+    answers: dict[str, dict[str, Any]], name: str
+) -> None:
+    ours, openai = answers[name], answers["openai"]
+    assert ours == {each: openai[each] for each in ours}
+
+
 def test_integers_rank_as_the_stores_floats_do(
     integrity: Scene,
     answers: dict[str, dict[str, Any]],
@@ -140,20 +172,26 @@ def test_integers_rank_as_the_stores_floats_do(
     assert all(gap < 4 / 4095 for *_, gap in cases)
 
 
-@pytest.mark.parametrize("name", REFUSING)
+@pytest.mark.parametrize("name", ERRORS)
 def test_there_is_no_way_around_a_query(integrity: Scene, name: str) -> None:
     scenario, corpus = integrity.scenario, integrity.corpus
     entries, receipts = integrity.entries(), len(integrity.recorder.receipts)
-    refused = len(integrity.recorder.refused)
+    refused, said = len(integrity.recorder.refused), len(integrity.recorder.said)
     told = json.dumps([corpus.rows["one"][5].id, corpus.rows["two"][5].id])
     found = integrity.run(f"refuse_{name}", integrity.url, scenario.keys[OTHER], UNSERVED=told)
     assert found["served"] == {}
     assert not any(found["hidden"].values()), found["hidden"]
     # It was the sidecar that said no, and no client by itself; MCP's errors have status 200.
-    least = len([each for each in found["refused"] if not each.startswith("mcp")])
-    assert len(integrity.recorder.refused) - refused >= least, found["refused"]
-    for message in found["refused"].values():
+    by_status = {each for each in found["refused"] if not each.startswith("mcp")}
+    assert len(integrity.recorder.refused) - refused >= len(by_status), found["refused"]
+    texts = integrity.recorder.said[said:]
+    for each, message in found["refused"].items():
         assert "Traceback" not in message and str(integrity.folder) not in message
+        # Each library understood: it raised an error of its own, with the words of ours.
+        kind, _, heard = message.partition(": ")
+        assert kind.startswith(ERRORS[name]), message
+        if each in by_status:
+            assert any(text in heard.replace("\\", "") for text in texts), message
     assert integrity.entries() == entries and len(integrity.recorder.receipts) == receipts
 
 

@@ -1,5 +1,6 @@
 """The same programs before a window with noise: what they get is what the noise selected."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,20 @@ pytestmark = [
     pytest.mark.skipif(not framework_scene.PYTHON.is_file(), reason=framework_scene.MISSING),
 ]
 
-PROGRAMS = {"langchain_chroma": range(8), "openai": range(50, 58)}
+# What each shows as every row's score: it says nothing, as a similarity or as a distance.
+SIMILARITY, DISTANCE = 1.0, 2.0**-10
+SCORES = {
+    "langchain_chroma": {DISTANCE},
+    "llama_chroma": {math.exp(-DISTANCE)},
+    "haystack_chroma": {DISTANCE},
+    "langchain_qdrant": {SIMILARITY},
+    "llama_qdrant": {SIMILARITY},
+    "openai": {SIMILARITY},
+    "litellm": {SIMILARITY},
+    "mcp": set(),
+    "ogx": {SIMILARITY},
+}
+PROGRAMS = {name: range(10 * n, 10 * n + 4) for n, name in enumerate(SCORES)}
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +103,7 @@ def test_the_selection_is_the_recomputed_one(
     # The program printed the answers of those receipts, with the scores that say nothing.
     for ids in (*found["nearest"], *found["filtered"]):
         assert tuple(ids) in shown
-    assert set(found["scores"]) == {2**-10 if name == "langchain_chroma" else 1.0}
+    assert set(found.get("scores", ())) == SCORES[name]
     # Noise it is: not one after the other is the exact answer.
     exact = [private.exact(number, 10) for number in PROGRAMS[name]]
     assert [set(ids) for ids in found["nearest"]] != [set(ids) for ids in exact]

@@ -43,6 +43,9 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "tests/frameworks/programs"
 PYTHON = ROOT / ".venv-frameworks/bin/python"
 MISSING = "the frameworks' environment is missing: make setup-frameworks"
+# OGX's newest clients ask for a newer Python than ours; where there is none, they are not tried.
+NEWER_PYTHON = ROOT / ".venv-ogx/bin/python"
+NO_NEWER = "no environment of Python 3.12 for OGX's newest clients: make setup-frameworks"
 
 COLUMNS = {"year": "integer", "part": "string"}
 WINDOW = {
@@ -90,10 +93,17 @@ class Recorder:
         self.app = app
         self.receipts: list[str] = []
         self.refused: list[tuple[str, int]] = []
+        self.said: list[str] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusing = False
+
         async def noting(message: Message) -> None:
+            nonlocal refusing
+            if refusing and message["type"] == "http.response.body":
+                self.said.append(_text(json.loads(message["body"])))
             if message["type"] == "http.response.start":
+                refusing = message["status"] >= 400
                 for name, value in message["headers"]:
                     if name.lower() == b"ragaudit-receipt":
                         self.receipts += value.decode("ascii").split(", ")
@@ -102,6 +112,16 @@ class Recorder:
             await send(message)
 
         await self.app(scope, receive, noting)
+
+
+def _text(problem: dict[str, Any]) -> str:
+    """The text of a refusal, in the shape of Chroma, of OpenAI or of Qdrant."""
+    match problem:
+        case {"message": str(text)} | {"error": {"message": str(text)}}:
+            return text
+        case {"status": {"error": str(text)}}:
+            return text
+    raise AssertionError(problem)
 
 
 @dataclass
@@ -118,16 +138,31 @@ class Scene:
     receipts: dict[str, list[str]] = field(default_factory=dict)
 
     def run(
-        self, program: str, url: str, key: str, numbers: Sequence[int] = (), **told: str
+        self,
+        program: str,
+        url: str,
+        key: str,
+        asked: Sequence[int | str] = (),
+        *,
+        python: Path = PYTHON,
+        **told: str,
     ) -> dict[str, Any]:
-        """Run a program in the frameworks' environment; return what it prints."""
+        """Run a program in its environment; return what it prints.
+
+        Args:
+            asked: texts, and numbers of the corpus's questions.
+            python: of the environment.
+            told: environment variables.
+        """
         # Only what a program needs: no setting of this process reaches it.
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         model = f"{self.model_url}/v1"
         told = {"STORE_URL": url, "STORE_KEY": key, "EMBEDDINGS_URL": model, **told}
         done = subprocess.run(
-            [PYTHON, "-W", "ignore", PROGRAMS / f"{program}.py"],
-            input=json.dumps([self.corpus.questions[number] for number in numbers]),
+            [python, "-W", "ignore", PROGRAMS / f"{program}.py"],
+            input=json.dumps(
+                [self.corpus.questions[it] if isinstance(it, int) else it for it in asked]
+            ),
             env={**kept, **QUIET, **told},
             capture_output=True,
             text=True,
@@ -140,13 +175,15 @@ class Scene:
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return found
 
-    def ask(self, program: str, account: str, numbers: Sequence[int]) -> dict[str, Any]:
+    def ask(
+        self, program: str, account: str, asked: Sequence[int | str], *, python: Path = PYTHON
+    ) -> dict[str, Any]:
         """Run a program against the sidecar with an account's key, and keep its receipts' ids."""
         before = len(self.recorder.receipts)
-        found = self.run(program, self.url, self.scenario.keys[account], numbers)
+        found = self.run(program, self.url, self.scenario.keys[account], asked, python=python)
         # Those of MCP are no headers: its client finds them beside the result.
         names = self.recorder.receipts[before:] + found.pop("receipts", [])
-        self.receipts[account] = list(dict.fromkeys(names))
+        self.receipts[account] = list(dict.fromkeys([*self.receipts.get(account, ()), *names]))
         return found
 
     def entries(self) -> int:

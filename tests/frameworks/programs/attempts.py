@@ -22,7 +22,12 @@ class Attempts:
         try:
             self.served[name] = repr(call())
         except Exception as error:
-            self.refused[name] = f"{type(error).__name__}: {error}"
+            self.note(name, error)
+
+    def note(self, name: str, error: Exception) -> None:
+        """Keep an error: its class and its words."""
+        kind = type(error)
+        self.refused[name] = f"{kind.__module__}.{kind.__qualname__}: {error}"
 
     def hide(self, name: str, call: Callable[[], Any]) -> None:
         """Read what should not be there."""

@@ -10,6 +10,7 @@ from haystack_integrations.document_stores.chroma import ChromaDocumentStore
 from langchain_chroma import Chroma
 from langchain_core.embeddings import Embeddings
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 from llama_index.vector_stores.chroma import ChromaVectorStore
 
 
@@ -58,9 +59,15 @@ llama = ChromaVectorStore.from_params(
     collection_name="handbook", host=address.hostname, port=str(address.port), headers=headers
 )
 one = MetadataFilters(filters=[MetadataFilter(key="part", value="b")])
+vector = embed([WORDS])[0]
+# It asks for four times as many to choose from.
+diverse = VectorStoreQuery(
+    query_embedding=vector, similarity_top_k=6, mode=VectorStoreQueryMode.MMR
+)
 tries.refuse("llama get_nodes", lambda: llama.get_nodes(node_ids=None))
 tries.refuse("llama get_nodes where", lambda: llama.get_nodes(node_ids=None, filters=one))
-tries.refuse("llama delete", lambda: llama.delete("document"))
+tries.refuse("llama delete where", lambda: llama.delete_nodes(UNSERVED, one))
+tries.refuse("llama mmr", lambda: llama.query(diverse))
 tries.refuse("llama clear", llama.clear)
 tries.hide("llama get_nodes by id", lambda: llama.get_nodes(node_ids=UNSERVED))
 
@@ -76,23 +83,34 @@ hay = ChromaDocumentStore(
 )
 part = {"field": "meta.part", "operator": "==", "value": "b"}
 text = {"field": "content", "operator": "contains", "value": "the"}
-vector = embed([WORDS])[0]
 tries.refuse("haystack filter_documents", hay.filter_documents)
 tries.refuse("haystack filter_documents where", lambda: hay.filter_documents(part))
 tries.refuse("haystack count where", lambda: hay.count_documents_by_filter(part))
 tries.refuse("haystack metadata", hay.get_metadata_fields_info)
 tries.refuse("haystack unique", lambda: hay.get_metadata_field_unique_values("part"))
 tries.refuse("haystack delete where", lambda: hay.delete_by_filter(part))
+tries.refuse("haystack update where", lambda: hay.update_by_filter(part, {"part": "c"}))
 tries.refuse("haystack delete all", hay.delete_all_documents)
 tries.refuse("haystack text", lambda: hay.search_embeddings([vector], top_k=2, filters=text))
 
 client = chromadb.HttpClient(headers=headers, **place)
 rows = client.get_collection("handbook", embedding_function=None)
+near, words = {"query_embeddings": [vector]}, {"$contains": "the"}
 tries.refuse("peek", rows.peek)
+tries.refuse("get with vectors", lambda: rows.get(include=["embeddings"]))
+tries.refuse("get a page", lambda: rows.get(limit=5, offset=5))
+tries.refuse("get among ids", lambda: rows.get(ids=UNSERVED, where={"part": "b"}))
+tries.refuse("query by words", lambda: rows.query(**near, where_document=words))
+tries.refuse("query for more", lambda: rows.query(**near, n_results=21))
+tries.refuse("query by a column", lambda: rows.query(**near, where={"n": {"$gt": 1}}))
+tries.refuse(
+    "query by one of two", lambda: rows.query(**near, where={"$or": [{"n": 1}, {"part": "b"}]})
+)
 tries.refuse("query among ids", lambda: rows.query(query_embeddings=[vector], ids=UNSERVED))
 tries.refuse("rename", lambda: rows.modify(name="other"))
 tries.refuse("fork", lambda: rows.fork("other"))
 tries.refuse("delete where", lambda: rows.delete(where={"part": "b"}))
+tries.refuse("delete documents", lambda: rows.delete(where={"document_id": {"$ne": ""}}))
 tries.refuse("delete collection", lambda: client.delete_collection("handbook"))
 tries.refuse("create collection", lambda: client.create_collection("other"))
 tries.refuse("get collection", lambda: client.get_collection("manual"))

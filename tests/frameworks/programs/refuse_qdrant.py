@@ -105,7 +105,37 @@ tries.refuse(
     "groups",
     lambda: qdrant.query_points_groups(name, group_by="metadata.part", query=vector),
 )
+asked = {"collection_name": name, "query": vector}
+target = models.DiscoverInput(target=vector, context=[])
+pair = models.ContextPair(positive=vector, negative=vector)
+score = models.SumExpression(sum=["$score", 1.0])
+tries.refuse(
+    "discovery",
+    lambda: qdrant.query_points(name, query=models.DiscoverQuery(discover=target)),
+)
+tries.refuse(
+    "context", lambda: qdrant.query_points(name, query=models.ContextQuery(context=[pair]))
+)
+tries.refuse("order", lambda: qdrant.query_points(name, query=models.OrderByQuery(order_by="n")))
+tries.refuse(
+    "sample",
+    lambda: qdrant.query_points(name, query=models.SampleQuery(sample=models.Sample.RANDOM)),
+)
+tries.refuse(
+    "formula",
+    lambda: qdrant.query_points(
+        name,
+        prefetch=models.Prefetch(query=vector),
+        query=models.FormulaQuery(formula=score),
+    ),
+)
+tries.refuse("named vector", lambda: qdrant.query_points(**asked, using="other"))
+tries.refuse("many rows", lambda: qdrant.query_points(**asked, limit=21))
+tries.refuse("scroll in order", lambda: qdrant.scroll(name, order_by="metadata.n"))
 tries.refuse("matrix", lambda: qdrant.search_matrix_pairs(name))
+tries.refuse("matrix of offsets", lambda: qdrant.search_matrix_offsets(name))
+tries.refuse("payload", lambda: qdrant.set_payload(name, {"part": "c"}, points=UNSERVED))
+tries.refuse("new key", lambda: qdrant.create_payload_index(name, "metadata.n", "integer"))
 tries.refuse("delete collection", lambda: qdrant.delete_collection(name))
 tries.refuse("snapshot", lambda: qdrant.create_snapshot(name))
 tries.refuse("get collection", lambda: qdrant.get_collection("manual"))

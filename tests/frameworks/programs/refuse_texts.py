@@ -8,6 +8,7 @@ import litellm
 import mcp
 from attempts import UNSERVED, WORDS, Attempts
 from mcp.client.streamable_http import streamable_http_client
+from ogx_client import OgxClient
 from openai import OpenAI
 
 url, key = os.environ["STORE_URL"], os.environ["STORE_KEY"]
@@ -43,6 +44,28 @@ tries.refuse(
 )
 
 
+ogx_client = OgxClient(base_url=url, api_key=key)
+
+
+def ogx(store: str = "handbook", **more: object) -> object:
+    return ogx_client.vector_stores.search(store, query=WORDS, **more)
+
+
+weights = {"ranker": "weighted", "weights": {"vector": 0.5, "keyword": 0.5}}
+tries.refuse("ogx keyword search", lambda: ogx(search_mode="keyword"))
+tries.refuse("ogx hybrid search", lambda: ogx(search_mode="hybrid"))
+tries.refuse("ogx ranker", lambda: ogx(ranking_options={"ranker": "rrf"}))
+tries.refuse("ogx weights", lambda: ogx(ranking_options=weights))
+tries.refuse("ogx rewrite_query", lambda: ogx(rewrite_query=True))
+tries.refuse("ogx threshold", lambda: ogx(ranking_options={"score_threshold": 1.5}))
+tries.refuse("ogx column", lambda: ogx(filters={"type": "eq", "key": "n", "value": 1}))
+tries.refuse("ogx other tenant", lambda: ogx("manual"))
+tries.refuse("ogx list", ogx_client.vector_stores.list)
+tries.refuse("ogx create", lambda: ogx_client.vector_stores.create(name="other"))
+tries.refuse("ogx files", lambda: ogx_client.vector_stores.files.list("handbook"))
+tries.refuse("ogx key", lambda: OgxClient(base_url=url, api_key="no").vector_stores.retrieve("x"))
+
+
 def lite(store: str = "handbook", own: str = key, **more: object) -> object:
     return litellm.vector_stores.search(
         vector_store_id=store,
@@ -67,11 +90,15 @@ tries.refuse(
 )
 
 
+class ToolError(Exception):
+    """A tool's result says that it is an error, as the protocol has it."""
+
+
 async def called(session: mcp.ClientSession, name: str, arguments: dict) -> None:
-    """Call a tool; an error in the result is a refusal as well."""
+    """Call a tool."""
     found = await session.call_tool(name, arguments)
     if found.is_error:
-        raise RuntimeError(found.content[0].text)
+        raise ToolError(found.content[0].text)
 
 
 async def main() -> None:
@@ -94,7 +121,7 @@ async def main() -> None:
                 await call()
                 tries.served[name] = "served"
             except Exception as error:
-                tries.refused[name] = f"{type(error).__name__}: {error}"
+                tries.note(name, error)
 
 
 asyncio.run(main())

@@ -58,6 +58,8 @@ class SearchBody(Body):
     filters: FilterBody | None = None
     ranking_options: RankingOptions | None = None
     rewrite_query: bool | None = None
+    # A member of OGX's and llama-stack's clients.
+    search_mode: str | None = None
 
 
 router = OPENAI.router()
@@ -105,11 +107,13 @@ def checked_threshold(body: SearchBody) -> float | None:
     """Return the score threshold of a search that asks for nothing that is not served.
 
     Raises:
-        NotServed: a rewritten query, or a ranker.
+        NotServed: a rewritten query, another search than by vectors, or a ranker.
         UnsupportedError: a threshold that no row can pass.
     """
     if body.rewrite_query:
         raise NotServed("rewrite_query", expected="false: the query that is logged is yours")
+    if body.search_mode not in (None, "vector"):
+        raise NotServed("search_mode", expected='"vector": words are searched by their meaning')
     options = body.ranking_options or RankingOptions()
     if options.ranker not in (None, "none", "auto"):
         raise NotServed("a ranker", expected='"none" or "auto"')

@@ -16,6 +16,8 @@ _OPERATORS = {
 }  # fmt: skip
 # Chroma's own names for the text and the vector of a row, in a filter.
 _RESERVED = "#"
+# LlamaIndex's name in a row's metadata for the document that the row is a part of.
+_DOCUMENT = "document_id"
 
 
 class CreateBody(Body):
@@ -87,20 +89,26 @@ class WriteBody(Body):
 
 
 class DeleteBody(_Selection):
-    """Rows to delete, by their ids."""
+    """Rows to delete, by their ids or by that of the document they are parts of."""
 
     limit: int | None = None
 
-    def checked_ids(self) -> list[str]:
-        """Return the ids.
+    def checked(self) -> tuple[dict[str, Any], int]:
+        """Return what the store is to delete, and how many names that is.
 
         Raises:
             NotServed: rows by a filter; how many there are would answer it.
         """
         self.check_document_filter()
-        if not self.ids or self.where or self.limit is not None:
-            raise NotServed("deleting by a filter", expected="ids")
-        return self.ids
+        if self.limit is None:
+            if self.ids and not self.where:
+                return {"ids": self.ids}, len(self.ids)
+            match self.where:
+                # A name that the application gave, as an id is: whoever has it may delete what it
+                # names. LlamaIndex has no other way to delete or replace a document.
+                case {"document_id": str(name), **others} if not self.ids and not others:
+                    return {"where": {_DOCUMENT: name}}, 1
+        raise NotServed("deleting by a filter", expected="ids, or an equal document_id")
 
 
 def queries_of(body: QueryBody, default: int) -> list[Query]:

@@ -192,13 +192,13 @@ def update(
 def delete(
     caller: CallerOf, tenant: str, database: str, collection_id: str, body: DeleteBody
 ) -> Response:
-    """Pass deletions on to the store; the answer counts the ids that were named."""
+    """Pass deletions on to the store; the answer counts the names that were given."""
     _named(caller, tenant, database, collection_id)
-    ids = body.checked_ids()
-    _check_batch(ids)
-    answer = _forwarded(caller, "delete", {"ids": ids})
-    # Not the store's own number: it would say which ids there are.
-    return reply({"deleted": len(ids)}) if answer.status_code < 300 else answer
+    selection, names = body.checked()
+    _check_batch(body.ids or [])
+    answer = _forwarded(caller, "delete", selection)
+    # Not the store's own number: it would say which rows there are.
+    return reply({"deleted": names}) if answer.status_code < 300 else answer
 
 
 def _write(
