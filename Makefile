@@ -32,11 +32,20 @@ setup-servers:
 		echo "PostgreSQL, nginx or WordNet cannot be installed: tests that need them are skipped"
 
 # The libraries that applications are written with, in an environment of their own: tests run their
-# programs before and behind the sidecar. Without it those tests are skipped.
+# programs before and behind the sidecar. Without it those tests are skipped. OGX's newest clients
+# ask for Python 3.12: they are tried where there is one, and an older one everywhere.
+NEWER_PYTHON ?= $(shell for each in $(PYTHON) python3.12 python3.13 python3.14 \
+	"$$(pyenv prefix "$$(pyenv latest 3.12 2>/dev/null)" 2>/dev/null)/bin/python"; do "$$each" -c 'import sys; print(sys.executable) if \
+	sys.version_info >= (3, 12) else sys.exit(1)' 2>/dev/null && break; done)
 setup-frameworks: .bootstrap/bin/uv
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-frameworks
 	$(UV) pip install --quiet --python .venv-frameworks/bin/python \
 		--requirement tests/frameworks/requirements.txt
+	@if [ -n "$(NEWER_PYTHON)" ]; then \
+		$(UV) venv --quiet --allow-existing --python "$(NEWER_PYTHON)" .venv-ogx && \
+		$(UV) pip install --quiet --python .venv-ogx/bin/python \
+			--requirement tests/frameworks/requirements-ogx.txt; \
+	else echo "no Python 3.12: OGX's newest clients are not tried"; fi
 
 demo: setup
 	$(RUN)/ragaudit demo
@@ -114,4 +123,4 @@ benchmarks: setup
 	$(RUN)/ragaudit bench all --profile --groth16
 
 clean:
-	rm -rf .venv .venv-frameworks .bootstrap dist circuits/rust/target circuits/rust/groth16-comparison/target
+	rm -rf .venv .venv-frameworks .venv-ogx .bootstrap dist circuits/rust/target circuits/rust/groth16-comparison/target

@@ -283,6 +283,11 @@ class Scene:
         return predicate
 
 
+def failed(predicate: dict[str, Any]) -> list[dict[str, Any]]:
+    """The checks of a verdict that did not pass."""
+    return [each for each in predicate["checks"] if each["status"] in {"FAIL", "NOT RUN"}]
+
+
 @contextmanager
 def store_server(corpus: Corpus) -> Iterator[chroma_server.ChromaServer]:
     """Chroma's own server with both tenants' collections."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from ragaudit.cli.up.clock import SharedClock
 from ragaudit.cli.up.command import app
-from ragaudit.cli.up.comparison import Compared, Exact, Tally
+from ragaudit.cli.up.comparison import ROUNDING, Compared, Exact, Tally
 from ragaudit.cli.up.prepare import prepare
 from ragaudit.cli.up.shadow import Shadow
 from ragaudit.cli.up.store import Collection, chosen
@@ -138,6 +138,26 @@ def test_the_exact_ranking_breaks_ties_by_row_and_heeds_a_filter() -> None:
     assert rows.first(query, 3, None) == ("d0", "d2", "d3")
     assert rows.first(query, 2, ["d4", "d1", "unknown"]) == ("d4", "d1")
     assert rows.first(query, 9, []) == ()
+
+
+def test_answers_that_differ_by_rounding_are_told_from_those_that_do_not() -> None:
+    near = ROUNDING / 4
+    rows = exact([[1, near], [1, 0], [1, 1], [0, 1]])
+    query = np.array([1, 0], dtype=np.float32)
+    first = rows.first(query, 3, None)
+    assert first == ("d1", "d0", "d2")
+    tally = Tally()
+    for store in (first, ("d0", "d1", "d2"), ("d1", "d0", "d3"), ("d1", "d2", "d0")):
+        tally.add(Compared(store, first, gap=rows.gap(query, store, first)))
+    assert tally.rounded == 1 and tally.to_json()["by_rounding"] == 1
+    text = "\n".join(tally.lines())
+    assert "1 of those that differ do so only where scores are closer than 7.0e-04" in text
+    assert "instead of d2 (scores 7.1e-01 apart)" in text
+    # Fewer rows, or rows of later, are no rounding.
+    assert rows.gap(query, ("d1",), first) is None
+    assert rows.gap(query, ("d1", "d0", "new"), first) is None
+    assert not Compared(("d1",), first).rounded
+    assert rows.gap(query, first, first) == 0.0 and not Compared(first, first, gap=0.0).rounded
 
 
 def test_a_tally_has_no_verdict_and_says_what_differs() -> None:

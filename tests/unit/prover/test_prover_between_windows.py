@@ -33,8 +33,7 @@ def ask(
         case _:
             path = "/collections/handbook/points/query"
             body = {"query": VECTOR, "limit": n}
-    found = scenario.api.post(path, json=body, headers={**scenario.headers(account), **idempotent})
-    return found
+    return scenario.api.post(path, json=body, headers={**scenario.headers(account), **idempotent})
 
 
 def no_window(surface: str, answer: Any) -> str:

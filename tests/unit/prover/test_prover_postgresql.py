@@ -11,6 +11,7 @@ from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.staleness import marks_of, taken_marks
@@ -133,3 +134,60 @@ def test_an_id_that_no_database_takes_is_refused() -> None:
     """PostgreSQL holds no zero character: found when documents are read, not at an answer."""
     with pytest.raises(MalformedDocument, match="zero character"):
         Document("a\x00b", "text")
+
+
+def test_a_tenant_that_two_add_at_one_time_is_one(on_postgresql: ProverScenario) -> None:
+    """By ingesting and by settings, each in a transaction of its own that finds none."""
+    service = on_postgresql.service
+    store, failed = service.store, []
+    gate = threading.Barrier(6)
+
+    def ingest(name: str, number: int) -> None:
+        documents = [Document(f"{name}-{number}-{n}", f"text {n}") for n in range(2)]
+        StoredDocuments(store).add(name, documents)
+
+    def add(number: int) -> None:
+        gate.wait(60)
+        try:
+            for at in range(10):
+                if number % 2:
+                    service.accounts.ensure_tenants([f"new-{at}", f"new-{at}"])
+                else:
+                    ingest(f"new-{at}", number)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert failed == []
+    assert {f"new-{at}" for at in range(10)} <= set(service.accounts.tenants())
+    assert [StoredDocuments(store).count(f"new-{at}") for at in range(10)] == [6] * 10
+
+
+def test_an_account_that_two_add_at_one_time_is_one(on_postgresql: ProverScenario) -> None:
+    accounts = on_postgresql.service.accounts
+    gate = threading.Barrier(6)
+    made: list[str] = []
+    refused: list[Exception] = []
+
+    def add() -> None:
+        for at in range(10):
+            gate.wait(60)
+            try:
+                made.append(accounts.add("one", f"twin-{at}"))
+            except Conflict as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=add) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert (len(made), len(refused)) == (10, 50)
+    # Each key that was shown is the account's.
+    assert sorted(accounts.authenticate(key).name for key in made) == [
+        f"twin-{at}" for at in range(10)
+    ]

@@ -137,6 +137,29 @@ class TestEndUsers:
         # Her registration, and no record.
         assert logged(scenario) == before + 1 and "one+grace" in self.accounts(scenario)
 
+    def test_its_account_and_registration_are_its_own(self, scenario: ProverScenario) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        named = {"Ragaudit-User": "grace"}
+        shown = {}
+        for account, more in (("ada", {}), ("ada", named), ("bob", named)):
+            headers = {**scenario.headers(account), **more}
+            answers = [
+                scenario.api.get("/v1/windows/w1/account", headers=headers),
+                scenario.api.post("/v1/windows/w1/registration", json={}, headers=headers),
+            ]
+            if account == "bob":
+                assert [each.status_code for each in answers] == [409, 409]
+                continue
+            assert [each.status_code for each in answers] == [200, 200], answers[1].text
+            own, registered = (each.json() for each in answers)
+            assert own["pseudonym"] == registered["pseudonym"]
+            shown[len(more)] = own["pseudonym"]
+        live = scenario.service.open_windows.get("w1")
+        assert shown == {
+            0: live.pseudonym_of("ada").hex(),
+            1: live.pseudonym_of("one+grace").hex(),
+        }
+
     def test_one_of_them_by_any_way(self, scenario: ProverScenario) -> None:
         start(scenario, WINDOW, delegation=self.DELEGATION)
         self.search(scenario, "Zoë".encode())

@@ -172,7 +172,7 @@ class TestVersions:
             scenario.service.refresh("one", window="w1")
         # Its entry is durable, so it comes into force; and it is logged once.
         assert scenario.service.refresher.step("w1") is True
-        assert live.versions.latest("one").index.version == 2
+        assert live.versions.latest("one").version == 2
         assert scenario.service.refresh("one", window="w1") == 2
         with scenario.service.store.read() as connection:
             assert len(entries_of(connection, "w1", Version.KIND)) == 1
@@ -230,10 +230,10 @@ class TestMarks:
         replace_all(scenario, edited())
         # Long before the instant nothing is done: more writes may come.
         assert refresher.step("w1") is True
-        assert scenario.service.open_windows.get("w1").versions.latest("one").index.version == 1
+        assert scenario.service.open_windows.get("w1").versions.latest("one").version == 1
         scenario.clock.at(scenario.policy().start + 45)
         assert refresher.step("w1") is True and refresher.step("w1") is True
-        assert scenario.service.open_windows.get("w1").versions.latest("one").index.version == 2
+        assert scenario.service.open_windows.get("w1").versions.latest("one").version == 2
         with scenario.service.store.read() as connection:
             assert marks_of(connection, "one") == taken_marks(connection, "w1", "one")
             assert len(entries_of(connection, "w1", Version.KIND)) == 1
@@ -320,7 +320,7 @@ class TestByItselfAndByCommand:
 
 def index_count(scenario: ProverScenario) -> int:
     """Return the number of versions of the index of tenant one that are logged."""
-    version: int = scenario.service.open_windows.get("w1").versions.latest("one").index.version
+    version: int = scenario.service.open_windows.get("w1").versions.latest("one").version
     return version
 
 

@@ -200,10 +200,7 @@ class TestWatching:
         assert watched.outcomes() == ["changed"]
         watched.scenario.clock.at(watched.scenario.policy().start + 60)
         assert watched.scenario.service.refresher.step("w1")
-        assert (
-            watched.scenario.service.open_windows.get("w1").versions.latest("one").index.version
-            == 2
-        )
+        assert watched.scenario.service.open_windows.get("w1").versions.latest("one").version == 2
         # The row that is gone stays behind, and is not missed.
         assert watched.outcomes() == ["same"]
         later(watched.scenario, 140)

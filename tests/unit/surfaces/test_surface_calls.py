@@ -38,6 +38,11 @@ def test_an_answer_carries_its_receipt(api: TestClient, port: MemoryPort, name: 
     assert query.top_k == (10 if name == "mcp" else 2)
 
 
+def test_a_search_by_vectors_may_say_so(api: TestClient) -> None:
+    """OGX's and llama-stack's word for the only mode that there is."""
+    assert ask(api, "openai", search_mode="vector").status_code == 200
+
+
 @pytest.mark.parametrize("noised", [False, True])
 def test_scores_are_exact_or_say_nothing(noised: bool) -> None:
     with TestClient(surface_app(MemoryPort(noised=noised))) as api:
@@ -152,6 +157,15 @@ def test_writes_pass_through(api: TestClient, port: MemoryPort, operation: str) 
     assert port.written == [("acme", operation, body)]
     # How many of the ids there were is not said.
     assert answer.json() == ({"deleted": 2} if operation == "delete" else {})
+
+
+def test_a_document_is_deleted_by_its_name(api: TestClient, port: MemoryPort) -> None:
+    """LlamaIndex names what a row is a part of, and has no other way to delete or replace it."""
+    body = {"ids": None, "where": {"document_id": "a memo"}, "where_document": None}
+    answer = api.post(f"{HANDBOOK}/delete", json=body, headers=CHROMA_KEY)
+    assert port.written == [("acme", "delete", {"where": {"document_id": "a memo"}})]
+    # How many rows it had is not said.
+    assert answer.json() == {"deleted": 1}
 
 
 def test_collections_are_the_mapped_ones(api: TestClient) -> None:

@@ -59,6 +59,8 @@ ROW = {"ids": ["new"], "embeddings": [VECTOR]}
 REFUSED: dict[str, list[dict[str, Any]]] = {
     "openai": [
         {"rewrite_query": True},
+        {"search_mode": "keyword"},
+        {"search_mode": "hybrid"},
         {"ranking_options": {"ranker": "default-2024-11-15"}},
         {"ranking_options": {"ranker": "auto", "hybrid_search": {"embedding_weight": 1}}},
         {"ranking_options": {"score_threshold": 1.5}},
@@ -234,6 +236,13 @@ def test_a_collection_is_not_read(api: TestClient, body: dict[str, Any]) -> None
     [
         ("delete", {"where": {"n": 1}}),
         ("delete", {"ids": ["a"], "where": {"n": 1}}),
+        ("delete", {"ids": ["a"], "where": {"document_id": "a"}}),
+        ("delete", {"where": {"document_id": {"$ne": "a"}}}),
+        ("delete", {"where": {"document_id": 1}}),
+        ("delete", {"where": {"document_id": "a", "n": 1}}),
+        ("delete", {"where": {"$or": [{"document_id": "a"}, {"n": 1}]}}),
+        ("delete", {"where": {"document_id": "a"}, "limit": 1}),
+        ("delete", {"where": {"document_id": "a"}, "where_document": {"$contains": "salary"}}),
         ("delete", {"ids": ["a"], "where_document": {"$contains": "salary"}}),
         ("delete", {"ids": []}),
         ("delete", {"ids": ["a"], "limit": 1}),

@@ -22,10 +22,14 @@ def read_secret_file(path: Path) -> str:
         text = path.read_text(encoding="ascii")
     except OSError as error:
         raise MalformedSettings(
-            f"cannot read a secret file: {error.strerror}", where=str(path)
+            f"cannot read a secret file: {error.strerror}",
+            where=str(path),
+            expected="a file of one line, mode 600, of the user that runs this",
         ) from None
     except UnicodeDecodeError:
-        raise MalformedSettings("secret file is not text", where=str(path)) from None
+        raise MalformedSettings(
+            "secret file is not text", where=str(path), expected="one line of ASCII"
+        ) from None
     # Refused, not warned of: a key that others may have read signs nothing.
     if mode & 0o077:
         raise MalformedSettings(

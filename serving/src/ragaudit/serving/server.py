@@ -25,7 +25,7 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["check_log_level", "run"]
+__all__ = ["check_address", "check_log_level", "run"]
 
 _log = logging.getLogger(__name__)
 
@@ -197,6 +197,18 @@ def _until_gone(app: ASGIApp) -> Any:
             await app(scope, receive, send)
 
     return serve
+
+
+def check_address(host: str, port: int) -> None:
+    """Check that a service could listen here now.
+
+    Args:
+        host, port: of this machine.
+
+    Raises:
+        UnavailableError: it could not.
+    """
+    _listen(host, port).close()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -3,11 +3,22 @@
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.settings import service_url
 from ragaudit.serving.settings import Section, beside
 
 __all__ = ["BUNDLED", "EmbedderSettings", "EndpointSettings", "absolute_embedder"]
 
+
+def _url(text: str) -> str:
+    try:
+        return service_url(text)
+    except MalformedError as error:
+        raise ValueError(f"{error.what}; expected {error.expected}") from None
+
+
+Url = Annotated[str, Field(max_length=2048), AfterValidator(_url)]
 Model = Annotated[str, Field(min_length=1, max_length=256)]
 
 
@@ -17,7 +28,7 @@ class EndpointSettings(Section):
     ``models`` are those that it believes the service about: a manifest may declare any.
     """
 
-    url: str = Field(pattern="^https?://[^ ]+$", max_length=2048)
+    url: Url
     models: tuple[Model, ...] = Field(min_length=1, max_length=64)
     key_file: Path | None = None
     ca_file: Path | None = None

@@ -1,16 +1,16 @@
 """Settings of the verifier service: one YAML file, overridden by environment variables.
 
 ``RAGAUDIT_VERIFIER__LISTEN__PORT=8443`` overrides ``listen.port``. Secrets are not settings: they
-are files in the folder ``secrets`` (`keys`).
+are files in the folder ``secrets`` (`keys`), or members ending in ``_file`` name them.
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import yaml
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import (
     SettingsConfigDict,
 )
@@ -18,6 +18,7 @@ from ragaudit.encoding.errors import UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import FileSettings, Section, beside
 from ragaudit.serving.validation import HEX32_PATTERN
 from ragaudit.verifier.embedder_settings import EmbedderSettings, absolute_embedder
@@ -78,6 +79,7 @@ class Settings(FileSettings):
         arbiter_key: public key of the arbiter, hexadecimal; policies must name it, or null.
         terms: file of the terms on which this verifier audits; the shipped ones when absent.
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
+        database_file: a secret file with the URL instead, for one that holds a password.
         fence: file that tells a restored database; in ``data`` when absent.
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
         positions: file of `ragaudit verifier positions`, so that fewer generators are derived anew.
@@ -95,6 +97,7 @@ class Settings(FileSettings):
     arbiter_key: str | None = Field(default=None, pattern=HEX32_PATTERN)
     terms: Path | None = None
     database: str | None = None
+    database_file: Path | None = None
     fence: Path | None = None
     engine: EngineName = "auto"
     listen: Listen = Listen()
@@ -103,6 +106,12 @@ class Settings(FileSettings):
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
     operation: OperationSettings = OperationSettings()
     embedder: EmbedderSettings = EmbedderSettings()
+
+    @model_validator(mode="after")
+    def _one_database(self) -> Self:
+        if self.database is not None and self.database_file is not None:
+            raise ValueError("database and database_file are both given; expected one of them")
+        return self
 
     @property
     def arbiter(self) -> PublicKey | None:
@@ -127,8 +136,11 @@ def load(path: Path) -> Settings:
         MalformedSettings, MalformedError: as `FileSettings.read`.
     """
     folder = path.resolve().parent
-    read = beside(folder, Settings.read(path), "data", "secrets", "fence", "terms", "positions")
+    names = ("data", "secrets", "database_file", "fence", "terms", "positions")
+    read = beside(folder, Settings.read(path), *names)
+    url = read.database if read.database_file is None else read_secret_file(read.database_file)
     sections = {
+        "database": url,
         "operation": read.operation.beside(folder),
         "embedder": absolute_embedder(folder, read.embedder),
     }

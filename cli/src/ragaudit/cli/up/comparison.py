@@ -16,15 +16,31 @@ from ragaudit.prover.backends.interface import Backend
 __all__ = ["Compared", "Exact", "Tally"]
 
 _EXAMPLES = 5
+# Rounding moves an entry by a half at most, by 1/12 in the mean square. A score has the errors of
+# two vectors of length B, the difference of two scores those of two such scores: its standard
+# deviation is at most sqrt(4/12) / B, as a cosine. Beyond five of them it is something else (one
+# pair in a million).
+ROUNDING = 5 * (4 / 12) ** 0.5 / LARGE_B
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One query's two lists of ids, best first."""
+    """One query's two lists of ids, best first.
+
+    Attributes:
+        after_write: whether the rows may have changed since they were read.
+        gap: see `Exact.gap`.
+    """
 
     store: tuple[str, ...]
     exact: tuple[str, ...]
     after_write: bool = False
+    gap: float | None = None
+
+    @property
+    def rounded(self) -> bool:
+        """Whether they differ, and only by rounding."""
+        return self.store != self.exact and self.gap is not None and self.gap <= ROUNDING
 
     @property
     def common(self) -> int:
@@ -82,12 +98,36 @@ class Exact:
         best = places[np.lexsort((places, -scores[places]))[:top_k]]
         return tuple(self.ids[at] for at in best)
 
+    def gap(
+        self, vector: npt.NDArray[np.float32], store: Sequence[str], exact: Sequence[str]
+    ) -> float | None:
+        """Return the largest difference in score between two rows that stand at the same place.
+
+        Args:
+            vector: of the query, float32[d].
+            store: ids as the store returned them.
+            exact: ids as `first` returned them.
+
+        Returns:
+            As a share of B², a cosine; None if there is a place that one of the
+            lists lacks, or a row that was not there at the start.
+        """
+        if tuple(store) == tuple(exact):
+            return 0.0
+        if len(store) != len(exact) or not self._places.keys() >= set(store):
+            return None
+        scores = self._scorer.scores(quantise(vector, LARGE_B).astype(np.int16)).astype(np.int64)
+        pairs = zip(store, exact, strict=True)
+        steps = [abs(int(scores[self._places[a]] - scores[self._places[b]])) for a, b in pairs]
+        return max(steps, default=0) / LARGE_B**2
+
 
 @dataclass
 class Tally:
     """What was compared, and what a prover would have refused.
 
     Attributes:
+        rounded: answers that differ only where scores are closer than rounding can tell.
         columns: how often a filter named a column of the metadata.
         examples: the first answers that had other rows.
     """
@@ -95,6 +135,7 @@ class Tally:
     queries: int = 0
     same: int = 0
     reordered: int = 0
+    rounded: int = 0
     in_common: int = 0
     asked_for: int = 0
     after_write: int = 0
@@ -108,6 +149,7 @@ class Tally:
         self.same += compared.store == compared.exact
         rows_alike = set(compared.store) == set(compared.exact)
         self.reordered += rows_alike and compared.store != compared.exact
+        self.rounded += compared.rounded
         self.in_common += compared.common
         self.asked_for += len(compared.exact)
         self.after_write += compared.after_write
@@ -127,6 +169,7 @@ class Tally:
             "same": self.same,
             "reordered": self.reordered,
             "other_rows": self.queries - self.same - self.reordered,
+            "by_rounding": self.rounded,
             "recall": self.recall,
             "after_write": self.after_write,
             "refused": dict(self.refused),
@@ -140,6 +183,11 @@ class Tally:
         yield f"  {self.same} with the same rows in the same order"
         yield f"  {self.reordered} with the same rows in another order"
         yield f"  {self.queries - self.same - self.reordered} with other rows"
+        if self.rounded:
+            yield (
+                f"  {self.rounded} of those that differ do so only where scores are closer than"
+                f" {ROUNDING:.1e}: rounding to integers"
+            )
         if self.recall is not None:
             yield f"  {self.recall:.4f} of the exact rows were in the store's answers"
         if self.after_write:
@@ -147,7 +195,9 @@ class Tally:
         for each in self.examples:
             extra = ", ".join(name for name in each.store if name not in each.exact)
             left = ", ".join(name for name in each.exact if name not in each.store)
-            yield f"  e.g. the store returned {extra or 'nothing'} instead of {left or 'nothing'}"
+            words = f"{extra or 'nothing'} instead of {left or 'nothing'}"
+            apart = "" if each.gap is None else f" (scores {each.gap:.1e} apart)"
+            yield f"  e.g. the store returned {words}{apart}"
         if self.refused:
             yield "A prover would have refused:"
             for words, number in sorted(self.refused.items()):

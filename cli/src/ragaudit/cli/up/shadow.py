@@ -97,8 +97,10 @@ class Shadow:
             allowed = self._passing(base, headers, where)
         for vector, ids in zip(body["query_embeddings"], answer["ids"], strict=True):
             top_k = int(body.get("n_results") or 10)
-            exact = rows.first(np.array(vector, dtype=np.float32), top_k, allowed)
-            compared = Compared(tuple(ids), exact, identifier in self._written)
+            query = np.array(vector, dtype=np.float32)
+            exact = rows.first(query, top_k, allowed)
+            gap = rows.gap(query, ids, exact)
+            compared = Compared(tuple(ids), exact, identifier in self._written, gap)
             self._tally.add(compared)
             self._told(f"K = {top_k}: {compared.words}")
 

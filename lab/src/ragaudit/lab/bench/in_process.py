@@ -84,8 +84,8 @@ class InProcess:
         policy = _policy(sizes, len(self._accounts), provider, log_key)
         embedder = HashEmbedder(sizes.dimension)
         self._live = self._open(windows, policy, log_key, embedder, _index(work, documents))
-        rule = self._live.candidate_rules[TENANT]
-        self._live.indexes[TENANT].prepare(scorer=rule is None)
+        index = self._live.indexes[TENANT]
+        index.prepare(scorer=self._live.versions.rule(index) is None)
         registrar, accounts = Registrar(self._store, windows, _clock), Accounts(self._store)
         for each in self._accounts:
             accounts.add(each.tenant, each.name)

@@ -1,6 +1,7 @@
 """A query whose rows are selected: its documents, its record, its receipt (spec 8.7, 4 and 5)."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -65,9 +66,42 @@ class Selected(Stage):
         window.fence.advance(
             window.log.entries.head(), self.registered.pseudonym, self.record.counter + 1
         )
+        place = Place(window.name, logged.position)
         with self.context.store.read() as connection:
-            stored = delivery_of(connection, Place(window.name, logged.position))
-        return self.logged(logged, stored or self.delivered())
+            stored = delivery_of(connection, place)
+        return self.logged(logged, stored or self.delivered_late(place, logged.issued))
+
+    def claimed(self) -> LoggedRecord:
+        """Make a claimed record durable at the close of its window, with what leaves for it.
+
+        The account asks for that later, when the documents may be others. Whether they can be had
+        now decides nothing: a claim that is not logged would be held against the provider.
+        """
+        delivery = None
+        if self.window.policy.version > 1:
+            with suppress(BackendUnavailable):
+                delivery = self.delivered()
+        return replace(self, delivery=delivery).commit_record(State.CLOSED)
+
+    def delivered_late(self, place: Place, issued: int) -> Delivery:
+        """Return what leaves for a record of which nothing is stored, and store it.
+
+        In a window of version 1 nothing is: each time it is the committed document, or none.
+
+        Args:
+            place: of the record.
+            issued: the receipt's time, Unix milliseconds.
+        """
+        ready = replace(self, delivery=self.delivered())
+        assert ready.delivery is not None
+        if self.window.policy.version == 1:
+            return ready.delivery
+        with self.context.store.write() as connection:
+            # Somebody may have asked for the same one meanwhile.
+            stored = delivery_of(connection, place)
+            if stored is None:
+                ready.note(connection, place, issued)
+        return stored or ready.delivery
 
     def logged(self, record: LoggedRecord, delivery: Delivery) -> "Logged":
         """Return the next stage.
@@ -177,7 +211,7 @@ class Selected(Stage):
         return LoggedRecord(position, self.salt, body, self.opened, issued)
 
     def note(self, connection: Connection, place: Place, issued: int) -> None:
-        """Store what leaves, so that a retry gets it again: for a claim, nothing does.
+        """Store what leaves, so that a retry gets it again.
 
         Args:
             connection: of the transaction that logs the record.

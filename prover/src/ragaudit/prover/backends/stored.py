@@ -11,6 +11,7 @@ from ragaudit.prover.errors import IndexInUse, MalformedDocument
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import check_tenant_name
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.inserting import insert_new
 from ragaudit.prover.store.staleness import mark_stale
 from ragaudit.prover.store.states import HOLDS_DOCUMENTS
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select
@@ -98,10 +99,13 @@ class StoredDocuments:
             IndexInUse: a window that is not closed has committed to the tenant's documents.
         """
         check_tenant_name(tenant)
+        names = tables.tenant.c.name
         # One transaction with the check: no window can commit between it and the change.
         with self._store.write() as connection:
             _check_free(connection, tenant)
-            _ensure_tenant(connection, tenant)
+            insert_new(connection, tables.tenant, [{"name": tenant}])
+            # Who else adds to the tenant waits: positions follow each other.
+            connection.execute(select(names).where(names == tenant).with_for_update())
             if replace:
                 connection.execute(delete(tables.document).where(_of(tenant)))
             # Documents are never deleted one by one, so their number is the next position.
@@ -170,12 +174,6 @@ def _check_free(connection: Connection, tenant: str) -> None:
                 expected="ingest before a window is created, or after it is closed; "
                 "ragaudit prover window abandon ends one that is not countersigned",
             )
-
-
-def _ensure_tenant(connection: Connection, tenant: str) -> None:
-    names = tables.tenant.c.name
-    if connection.scalar(select(names).where(names == tenant)) is None:
-        connection.execute(insert(tables.tenant).values(name=tenant))
 
 
 def _check_ids(connection: Connection, tenant: str, documents: Sequence[Document]) -> None:

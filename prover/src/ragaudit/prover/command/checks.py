@@ -12,7 +12,12 @@ from ragaudit.embedders import none
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.backends.interface import Backend, check_servable
-from ragaudit.prover.keys import load_key, read_secret_file
+from ragaudit.prover.command.outside_checks import (
+    check_end_users,
+    check_listening,
+    check_surfaces,
+)
+from ragaudit.prover.keys import load_digest, load_key
 from ragaudit.prover.lifecycle.policy_builder import noise_of
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.database import Store
@@ -41,7 +46,7 @@ def run_checks(settings: Settings) -> Found:
     Returns:
         The fault by the name of the check, None if there is none.
     """
-    return {name: _fault(check, settings) for name, check in CHECKS.items()}
+    return {name: _fault(name, check, settings) for name, check in CHECKS.items()}
 
 
 def explained(fault: RagauditError | None) -> str | dict[str, str]:
@@ -55,18 +60,23 @@ def explained(fault: RagauditError | None) -> str | dict[str, str]:
     return {"what": fault.what, "where": fault.where, "expected": fault.expected}
 
 
-def _fault(check: Callable[[Settings], object], settings: Settings) -> RagauditError | None:
+def _fault(
+    name: str, check: Callable[[Settings], object], settings: Settings
+) -> RagauditError | None:
     try:
         check(settings)
     except RagauditError as error:
         # Only ours: a fault of this program is not a fault of the settings.
+        where, expected = _OTHERWISE[name]
+        # Errors that applications see too name no place of the settings; an operator needs one.
+        error.where, error.expected = error.where or where, error.expected or expected
         return error
     return None
 
 
 def _check_keys(settings: Settings) -> None:
     load_key(settings.keys.provider_file)
-    read_secret_file(settings.keys.operator_digest_file)
+    load_digest(settings.keys.operator_digest_file)
 
 
 def _check_permissions(settings: Settings) -> None:
@@ -181,9 +191,35 @@ CHECKS: Mapping[str, Callable[[Settings], object]] = {
     "embedder": _check_embedder,
     "noise": lambda it: noise_of(it.window),
     "operation": _check_watching,
+    "listening": check_listening,
+    "surfaces": check_surfaces,
+    "end users": check_end_users,
     "pins": lambda it: check_pins(it.verifier),
     "verifier": _check_verifier,
     "clocks": _check_clocks,
     "provider key": _check_provider_key,
 }
 """By name, in the order in which they are shown."""
+
+_STORE = ("backend", "a store that answers as the settings say")
+_EMBEDDER = ("embedder", "a model that embeds texts")
+_OTHERWISE: Mapping[str, tuple[str, str]] = {
+    "keys": ("keys", "the files that ragaudit prover init makes"),
+    "permissions": ("store", "files of the service's own user, mode 600"),
+    "store": ("store.url", "a database that answers"),
+    "disk": ("store", "a disk with room"),
+    "backend": _STORE,
+    "documents": _STORE,
+    "dimension": _STORE,
+    "metric": _STORE,
+    "embedder": _EMBEDDER,
+    "noise": ("window", "noise that keeps the promise"),
+    "operation": ("operation", "what the service can open"),
+    "listening": ("server", "a free address of this machine"),
+    "surfaces": ("surfaces", "tenants and accounts that are there"),
+    "end users": ("surfaces.delegation.jwt", "keys of tokens"),
+    "pins": ("verifier", "the keys that the regulator published"),
+    "verifier": ("verifier.url", "a verifier that answers"),
+    "clocks": ("window.clock_skew_seconds", "a verifier that answers, and clocks that agree"),
+    "provider key": ("verifier.url", "ragaudit verifier provider add, by the regulator"),
+}

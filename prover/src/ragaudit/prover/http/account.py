@@ -32,7 +32,7 @@ queries = APIRouter(prefix=_PREFIX, tags=["account"], route_class=HotRoute)
 
 @router.get("/account", operation_id="getAccount")
 def get_account(
-    service: ServiceDependency, account: AccountDependency, window: WindowName
+    service: ServiceDependency, account: ActingDependency, window: WindowName
 ) -> dict[str, Any]:
     """Show the account in this window: pseudonym, slot, remaining queries, registration."""
     live = service.open_windows.get(window)
@@ -44,7 +44,7 @@ def get_account(
 @router.post("/registration", operation_id="register", status_code=status.HTTP_201_CREATED)
 def register(
     service: ServiceDependency,
-    account: AccountDependency,
+    account: ActingDependency,
     window: WindowName,
     body: RegistrationBody,
     response: Response,

@@ -61,7 +61,7 @@ class WindowMetrics(Collector):
 
     def _rows(self, window: str) -> int:
         live = self._service.open_windows.loaded(window)
-        return 0 if live is None else sum(index.count for index in live.indexes.values())
+        return 0 if live is None else live.versions.rows()
 
     def _budgets(self, opened: list[Window]) -> Metric:
         """Return the queries that registered accounts have left in open windows."""

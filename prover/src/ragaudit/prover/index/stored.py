@@ -7,7 +7,7 @@ from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.parameters import B
 from ragaudit.ledger.errors import CorruptLog
 from ragaudit.ledger.messages.private_receipts import SQUARES
-from ragaudit.prover.index.committed import CommittedIndex, by_row
+from ragaudit.prover.index.committed import VERSION, CommittedIndex, by_row
 from ragaudit.prover.store import tables
 from sqlalchemy import Connection, Row, insert, select
 
@@ -48,24 +48,10 @@ def load_indexes(connection: Connection, window: str) -> dict[str, CommittedInde
     Args:
         window: those of its tenants that are committed to so far.
     """
-    return {index.tenant: index for index in load_versions(connection, window, first=True)}
-
-
-def load_versions(
-    connection: Connection, window: str, *, first: bool = False
-) -> list[CommittedIndex]:
-    """Return the committed indexes of a window, by tenant and version in rising order.
-
-    Args:
-        window: by name.
-        first: only version 1 of each tenant.
-    """
     table = tables.index_version
-    query = select(table).where(table.c.window == window)
-    if first:
-        query = query.where(table.c.version == 1)
-    rows = connection.execute(query.order_by(table.c.tenant, table.c.version))
-    return [_stored(row) for row in rows]
+    query = select(table).where(table.c.window == window, table.c.version == VERSION)
+    rows = connection.execute(query.order_by(table.c.tenant))
+    return {row.tenant: _stored(row) for row in rows}
 
 
 def load_index(connection: Connection, window: str, tenant: str, version: int) -> CommittedIndex:

@@ -309,7 +309,7 @@ class Asking:
 
     def _rows(self, live: OpenWindow, account: Account) -> int:
         index = live.versions.in_force(account.tenant, self._context.clock())
-        return (index or live.versions.latest(account.tenant).index).count
+        return (index or live.versions.latest(account.tenant)).count
 
     def _earlier(self, account: Account, asked: Asked) -> Place | None:
         """Return the record that a retry asks for again, of any window; None if this is none."""

@@ -16,7 +16,6 @@ from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.privacy import coalition
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import RecordOpenings, append_entry, entries, record_of, records
@@ -153,7 +152,7 @@ class Closing:
         # As at a query: nothing else of this account may use its counters meanwhile.
         with live.account_lock(registered.account):
             claimed = self._answering.claimed(live, registered, promise)
-            claimed.select(claim.nonce).commit_record(State.CLOSED)
+            claimed.select(claim.nonce).claimed()
 
     def _log_close(self, live: OpenWindow) -> None:
         with live.committing(self._store) as transaction:

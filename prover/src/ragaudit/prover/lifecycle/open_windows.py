@@ -9,7 +9,8 @@ from ragaudit.ledger.messages.countersignature import Activation, Countersignatu
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Version
 from ragaudit.prover.errors import WrongState
-from ragaudit.prover.index.stored import load_versions
+from ragaudit.prover.index.committed import CommittedIndex
+from ragaudit.prover.index.stored import load_index, load_indexes
 from ragaudit.prover.lifecycle.committing import Committer, WindowReader
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.database import Store
@@ -113,9 +114,8 @@ class OpenWindows:
             seed.restore(window.slot_roots)
         log = self._committer.open_log(window, policy)
         with self._store.read() as connection:
-            stored = load_versions(connection, window.name)
+            indexes = load_indexes(connection, window.name)
             logged = entries_of(connection, window.name, Version.KIND)
-        indexes = {index.tenant: index for index in stored if index.version == 1}
         live = OpenWindow(
             policy=policy,
             pseudonym_key=window.pseudonym_key,
@@ -127,7 +127,9 @@ class OpenWindows:
             ),
             randomness=randomness_for(policy.experiment_seed),
             anchor=countersignature.activation_anchor,
+            load=partial(self._index, window.name),
         )
+        del indexes  # or those that are let go below would stay
         # Verified again: a database that was tampered with must not decide the noise.
         for number, message in self._windows.activations(window.name).items():
             activation = Activation.parse(message)
@@ -136,14 +138,10 @@ class OpenWindows:
         # A version that is stored and not logged is the refresher's to log.
         for entry in logged:
             version = Version.parse(entry.body)
-            index = next(
-                each
-                for each in stored
-                if (each.tenant, each.version) == (version.tenant, version.version)
-            )
+            index = self._index(window.name, version.tenant, version.version)
             live.versions.add(index, entry.index)
         if window.state in _APPENDS and window.unusable is None:
-            for index in live.versions.all():
+            for index in live.versions.held():
                 index.prepare(scorer=live.versions.scores_all(index))
             live.on_restored = partial(self.give_up, window.name)
             # Before any answer: a restored backup would use counters, and so noise, twice.
@@ -157,6 +155,10 @@ class OpenWindows:
         """Store that a window never answers again: its database is behind fence or cosigner."""
         _log.error("window %s never answers again: %s", name, error)
         self._windows.note(name, unusable=str(error))
+
+    def _index(self, window: str, tenant: str, version: int) -> CommittedIndex:
+        with self._store.read() as connection:
+            return load_index(connection, window, tenant, version)
 
     def _used(self, window: str, pseudonym: bytes) -> int:
         with self._store.read() as connection:

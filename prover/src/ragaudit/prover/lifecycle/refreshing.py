@@ -144,7 +144,7 @@ class Refresher:
             raise WrongState("no instant is left", where=name, expected="the next window")
         with self._lock:
             self._take_over(live)
-            latest = live.versions.latest(tenant).index
+            latest = live.versions.latest(tenant)
             with self._store.read() as connection:
                 check_state(name, self._windows.status(connection, name).state, REGISTERS)
                 marks = marks_of(connection, tenant)
@@ -163,7 +163,7 @@ class Refresher:
         with self._store.read() as connection:
             for entry in entries_of(connection, live.name, Version.KIND):
                 logged = Version.parse(entry.body)
-                if logged.version > live.versions.latest(logged.tenant).index.version:
+                if logged.version > live.versions.latest(logged.tenant).version:
                     index = load_index(connection, live.name, logged.tenant, logged.version)
                     index.prepare(scorer=live.versions.scores_all(index))
                     live.versions.add(index, entry.index)

@@ -99,7 +99,7 @@ class Watcher:
 
     def _difference(self, live: OpenWindow, tenant: str) -> str | None:
         """Return in words what is not as the last version has it, None if all is."""
-        latest = live.versions.latest(tenant).index
+        latest = live.versions.latest(tenant)
         backend, place = self._backend, (live.name, tenant)
         # Before the documents: what is written while they are read changes the next mark.
         mark = backend.mark(tenant) if isinstance(backend, Marks) else None

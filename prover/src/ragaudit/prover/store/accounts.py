@@ -16,8 +16,9 @@ from ragaudit.prover.errors import UnknownAccount, UnknownTenant
 from ragaudit.prover.keys import token_digest
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.inserting import insert_new
 from ragaudit.serving.validation import NAME_PATTERN
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, select, update
 
 KEY_BYTES = 32
 REFRESH_SECONDS = 1.0
@@ -69,12 +70,12 @@ class Accounts:
             MalformedRequest: not a possible name of a tenant.
         """
         known = set(self.tenants())
-        new = [name for name in names if name not in known]
+        new = sorted({name for name in names if name not in known})
         for name in new:
             check_tenant_name(name)
         if new:
             with self._store.write() as connection:
-                connection.execute(insert(tables.tenant), [{"name": name} for name in new])
+                insert_new(connection, tables.tenant, [{"name": name} for name in new])
 
     def add(self, tenant: str, name: str) -> str:
         """Create an account and return its API key, which is shown this one time.
@@ -100,14 +101,9 @@ class Accounts:
             if known is None:
                 raise UnknownTenant("no such tenant", where=tenant[:64])
             # Of any tenant: the pseudonym is derived from the name alone (spec 5.1).
-            taken = select(tables.account.c.name).where(tables.account.c.name == name)
-            if connection.scalar(taken) is not None:
+            row = {"name": name, "tenant": tenant, "key_digest": token_digest(key)}
+            if insert_new(connection, tables.account, [row]) != 1:
                 raise Conflict("the account exists", where=name, expected="another name")
-            connection.execute(
-                insert(tables.account).values(
-                    name=name, tenant=tenant, key_digest=token_digest(key)
-                )
-            )
         return key
 
     def rotate_key(self, name: str) -> str:

@@ -46,6 +46,10 @@ class Tokens:
         self._clock = clock
         self._keys = _FileKeys(settings) if settings.jwks_url is None else _UrlKeys(settings)
 
+    def check(self) -> None:
+        """Check that the keys can be had; UnavailableError if they cannot."""
+        self._keys.check()
+
     def subject(self, token: str) -> str:
         """Return the end user that a token names.
 
@@ -98,7 +102,12 @@ class _FileKeys:
         try:
             self._known = _by_id(path.read_bytes())
         except (*_ODD, OSError):
-            raise MalformedSettings("no keys of tokens", where=str(path)) from None
+            raise MalformedSettings(
+                "no keys of tokens", where=str(path), expected="a JSON file of keys (JWKS)"
+            ) from None
+
+    def check(self) -> None:
+        """Nothing is left to check: the file was read."""
 
     def find(self, name: object) -> jwt.PyJWK:
         """Return the key that a token names; NotAuthenticated if there is none."""
@@ -118,6 +127,16 @@ class _UrlKeys:
         self._lock = threading.Lock()
         self._known: dict[object, jwt.PyJWK] = {}
         self._asked = self._fetched = -math.inf
+
+    def check(self) -> None:
+        """Fetch the keys; UnavailableError if they do not come."""
+        with self._lock:
+            if not self._fetch(time.monotonic()):
+                raise UnavailableError(
+                    "the keys of tokens cannot be fetched",
+                    where=f"surfaces.delegation.jwt.jwks_url: {self._url}",
+                    expected="an address that answers with keys (JWKS)",
+                )
 
     def find(self, name: object) -> jwt.PyJWK:
         """Return the key that a token names; NotAuthenticated, UnavailableError without it."""

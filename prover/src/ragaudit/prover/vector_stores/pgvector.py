@@ -75,8 +75,11 @@ class PgvectorStore:
     def check(self) -> None:
         """Check that the database answers and that every tenant's rows can be read."""
         for tenant in self.tenants():
-            # A row, not their number: counting reads the whole table, and anybody may ask.
-            self._dimension(tenant)
+            table = self._table(tenant)
+            with self._reading(tenant) as connection:
+                # A row, not their number: counting reads the whole table, and anybody may ask.
+                query = _rows(table, self._vector_type(connection, tenant)) + sql.SQL(" LIMIT 1")
+                connection.execute(query, _owner(table))
 
     def tenants(self) -> list[str]:
         """Return the tenants of the settings, rising."""

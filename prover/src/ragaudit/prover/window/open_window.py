@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WindowUnusable
-from ragaudit.prover.index.committed import CommittedIndex
+from ragaudit.prover.index.committed import VERSION, CommittedIndex
 from ragaudit.prover.index.form import IndexForm
 from ragaudit.prover.randomness import Randomness, SeedTree
 from ragaudit.prover.store.database import Store
@@ -92,6 +92,7 @@ class OpenWindow:
         fence: "WindowFence",
         randomness: Randomness,
         anchor: bytes,
+        load: Callable[[str, int], CommittedIndex] | None = None,
     ) -> None:
         """Collect the parts.
 
@@ -100,12 +101,12 @@ class OpenWindow:
             indexes: those of the opening, by tenant.
             seed: of the noise keys; None in a window without noise.
             anchor: of the countersigned activation chain, 32 bytes.
+            load: returns a version of a tenant's index as it is stored, see `IndexVersions`.
         """
         self.policy = policy
         self.policy_digest = policy.digest
         self.form = IndexForm.of(policy)
         self.name = policy.window
-        self.indexes = indexes
         self._seed = seed
         self.log = log
         self.fence = fence
@@ -121,11 +122,8 @@ class OpenWindow:
             sigma_units=None if table is None else float(table.parameters.sigma_units),
             activation_of=self.activation_of,
             released=self._released,
+            load=load,
         )
-        # Which rows an answer scores; None for all of them.
-        self.candidate_rules = {
-            tenant: self.versions.rule(index) for tenant, index in indexes.items()
-        }
         # Held around (counter, time, append): answers are logged one after the other, and what a
         # head read under it lacks is stamped after the reading, as check 9 demands.
         self.commit_lock = log.append_lock
@@ -153,6 +151,11 @@ class OpenWindow:
         if self._noise_table is None:
             raise InternalError("no noise in this window", where=self.name)
         return self._noise_table
+
+    @property
+    def indexes(self) -> dict[str, CommittedIndex]:
+        """The opening's versions, by tenant."""
+        return {tenant: self.versions.get(tenant, VERSION) for tenant in self.policy.tenants}
 
     def index_of(self, tenant: str, version: int) -> CommittedIndex:
         """Return a version of a tenant's index; InternalError if there is none."""

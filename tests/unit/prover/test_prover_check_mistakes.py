@@ -1,0 +1,271 @@
+"""`ragaudit prover check` and every mistake of an operator: what, where, what would be right."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pgvector_server
+import postgresql_server
+import pytest
+import yaml
+from ragaudit.prover.command.checks import CHECKS
+from ragaudit.prover.command.cli import app
+from ragaudit.prover.command.set_up import set_up
+from typer.testing import CliRunner
+
+AWAY = "http://127.0.0.1:1"
+JWT = {"issuer": "i", "audience": "a"}
+ENDPOINT = {"url": f"{AWAY}/v1", "model": "m", "dimension": 4}
+DATABASE = "shelves"
+
+
+@pytest.fixture
+def prover(tmp_path: Path) -> Path:
+    return set_up(tmp_path / "prover", provider="example.org", verifier=AWAY).settings
+
+
+def run(settings: Path, **changes: Any) -> Any:
+    """What the command finds once members of the settings, with dots, are these."""
+    document = yaml.safe_load(settings.read_text())
+    for name, value in changes.items():
+        *sections, member = name.split("__")
+        section = document
+        for each in sections:
+            section = section.setdefault(each, {})
+        section[member] = value
+    settings.write_text(yaml.safe_dump(document))
+    arguments = ["check", "--settings", str(settings)]
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    assert done.exit_code in (1, 2) and done.exception.__class__ is SystemExit, done.exception
+    # For people each check has one line.
+    shown = CliRunner().invoke(app, arguments)
+    assert "Traceback" not in shown.output
+    return json.loads(done.stdout)
+
+
+def found(settings: Path, check: str, **changes: Any) -> dict[str, str]:
+    """The fault of one check, which has all three parts."""
+    faults = run(settings, **changes)
+    assert set(faults) == set(CHECKS)
+    for name, fault in faults.items():
+        assert fault == "good" or all(fault[part] for part in ("what", "where", "expected")), name
+        assert fault == "good" or not any("\n" in part for part in fault.values())
+    assert faults[check] != "good", faults
+    wanted: dict[str, str] = faults[check]
+    return wanted
+
+
+SURFACES: dict[str, Any] = {"enabled": ["chroma"], "collections": {}}
+MISTAKES: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "a verifier that is away": ("verifier", {}, "cannot be reached", AWAY),
+    "authorities that are no file": (
+        "verifier", {"verifier__ca_file": "none"}, "no certificates", "verifier.ca_file"),
+    "no key": (
+        "keys", {"keys__provider_file": "none"}, "No such file", "prover/none"),
+    "a database that is not there": (
+        "store", {"store__url": "sqlite:///none.db"}, "no tables", "store"),
+    "a database of no kind": ("store", {"store__url": "nonsense"}, "not a database URL", "URL"),
+    "a token that is no file": (
+        "backend",
+        {"backend": {"kind": "chroma", "chroma": {
+            "url": AWAY, "collections": {"shop": "docs"}, "token_file": "none"}}},
+        "cannot read a secret file", "prover/none"),
+    "a store that is away": (
+        "backend",
+        {"backend": {"kind": "chroma", "chroma": {"url": AWAY, "collections": {"shop": "docs"}}}},
+        "the vector store cannot be reached", "backend"),
+    "an embedder of no name": (
+        "embedder", {"embedder": {"name": "nope"}}, "unknown embedder", "embedder.name"),
+    "an embedding service that is away": (
+        "embedder", {"embedder": {"name": "openai-compatible", "endpoint": ENDPOINT}},
+        "cannot be reached", "embedder"),
+    "its key that is no file": (
+        "embedder",
+        {"embedder": {"name": "openai-compatible", "endpoint": {**ENDPOINT, "key_file": "none"}}},
+        "cannot read a secret file", "prover/none"),
+    "nobody to embed texts": (
+        "embedder", {"embedder": {"name": "none"}}, "", "embedder"),
+    "a collection of no tenant": (
+        "surfaces", {"surfaces": {**SURFACES, "collections": {"docs": "nope"}}},
+        "no tenant nope", "surfaces.collections.docs"),
+    "an account that is not there": (
+        "surfaces", {"surfaces": {**SURFACES, "delegation": {"accounts": ["nobody"]}}},
+        "no account nobody", "surfaces.delegation.accounts"),
+    "end users of no tenant": (
+        "surfaces", {"surfaces": {**SURFACES, "delegation": {"register_tenants": ["nope"]}}},
+        "no tenant nope", "surfaces.delegation.register_tenants"),
+    "keys of tokens that are away": (
+        "end users",
+        {"surfaces": {**SURFACES, "delegation": {"jwt": {**JWT, "jwks_url": f"{AWAY}/jwks"}}}},
+        "the keys of tokens cannot be fetched", f"{AWAY}/jwks"),
+    "keys of tokens that are no file": (
+        "end users", {"surfaces": {**SURFACES, "delegation": {"jwt": {**JWT, "jwks_file": "n"}}}},
+        "no keys of tokens", "prover/n"),
+    "an audit stream in no folder": (
+        "permissions", {"operation": {"audit_file": "none/audit"}}, "cannot be written", "none"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "changes", "what", "where"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_explained(
+    prover: Path, check: str, changes: dict[str, Any], what: str, where: str
+) -> None:
+    fault = found(prover, check, **changes)
+    assert what in fault["what"] and where in fault["where"], fault
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "where"),
+    [
+        ("verifier__url", "htp://verifier", "verifier.url"),
+        ("verifier__url", "http://me:s3cret@verifier", "verifier.url"),
+        ("window__metric", "hamming", "window.metric"),
+        ("sever", {"port": 1}, "sever"),
+    ],
+)
+def test_a_mistake_of_form_ends_the_command(
+    prover: Path, member: str, value: Any, where: str
+) -> None:
+    problem = run(prover, **{member: value})
+    assert problem["problem"] == "malformed-settings" and where in problem["detail"]
+    assert "s3cret" not in problem["detail"]
+
+
+def test_secrets_that_others_may_read(prover: Path) -> None:
+    (prover.parent / "keys/provider.key").chmod(0o644)
+    fault = found(prover, "keys")
+    assert "others may read" in fault["what"] and fault["expected"] == "mode 600"
+
+
+@pytest.mark.parametrize("name", ["provider.key", "operator.sha256"])
+def test_a_secret_file_with_something_else_in_it(prover: Path, name: str) -> None:
+    (prover.parent / "keys" / name).write_text("zz-not-shown\n")
+    fault = found(prover, "keys")
+    assert fault["where"].endswith(name) and fault["expected"] == "64 digits 0-9a-f"
+    assert "zz-not-shown" not in str(fault)
+
+
+def test_a_database_that_others_may_read(prover: Path) -> None:
+    (prover.parent / "prover.db").chmod(0o644)
+    fault = found(prover, "permissions")
+    assert fault["what"] == "others may read the database" and fault["expected"] == "mode 600"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Somebody at the port, a prover or not."""
+
+    body = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as it is called
+        """Say nothing."""
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[[bytes], int]]:
+    """Answers every request with these bytes; the port."""
+    servers: list[tuple[HTTPServer, threading.Thread]] = []
+
+    def start(body: bytes) -> int:
+        handler = type("Answering", (Handler,), {"body": body})
+        server = HTTPServer(("127.0.0.1", 0), handler)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        servers.append((server, thread))
+        return server.server_port
+
+    yield start
+    for server, thread in servers:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize("member", ["server__port", "operation__metrics_port"])
+def test_a_port_that_another_process_has(
+    prover: Path, serving: Callable[[bytes], int], member: str
+) -> None:
+    port = serving(b"hello")
+    fault = found(prover, "listening", **{"server__port": 0, member: port})
+    assert fault["where"] == f"127.0.0.1:{port}" and "already in use" in fault["what"]
+
+
+def test_a_port_that_nobody_answers_at(prover: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        fault = found(prover, "listening", server__port=taken.getsockname()[1])
+    assert "already in use" in fault["what"]
+
+
+def test_the_service_itself_may_have_its_ports(
+    prover: Path, serving: Callable[[bytes], int]
+) -> None:
+    own, watched = serving(b'{"status":"alive"}'), serving(b"# HELP ragaudit_requests_total")
+    faults = run(prover, server__port=own, operation__metrics_port=watched)
+    assert faults["listening"] == "good"
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[postgresql_server.Server]:
+    programs = pgvector_server.programs()
+    if programs is None:
+        pytest.skip("there is no PostgreSQL with pgvector: make setup")
+    server = postgresql_server.Server(programs)
+    try:
+        server.start()
+        server.create(DATABASE)
+        server.create("bare")
+        server.execute(
+            "CREATE EXTENSION vector; CREATE ROLE nobody LOGIN; "
+            "CREATE TABLE items (id text, content text, embedding vector(3), year int); "
+            "INSERT INTO items SELECT n, 'row ' || n, '[1,2,3]', n FROM generate_series(1, 9) n",
+            DATABASE,
+        )
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "dsn", "what"),
+    [
+        ({"table": "itmes"}, {}, "no such table or column"),
+        ({"content": "body"}, {}, "no such table or column"),
+        ({"id": "key"}, {}, "no such table or column"),
+        ({"vector": "vec"}, {}, "no such table or column"),
+        ({"attributes": "meta"}, {}, "no such table or column"),
+        ({"attribute_columns": ["yaer"]}, {}, "no such table or column"),
+        ({"schema": "nowhere"}, {}, "no such table or column"),
+        ({"tenant_column": "owner", "tenant_value": "shop"}, {}, "no such table or column"),
+        ({"vector": "year"}, {}, "the vector column is not one of vectors"),
+        ({}, {"user": "nobody"}, "its user may not read the table"),
+        ({}, {"dbname": "bare"}, "the database has no pgvector"),
+        ({}, {"dbname": "none"}, "the database cannot be reached"),
+        ({}, {"user": "stranger"}, "the database cannot be reached"),
+        ({}, {"host": "/nowhere"}, "the database cannot be reached"),
+    ],
+)
+def test_a_mistake_in_front_of_postgresql(
+    prover: Path,
+    database: postgresql_server.Server,
+    table: dict[str, Any],
+    dsn: dict[str, str],
+    what: str,
+) -> None:
+    options = {"host": str(database.root), "dbname": DATABASE, "user": "ragaudit", **dsn}
+    file = prover.parent / "dsn"
+    file.write_text(" ".join(f"{name}={value}" for name, value in options.items()))
+    file.chmod(0o600)
+    tables = {"shop": {"table": "items", **table}}
+    backend = {"kind": "pgvector", "pgvector": {"dsn_file": "dsn", "tables": tables}}
+    fault = found(prover, "backend", backend=backend, embedder={"name": "none"})
+    assert what in fault["what"] and fault["where"] == "tenant shop"
