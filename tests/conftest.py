@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,15 +29,31 @@ def _logging_as_before() -> Iterator[None]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """Every test whose database comes from here runs on both; `databases.ON_SQLITE` on one."""
+    return str(request.param)
+
+
+@pytest.fixture
+def make_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """A function that makes a database on an engine; its URL. They are gone after the test."""
+    made: list[str] = []
+
+    def make(engine: str, prepare: Callable[[str], object] | None = None) -> str:
+        if engine == "sqlite":
+            return f"sqlite:///{tmp_path}/store.db"
+        made.append(request.getfixturevalue("postgresql").fresh(prepare))
+        return made[-1]
+
+    yield make
+    for url in made:
+        request.getfixturevalue("postgresql").drop(url)
+
+
+@pytest.fixture
+def empty_database(engine_name: str, make_database: Callable[..., str]) -> str:
     """The URL of a database without tables, on each engine."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/store.db"
-        return
-    server = request.getfixturevalue("postgresql")
-    url = server.fresh()
-    yield url
-    server.drop(url)
+    return make_database(engine_name)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from postgresql_server import Server
 from prover_process import ANCHORED, PATIENCE, PLAIN, WORDS, Setting, body_of, check_log
 from ragaudit.ledger.messages.records import Record
 
@@ -58,6 +59,7 @@ class Asking(threading.Thread):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("on_each_engine")
 def test_killed_at_random_points_of_200_queries(setting: Setting) -> None:
     setting.open(length_seconds=150)
     threads = [Asking(setting, account, 50) for account in (*PLAIN, ANCHORED)]
@@ -104,6 +106,43 @@ def test_a_full_disk_answers_with_a_problem_and_loses_nothing(setting: Setting) 
         assert answer.headers["content-type"] == "application/problem+json"
         assert "Traceback" not in answer.text and "INSERT" not in answer.text
     setting.prover.limit_files()
+    answer = setting.post("ada", "query", body_of(99))
+    assert answer.status_code == 200, answer.text
+    answered.append(answer.json()["public"])
+    setting.prover.kill()
+    check_log(setting, answered)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("engine_name", ["postgresql"])
+@pytest.mark.usefixtures("on_each_engine")
+def test_a_server_that_turned_read_only_answers_with_a_problem_and_loses_nothing(
+    setting: Setting, postgresql: Server
+) -> None:
+    """As a standby after a failover, or a server whose disk is full."""
+    setting.open(length_seconds=600)
+    answered = [setting.post("ada", "query", body_of(0)).json()["public"]]
+    name = setting.settings.store.url.partition("@/")[2].partition("?")[0]
+
+    def turn(how: str) -> None:
+        postgresql.execute(f"ALTER DATABASE {name} {how}")
+        # Sessions keep the setting that they began with; that of the lock goes on.
+        postgresql.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            f" WHERE datname = '{name}'"
+            " AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')"
+        )
+
+    turn("SET default_transaction_read_only TO on")
+    for number in range(1, 4):
+        answer = setting.post("ada", "query", body_of(number))
+        assert answer.status_code == 503, answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert "Traceback" not in answer.text and "INSERT" not in answer.text
+    assert setting.prover.http.get("/readyz").status_code == 503
+    turn("RESET default_transaction_read_only")
+    setting.prover.wait_for(lambda: setting.prover.http.get("/readyz").is_success)
     answer = setting.post("ada", "query", body_of(99))
     assert answer.status_code == 200, answer.text
     answered.append(answer.json()["public"])

@@ -1,6 +1,5 @@
 """Times of records under load, slow answers, slow cosigners and clocks that are set: PASS."""
 
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from prover_process import STEPPING, Setting, Steady, body_of, check_log
 from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.service import cosigner
+from restoring import BackUp
 
 SKEW = 1
 
@@ -101,16 +101,13 @@ def test_a_clock_that_is_set_and_set_back_passes(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("on_each_engine")
 def test_a_database_restored_while_it_serves_gives_nothing_twice(setting: Setting) -> None:
     setting.open(length_seconds=600)
     before = [asked(setting, n) for n in range(3)]
-    path = setting.settings.store.url.removeprefix("sqlite:///")
-    backup = sqlite3.connect(":memory:")
-    with sqlite3.connect(path) as live:
-        live.backup(backup)
+    backup = BackUp(setting.settings.store.url)
     lost = [asked(setting, n) for n in range(3, 7)]
-    with sqlite3.connect(path) as live:
-        backup.backup(live)
+    backup.restore()
     answer = setting.post("ada", "query", body_of(7))
     assert answer.status_code == 503 and "behind the fence" in answer.json()["detail"]
     again = setting.post("bea", "query", body_of(8))

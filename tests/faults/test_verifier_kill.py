@@ -107,6 +107,48 @@ def test_killed_while_cosigning(process: Any, scenario: Any) -> None:
         _check_fork_refused(scenario, window)
 
 
+def test_a_full_disk_cosigns_nothing_and_forgets_nothing(process: Any, scenario: Any) -> None:
+    """No file may grow any more: 503 and a problem; with room again, it goes on where it was."""
+    process.start()
+    window = ServiceWindow(scenario)
+    window.open()
+    acknowledged: dict[int, bytes] = {}
+    files = process.settings.data.glob("verifier.db*")
+    process.limit_files(max(file.stat().st_size for file in files) + 40_000)
+    refused = 0
+    while refused < 3:
+        window.tree.append(b"entry %d" % window.tree.size)
+        answer = _push(scenario, window, acknowledged)
+        if answer.status_code == 200:
+            acknowledged[window.tree.size] = answer.content
+            continue
+        assert answer.status_code == 503, answer.text
+        assert answer.json()["type"] == "urn:ragaudit:problem:store-unavailable"
+        assert "INSERT" not in answer.text and "Traceback" not in answer.text
+        assert window.tree.size not in {each.head.size for each in stored(scenario)}
+        refused += 1
+    process.limit_files()
+    answer = _push(scenario, window, acknowledged)
+    if answer.status_code == 503:  # a fence whose write failed is opened again by a start only
+        process.kill()
+        process.start()
+        answer = _push(scenario, window, acknowledged)
+    assert answer.status_code == 200, answer.text
+    acknowledged[window.tree.size] = answer.content
+    process.kill()
+    process.start()
+    _check_store(scenario, window, acknowledged)
+    _check_fork_refused(scenario, window)
+
+
+def _push(scenario: Any, window: Any, acknowledged: dict[int, bytes]) -> httpx.Response:
+    pusher = Pusher(scenario.process.url, window, acknowledged)
+    answer: httpx.Response = scenario.add_checkpoint(pusher.request(max(acknowledged, default=0)))
+    if answer.status_code == 409:
+        answer = scenario.add_checkpoint(pusher.request(parse_conflict(answer.content)))
+    return answer
+
+
 def _check_store(scenario: Any, window: Any, acknowledged: Any) -> None:
     """Every answer is kept bit for bit, and at most the unanswered one is there besides."""
     known = {each.head.size: each for each in stored(scenario)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -101,6 +102,11 @@ class VerifierProcess:
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def limit_files(self, size: int = resource.RLIM_INFINITY) -> None:
+        """Let the process write no file beyond ``size`` bytes, as on a full disk."""
+        assert self.process is not None
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:

@@ -57,7 +57,7 @@ def test_two_signers_cannot_both_store(
     rival = CheckpointStore(store, COSIGNERS)
     honest = store.audit
 
-    def overtaken(since: Any = None) -> Any:
+    def overtaken(since: Any = None, again: Any = None) -> Any:
         head = honest(since)
         monkeypatch.setattr(store, "audit", honest)
         fill(store, 1)

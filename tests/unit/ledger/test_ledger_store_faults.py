@@ -1,6 +1,7 @@
 """The stored log on a full, locked or damaged database, and after a kill."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import ON_SQLITE
 from ledger_logs import KEY, fill, leaf, leaves
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
@@ -15,12 +17,13 @@ from ragaudit.ledger.log import schema
 from ragaudit.ledger.log.database import open_engine
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import MemoryTree
-from sqlalchemy import event, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import IntegrityError
 
 # --- faults
 
 
+@ON_SQLITE
 def test_a_full_disk_loses_nothing_and_gives_no_index(engine: Any, store: Any) -> None:
     fill(store, 40)
 
@@ -41,31 +44,31 @@ def test_a_full_disk_loses_nothing_and_gives_no_index(engine: Any, store: Any) -
     assert store.audit() == MemoryTree(leaves(size + 5)).head()
 
 
-def test_a_locked_database_is_unavailable(url: Any, store: Any) -> None:
+def test_a_locked_database_is_unavailable(
+    url: str, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragaudit.ledger.log.database.LOCK_SECONDS", 1)
     with store.transaction() as connection:
         store.append(connection, leaf(0))
         impatient = open_engine(url)
-
-        @event.listens_for(impatient, "connect")
-        def hurry(raw: Any, _: Any) -> None:
-            raw.execute("PRAGMA busy_timeout=1")
-
-        with pytest.raises(StoreUnavailable, match="locked"):
+        with pytest.raises(StoreUnavailable, match=r"locked|LockNotAvailable"):
             fill(LogStore(impatient, store.rows.log_id, KEY.verifier_key), 1)
+        impatient.dispose()
     assert store.audit().size == 1
 
 
-def test_a_damaged_file_is_corrupt(tmp_path: Path, url: Any, store: Any) -> None:
+@ON_SQLITE
+def test_a_damaged_file_is_corrupt(url: str, reopened: Any, store: Any) -> None:
     fill(store, 300)
     store.engine.dispose()
-    file = tmp_path / "ledger.db"
+    file = Path(url.removeprefix("sqlite:///"))
     whole = file.read_bytes()
     file.write_bytes(b"not a database" * 1000)
     with pytest.raises(CorruptLog, match="not a database"):
-        LogStore.open(open_engine(url), KEY.verifier_key)
+        LogStore.open(reopened(), KEY.verifier_key)
     file.write_bytes(whole[:4096] + b"\x99" * (len(whole) - 4096))
     with pytest.raises(CorruptLog, match="damaged"):
-        LogStore.open(open_engine(url), KEY.verifier_key)
+        LogStore.open(reopened(), KEY.verifier_key)
 
 
 def test_a_database_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
@@ -114,7 +117,9 @@ while True:
 
 
 @pytest.mark.slow
-def test_a_killed_process_leaves_a_valid_log(url: Any, store: Any, checkpoints: Any) -> None:
+def test_a_killed_process_leaves_a_valid_log(
+    url: str, reopened: Any, store: Any, checkpoints: Any
+) -> None:
     """Kill -9 while it appends and signs: what it told us is there, nothing is half there."""
     for kill_after in (1, 4, 9, 14):
         child = subprocess.Popen(
@@ -132,7 +137,7 @@ def test_a_killed_process_leaves_a_valid_log(url: Any, store: Any, checkpoints: 
                 break
         child.stdout.close()
         child.wait()
-        again = LogStore.open(open_engine(url), KEY.verifier_key)
+        again = LogStore.open(reopened(), KEY.verifier_key)
         head = again.audit()
         assert head.size > told
         assert head == MemoryTree(leaves(head.size)).head()
@@ -142,6 +147,16 @@ def test_a_killed_process_leaves_a_valid_log(url: Any, store: Any, checkpoints: 
 
 
 # --- what the database holds is checked
+
+
+def damage(engine: Engine, statement: str) -> None:
+    """Run a statement in SQLite's words, which PostgreSQL has other ones for."""
+    if engine.name == "postgresql":
+        statement = re.sub(r"zeroblob\((\d+)\)", r"decode(repeat('00', \1), 'hex')", statement)
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+
+
 CORRUPTIONS = {
     "an entry": "UPDATE ledger_entry SET leaf_data = zeroblob(32) WHERE position = 299",
     "the last entry is gone": "DELETE FROM ledger_entry WHERE position = 299",
@@ -159,8 +174,7 @@ CORRUPTIONS = {
 @pytest.mark.parametrize("statement", CORRUPTIONS.values(), ids=CORRUPTIONS.keys())
 def test_a_damaged_log_does_not_open(engine: Any, store: Any, statement: Any) -> None:
     fill(store, 300)
-    with engine.begin() as connection:
-        connection.execute(text(statement))
+    damage(engine, statement)
     with pytest.raises(CorruptLog):
         LogStore.open(engine, KEY.verifier_key)
 
@@ -178,8 +192,7 @@ def test_a_checkpoint_is_not_signed_over_damage(
     engine: Any, store: Any, checkpoints: Any, statement: Any
 ) -> None:
     fill(store, 600)
-    with engine.begin() as connection:
-        connection.execute(text(statement))
+    damage(engine, statement)
     with pytest.raises(CorruptLog):
         checkpoints.sign(KEY)
     assert checkpoints.latest() is None
@@ -187,20 +200,17 @@ def test_a_checkpoint_is_not_signed_over_damage(
 
 def test_an_append_on_damaged_tiles_is_refused(engine: Any, store: Any) -> None:
     fill(store, 10)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE ledger_tile SET hashes = zeroblob(320)"))
+    damage(engine, "UPDATE ledger_tile SET hashes = zeroblob(320)")
     stale = LogStore(engine, store.rows.log_id, KEY.verifier_key)
     with pytest.raises(CorruptLog, match="another root"):
         fill(stale, 1)
-    with engine.begin() as connection:
-        connection.execute(text("DELETE FROM ledger_tile"))
+    damage(engine, "DELETE FROM ledger_tile")
     with pytest.raises(CorruptLog, match="no such tile"):
         fill(stale, 1)
 
 
 def test_the_writer_notices_a_changed_head(engine: Any, store: Any) -> None:
     fill(store, 10)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE ledger_log_head SET root_hash = zeroblob(32)"))
+    damage(engine, "UPDATE ledger_log_head SET root_hash = zeroblob(32)")
     with pytest.raises(CorruptLog, match="another root"):
         fill(store, 1)

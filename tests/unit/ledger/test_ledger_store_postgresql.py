@@ -1,53 +1,22 @@
-"""The stored log on PostgreSQL: only the URL differs."""
+"""What PostgreSQL alone can do to a stored log: its server goes, its sessions end, it is set up
+otherwise. What both engines do alike is tested on both (`engine_name`)."""
 
 import threading
 from typing import Any
 
 import pytest
-from ledger_logs import COSIGNER, COSIGNERS, KEY, fill, leaves
+from ledger_logs import KEY, fill, leaves
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.ledger.errors import CorruptLog, LogFrozen, StoreUnavailable
-from ragaudit.ledger.log.checkpoint_store import CheckpointStore
-from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
 from ragaudit.ledger.log.database import open_engine, read_transaction, take_database
 from ragaudit.ledger.log.store import LogStore
-from ragaudit.ledger.log.tlog_proof import verify_tlog_proof
-from ragaudit.ledger.log.tree import MemoryTree, leaf_hash
+from ragaudit.ledger.log.tree import MemoryTree
 from sqlalchemy import text
 
 
 @pytest.fixture
 def url(postgresql: Any) -> Any:
     return postgresql.create("ledger")
-
-
-def test_append_prove_sign_and_cosign(store: Any) -> None:
-    for count in (1, 254, 1, 1, 300):
-        fill(store, count)
-    tree = MemoryTree(leaves(557))
-    assert store.audit() == tree.head()
-    assert store.inclusion_proof(256, 557) == tree.inclusion_proof(256)
-    assert store.consistency_proof(255, 557) == tree.consistency_proof(255)
-    checkpoints = CheckpointStore(store, COSIGNERS)
-    signed = checkpoints.sign(KEY)
-    assert checkpoints.sign(KEY) == signed
-    checkpoints.add_cosignatures(557, [cosign(signed.checkpoint.text, COSIGNER, 5)])
-    verify_tlog_proof(
-        checkpoints.tlog_proof(300),  # type: ignore[arg-type]
-        leaf=leaf_hash(leaves(1, 300)[0]),
-        log_key=KEY.verifier_key,
-        cosigners=COSIGNERS,
-    )
-    assert LogStore.open(store.engine, KEY.verifier_key).head() == tree.head()
-
-
-def test_a_rollback_gives_the_index_again(store: Any) -> None:
-    fill(store, 3)
-    with pytest.raises(RuntimeError), store.transaction() as connection:
-        assert store.append(connection, bytes(32)) == 3
-        raise RuntimeError
-    assert fill(store, 1) == 3
-    assert store.audit() == MemoryTree(leaves(4)).head()
 
 
 def test_writers_of_two_processes_take_turns(store: Any, url: Any) -> None:
@@ -67,18 +36,6 @@ def test_writers_of_two_processes_take_turns(store: Any, url: Any) -> None:
     other.engine.dispose()
     assert sorted(taken) == list(range(60))
     assert store.audit().size == 60
-
-
-def test_freezing_and_damage(engine: Any, store: Any) -> None:
-    fill(store, 10)
-    with store.transaction() as connection:
-        store.freeze(connection)
-    with pytest.raises(LogFrozen):
-        fill(store, 1)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE ledger_entry SET leaf_data = ''::bytea WHERE position = 9"))
-    with pytest.raises(CorruptLog):
-        LogStore.open(engine, KEY.verifier_key)
 
 
 def test_commits_are_synchronised_whatever_the_default(store: Any) -> None:
@@ -124,6 +81,41 @@ def test_the_right_to_serve_ends_with_its_session(engine: Any, url: Any, postgre
     take_database(other).release()
     other.dispose()
     lock.release()
+
+
+def end_the_lock(postgresql: Any) -> None:
+    postgresql.execute(
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory'"
+    )
+
+
+def test_a_right_that_the_server_forgot_is_taken_again(
+    engine: Any, url: Any, postgresql: Any
+) -> None:
+    lock = take_database(engine)
+    lock.renew()
+    end_the_lock(postgresql)
+    lock.renew()
+    other = open_engine(url)
+    with pytest.raises(RefusedError, match="another process"):
+        take_database(other)
+    lock.release()
+    other.dispose()
+
+
+def test_a_right_that_another_process_took_meanwhile_is_lost(
+    engine: Any, url: Any, postgresql: Any
+) -> None:
+    lock, other = take_database(engine), open_engine(url)
+    end_the_lock(postgresql)
+    theirs = take_database(other)
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="another process"):
+            lock.renew()
+    theirs.release()
+    lock.renew()
+    lock.release()
+    other.dispose()
 
 
 def test_a_damaged_table_is_told(engine: Any, store: Any, postgresql: Any) -> None:

@@ -1,13 +1,12 @@
 """Each fault beside the check that stops it, and what comes of it where that check is removed."""
 
 import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+from databases import ON_EACH_ENGINE
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.records import Record
@@ -16,6 +15,9 @@ from ragaudit.prover.answering.query import Admitted, Selected
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.open_window import WindowFence
 from ragaudit.verifier.service import cosigner
+from restoring import BackUp
+
+pytestmark = ON_EACH_ENGINE
 
 SKEW = 5
 
@@ -43,22 +45,6 @@ def record_of(answer: Any) -> Record:
 # --- the fence's comparison in every transaction that commits ---
 
 
-class Database:
-    """The prover's database, which somebody restores while the prover runs."""
-
-    def __init__(self, scenario: Any) -> None:
-        self._path = scenario.settings.store.url.removeprefix("sqlite:///")
-        self._saved = sqlite3.connect(":memory:")
-
-    def save(self) -> None:
-        with closing(sqlite3.connect(self._path)) as live:
-            live.backup(self._saved)
-
-    def restore(self) -> None:
-        with closing(sqlite3.connect(self._path)) as live:
-            self._saved.backup(live)
-
-
 @pytest.mark.parametrize("checked", [True, False])
 def test_lost_records_and_the_comparison_of_the_head(
     make_scenario: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
@@ -71,8 +57,7 @@ def test_lost_records_and_the_comparison_of_the_head(
     scenario = make_scenario(mechanism=Drawing)
     scenario.open()
     scenario.ask()
-    database = Database(scenario)
-    database.save()
+    database = BackUp(scenario.settings.store.url)
     before = record_of(scenario.ask(query="trains"))
     database.restore()
     again = scenario.ask(query="violin")
@@ -93,8 +78,7 @@ def test_a_lost_promise_and_the_comparison_of_the_counter(
     if not checked:
         monkeypatch.setattr(WindowFence, "check_account", lambda *_: None)
     scenario.open()
-    database = Database(scenario)
-    database.save()
+    database = BackUp(scenario.settings.store.url)
     first = Promise.from_json(scenario.promise(0, query="trains").json())
     database.restore()
     again = scenario.promise(0, query="violin")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from databases import ON_EACH_ENGINE
 from exact_windows import EXACT
 from ragaudit.circuits import statements
 from ragaudit.embedders.none import NoEmbedder
@@ -16,6 +17,8 @@ from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from scenario import ProverScenario
+
+pytestmark = ON_EACH_ENGINE
 
 
 def created(scenario: ProverScenario, **overrides: Any) -> Any:

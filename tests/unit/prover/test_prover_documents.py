@@ -1,12 +1,13 @@
 """Ingesting files, the stored backend, tenants and accounts."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from databases import prover_tables
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.canonical_json import dumps
@@ -32,8 +33,13 @@ from sqlalchemy import update
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Any]:
-    made = Store.create(f"sqlite:///{tmp_path}/prover.db")
+def url(engine_name: str, make_database: Callable[..., str]) -> str:
+    return make_database(engine_name, prover_tables)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Any]:
+    made = Store.create(url)
     yield made
     made.close()
 
@@ -331,9 +337,9 @@ class TestStore:
         with pytest.raises(UnsupportedError, match="9999"):
             store.check()
 
-    def test_creating_again_keeps_everything(self, store: Store, tmp_path: Path) -> None:
+    def test_creating_again_keeps_everything(self, store: Store, url: str) -> None:
         StoredDocuments(store).add("one", documents(2))
-        again = Store.create(f"sqlite:///{tmp_path}/prover.db")
+        again = Store.create(url)
         assert StoredDocuments(again).count("one") == 2
         again.check_writable()
         again.close()

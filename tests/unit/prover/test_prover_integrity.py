@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from databases import ON_EACH_ENGINE
 from exact_windows import COLUMNS, EXACT, ask, change, exact, shown, start, texts
 from ragaudit.circuits.quantise import quantise
 from ragaudit.encoding.text import b64_encode
@@ -19,6 +20,8 @@ from ragaudit.prover.errors import MalformedDocument, NoWindowOpen, UnknownRecor
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.answered import Place, ties_of
 from scenario import ProverScenario
+
+pytestmark = ON_EACH_ENGINE
 
 
 class TestAnswers:

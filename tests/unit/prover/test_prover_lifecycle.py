@@ -1,12 +1,12 @@
 """A window's whole life against the real verifier: PASS, restarts, backups, bad challenges."""
 
 import json
-import shutil
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import pytest
+from databases import ON_EACH_ENGINE
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.errors import Conflict, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected, sign
@@ -26,6 +26,9 @@ from ragaudit.prover.errors import (
 from ragaudit.prover.settings import VerifierSettings
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.connection import check_clocks, checked_keys
+from restoring import BackUp
+
+pytestmark = ON_EACH_ENGINE
 
 
 def ask_something(scenario: Any) -> None:
@@ -215,24 +218,15 @@ def test_the_close_entry_claims_and_counts(scenario: Any) -> None:
 class TestBackups:
     """A database that was restored never answers again in that window."""
 
-    def database(self, scenario: Any) -> list[Any]:
-        return sorted((scenario.folder / "prover").glob("prover.db*"))
-
     def test_a_lost_record_is_noticed(self, scenario: Any) -> None:
         scenario.open()
         scenario.ask()
         scenario.service.stop()
-        saved = scenario.folder / "saved"
-        saved.mkdir()
-        for file in self.database(scenario):
-            shutil.copy(file, saved)
+        saved = BackUp(scenario.settings.store.url)
         scenario.restart()
         assert scenario.ask().status_code == 200
         scenario.service.stop()
-        for file in self.database(scenario):
-            file.unlink()
-        for file in saved.iterdir():
-            shutil.copy(file, scenario.folder / "prover")
+        saved.restore()
         scenario.restart()
         refused = scenario.ask()
         assert refused.status_code == 503

@@ -8,12 +8,13 @@ import postgresql_server
 import pytest
 from exact_windows import ask, change, later, shown, start
 from ragaudit.embedders.base import Embedder
-from ragaudit.encoding.errors import Conflict
+from ragaudit.encoding.errors import Conflict, RefusedError
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.store import tables
+from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.staleness import marks_of, taken_marks
 from ragaudit.prover.store.states import State
 from scenario import ProverScenario
@@ -128,6 +129,33 @@ def test_one_request_at_one_time_is_one_record(on_postgresql: ProverScenario) ->
         thread.join(120)
     assert len(found) == 6 and len(set(found)) == 1
     assert count(scenario, tables.answered) == 1
+
+
+def test_a_prover_whose_database_another_one_took_writes_nothing_more(
+    on_postgresql: ProverScenario, postgresql: postgresql_server.Server, url: str
+) -> None:
+    """Its session ended, with a restart of the server for instance, and another was faster."""
+    scenario = on_postgresql
+    start(scenario)
+    scenario.service.store.take()
+    assert ask(scenario, "bread", 2)
+    postgresql.execute(
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory'"
+    )
+    scenario.service.driver.step("w1")  # taken again: nobody else wanted it
+    postgresql.execute(
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory'"
+    )
+    other = Store.open(url)
+    other.take()
+    before = count(scenario, tables.answered)
+    with pytest.raises(RefusedError, match="another process serves this database"):
+        scenario.service.driver.step("w1")
+    answer = scenario.post("/v1/windows/w1/query", "ada", {"query": "butter", "top_k": 2})
+    assert answer.status_code == 503
+    assert "another process serves this database" in answer.json()["detail"]
+    assert count(scenario, tables.answered) == before
+    other.close()
 
 
 def test_an_id_that_no_database_takes_is_refused() -> None:

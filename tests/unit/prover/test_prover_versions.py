@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from databases import ON_EACH_ENGINE
 from exact_windows import ask, change, later, shown, start, texts
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import StoreUnavailable
@@ -28,6 +29,8 @@ from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import entries_of
 from scenario import ProverScenario
 from whole_windows import refreshed
+
+pytestmark = ON_EACH_ENGINE
 
 VERSIONS: dict[str, Any] = {"versions": True}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import ON_EACH_ENGINE
 from ragaudit.encoding.errors import ClockStepped
 from ragaudit.encoding.signing import verify
 from ragaudit.lab.scenario.clock import Clock
@@ -25,6 +26,8 @@ from verifier_service_harness import (
     VerifierScenario,
     problem_of,
 )
+
+pytestmark = ON_EACH_ENGINE
 
 HOUR = 3_600_000
 BASE = f"/v1/windows/{WINDOW}"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import ON_EACH_ENGINE
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.cosigner_protocol import (
@@ -18,6 +19,8 @@ from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.verifier.service import cosigner, windows
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import ORIGIN, SAMPLING, Log, VerifierScenario, problem_of
+
+pytestmark = ON_EACH_ENGINE
 
 
 @pytest.fixture

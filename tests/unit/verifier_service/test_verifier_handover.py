@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import ON_EACH_ENGINE
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.tagged import enc
@@ -22,6 +23,8 @@ from verifier_service_harness import (
     VerifierScenario,
     problem_of,
 )
+
+pytestmark = ON_EACH_ENGINE
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import ON_EACH_ENGINE
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.lab.attacks.forging.resigning import another_signature
@@ -27,6 +28,8 @@ from verifier_service_harness import (
     problem_of,
     pseudonym,
 )
+
+pytestmark = ON_EACH_ENGINE
 
 
 def submit(story: Any, *receipts: Any) -> Any:

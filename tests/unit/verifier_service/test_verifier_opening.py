@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import ON_EACH_ENGINE
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import verify
@@ -22,6 +23,8 @@ from verifier_service_harness import (
     index_of,
     problem_of,
 )
+
+pytestmark = ON_EACH_ENGINE
 
 INDEX = f"/v1/windows/{WINDOW}/tenants/t1/versions/1"
 COUNTERSIGN = f"/v1/windows/{WINDOW}/countersign"

@@ -177,6 +177,7 @@ class Service:
         for window in unfinished:
             if window.countersignature is not None:
                 self.open_windows.get(window.name)
+                self.driver.compare(window.name)
         self._background.start()
 
     def stop(self) -> None:

@@ -8,7 +8,13 @@ checkpoint is still the one it started from. A note that was not stored is never
 
 from collections.abc import Iterable
 
-from ragaudit.ledger.errors import CheckpointConflict, CorruptLog, NoteRejected, UnknownResource
+from ragaudit.ledger.errors import (
+    CheckpointConflict,
+    CorruptLog,
+    NoteRejected,
+    RestoredBackup,
+    UnknownResource,
+)
 from ragaudit.ledger.log import schema
 from ragaudit.ledger.log.checkpoints import (
     Checkpoint,
@@ -20,7 +26,7 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosignature,
 from ragaudit.ledger.log.database import read_transaction, write_transaction
 from ragaudit.ledger.log.notes import NoteSignature, SigningKey
 from ragaudit.ledger.log.prepared import Prepared
-from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.store import Leaves, LogStore
 from ragaudit.ledger.log.tiles import (
     TILE_WIDTH,
     EntryBundle,
@@ -66,11 +72,12 @@ class CheckpointStore:
         self._cosigners = cosigners
         self._log = store.rows.log_id
 
-    def sign(self, key: SigningKey) -> SignedCheckpoint:
+    def sign(self, key: SigningKey, again: Leaves | None = None) -> SignedCheckpoint:
         """Return a stored, signed checkpoint of the committed tree; the last one if it is.
 
         Args:
             key: of the log, type 0x01.
+            again: makes the leaves again from what they commit to, see `LogStore.audit`.
 
         Raises:
             CorruptLog: entries, tiles, head and the last signed checkpoint do not agree.
@@ -78,7 +85,7 @@ class CheckpointStore:
             NoteRejected: ``key`` is not this log's.
         """
         last = self.latest()
-        head = self._store.audit(last.head if last else None)
+        head = self._store.audit(last.head if last else None, again)
         if last and last.head == head:
             return last
         if last:
@@ -90,6 +97,35 @@ class CheckpointStore:
         verify_checkpoint(signed.encode(), self._store.log_key)
         self._insert(signed, last.head.size if last else schema.NO_CHECKPOINT)
         return signed
+
+    def compare(self, note: bytes) -> int:
+        """Check that the log goes on from a checkpoint that was published; return its last time.
+
+        Args:
+            note: the largest checkpoint that a cosigner shows of this log, as received.
+
+        Returns:
+            The latest time among its cosignatures, Unix seconds; 0 if the policy asks for none.
+
+        Raises:
+            MalformedNote, NoteRejected: not a checkpoint of this log with a quorum.
+            RestoredBackup: the log is behind it, or holds another history.
+        """
+        seen = verify_cosigned(note, self._store.log_key, self._cosigners)
+        head, where = seen.signed.head, self._store.log_key.name
+        try:
+            root = self._store.root(head.size)
+        except UnknownResource:
+            raise RestoredBackup(
+                "the cosigner has seen a larger tree",
+                where=where,
+                expected=f"{head.size} entries",
+            ) from None
+        if root != head.root_hash:
+            raise RestoredBackup(
+                "the cosigner has seen another history", where=where, expected="its root"
+            )
+        return max((line.timestamp for line in seen.cosignatures), default=0)
 
     def add_cosignatures(self, size: int, lines: Iterable[NoteSignature]) -> SignedCheckpoint:
         """Add the verified cosignatures among ``lines`` to a checkpoint, and return it. Idempotent.

@@ -2,12 +2,14 @@
 
 A transaction that writes locks before it reads. SQLite: BEGIN IMMEDIATE, a write-ahead log,
 synchronous=FULL, so that a commit that returned survives a loss of power. PostgreSQL: the writer
-takes a row lock (`store.LogStore`), and synchronous_commit is on whatever the cluster's default.
+takes a row lock (`store.LogStore`), waits for it as long as on SQLite, and synchronous_commit is on
+whatever the cluster's default.
 """
 
 import fcntl
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +35,7 @@ LOCK_SECONDS = 30
 _WRITES = "ragaudit_writes"
 _BEGIN, _BEGIN_WRITING = Prepared(text("BEGIN")), Prepared(text("BEGIN IMMEDIATE"))
 _ADVISORY_KEY = 0x7261676175646974  # "ragaudit"
+_MISSING = frozenset({"42P01", "3F000"})  # undefined_table, invalid_schema_name
 _DAMAGED = frozenset({"XX001", "XX002"})  # PostgreSQL's data_corrupted, index_corrupted
 
 
@@ -101,10 +104,14 @@ class DatabaseLock:
 
     Attributes:
         release: gives the right back.
+        renew: takes it again if the server has forgotten it; raises as `take_database`.
     """
 
-    def __init__(self, release: Callable[[], None]) -> None:
+    def __init__(
+        self, release: Callable[[], None], renew: Callable[[], None] = lambda: None
+    ) -> None:
         self.release = release
+        self.renew = renew
 
 
 def take_database(engine: Engine) -> DatabaseLock:
@@ -114,9 +121,6 @@ def take_database(engine: Engine) -> DatabaseLock:
         RefusedError: another process has it.
         StoreUnavailable: the lock file cannot be made, or the server does not answer.
     """
-    refusal = RefusedError(
-        "another process serves this database", where="database", expected="one at a time"
-    )
     file = database_file(engine)
     if file is not None:
         # On a file beside it: SQLite locks the database file itself, and closing any descriptor of
@@ -126,17 +130,53 @@ def take_database(engine: Engine) -> DatabaseLock:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise refusal from None
+            raise _served() from None
         return DatabaseLock(lambda: os.close(descriptor))
-    with _errors_of_ours():
-        connection = engine.connect()
-        connection.detach()  # closing it ends the session, and the lock with it
-        free = connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY_KEY})
-        connection.commit()
-    if not free:
-        connection.close()
-        raise refusal
-    return DatabaseLock(connection.close)
+    session = _Session(engine)
+    return DatabaseLock(session.close, session.renew)
+
+
+class _Session:
+    """A session of PostgreSQL with the lock of the one process that serves a database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._guard = threading.Lock()
+        self._connection = self._take()
+
+    def renew(self) -> None:
+        """Take the lock again if its session ended, as with every restart of the server."""
+        with self._guard:
+            try:
+                self._connection.exec_driver_sql("SELECT 1")
+                self._connection.commit()
+                return
+            except SQLAlchemyError:
+                self._connection.close()
+            self._connection = self._take()
+
+    def close(self) -> None:
+        """End the session, and the lock with it."""
+        with self._guard:
+            self._connection.close()
+
+    def _take(self) -> Connection:
+        with _errors_of_ours():
+            connection = self._engine.connect()
+            connection.detach()  # closing it ends the session, and the lock with it
+            query = text("SELECT pg_try_advisory_lock(:key)")
+            free = connection.scalar(query, {"key": _ADVISORY_KEY})
+            connection.commit()
+        if not free:
+            connection.close()
+            raise _served()
+        return connection
+
+
+def _served() -> RefusedError:
+    return RefusedError(
+        "another process serves this database", where="database", expected="one at a time"
+    )
 
 
 def _open_lock(path: Path) -> int:
@@ -190,7 +230,9 @@ def _errors_of_ours() -> Iterator[None]:
         raise StoreUnavailable("the database failed: no free connection", where="store") from None
     except DatabaseError as error:
         damaged = type(error) is DatabaseError or _state(error) in _DAMAGED
-        if not damaged and not isinstance(error, DatabaseInternalError):
+        # A table that is gone is a database that cannot be used; SQLite's error is operational.
+        missing = _state(error) in _MISSING
+        if not damaged and not missing and not isinstance(error, DatabaseInternalError):
             raise  # IntegrityError and such are the caller's: see `refused_statements`
         reason = _reason(error.orig)
         if damaged:
@@ -278,7 +320,10 @@ def _begin_postgresql(connection: Connection) -> None:
     if connection.get_execution_options().get(_WRITES, False):
         # A cluster's default may let a commit return before it is on the disk: an index would be
         # told and then be given out again.
-        connection.exec_driver_sql("SET LOCAL synchronous_commit TO on")
+        # And who waits for another writer gives up as on SQLite, instead of never.
+        connection.exec_driver_sql(
+            f"SET LOCAL synchronous_commit TO on; SET LOCAL lock_timeout TO '{LOCK_SECONDS}s'"
+        )
 
 
 def demand_writer(connection: Connection) -> None:

@@ -7,8 +7,9 @@ Crash rules (docs/spec/06-ledger.md):
 - a checkpoint is signed over what was committed and read back (`checkpoint_store`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import zip_longest
 from typing import TypeVar
 
 from ragaudit.ledger.errors import CorruptLog, LogFrozen, MalformedRecord, UnknownResource
@@ -32,6 +33,8 @@ from sqlalchemy import Connection, Engine, insert, select
 LEAF_BYTES = 32
 
 T = TypeVar("T")
+Leaves = Callable[[Connection, int, int], Iterable[bytes]]
+"""Returns the leaf data of positions start..end-1, made again from what a caller stored of them."""
 
 
 class LogStore:
@@ -220,21 +223,24 @@ class LogStore:
         """
         return self._reading(lambda c: self.rows.tile(c, tile))
 
-    def audit(self, since: TreeHead | None = None) -> TreeHead:
+    def audit(self, since: TreeHead | None = None, again: Leaves | None = None) -> TreeHead:
         """Read entries back, hash them, and compare every tile and the head with the result.
 
         Args:
             since: a head that was audited before (a signed one); from the first entry by default.
+            again: makes the leaves again from what they commit to; each must be the stored one.
 
         Returns:
             The committed head.
 
         Raises:
-            CorruptLog: anything differs or is missing.
+            CorruptLog: anything differs or is missing; of an entry its position is named.
         """
-        return self._reading(lambda c: self._audit(c, since or TreeHead(0, EMPTY_ROOT)))
+        return self._reading(lambda c: self._audit(c, since or TreeHead(0, EMPTY_ROOT), again))
 
-    def _audit(self, connection: Connection, since: TreeHead) -> TreeHead:
+    def _audit(
+        self, connection: Connection, since: TreeHead, again: Leaves | None = None
+    ) -> TreeHead:
         head = self.rows.head(connection).head
         try:
             edge = RightEdge.of(self.rows.source(connection, since.size))
@@ -243,10 +249,14 @@ class LogStore:
             if edge.frontier.root() != since.root_hash:
                 raise CorruptLog("the tiles contradict an earlier root", where=self.log_key.name)
             leaves = self.rows.entries(connection, since.size, head.size)
+            if again is not None:
+                leaves = _compared(leaves, again(connection, since.size, head.size), since.size)
             changed = edge.extend(leaf_hash(leaf) for leaf in leaves)
             for tile, hashes in _tiles(changed):
-                if self.rows.tile(connection, tile) != hashes:
-                    raise CorruptLog("a tile differs from the entries", where=tile_path(tile))
+                stored = self.rows.tile(connection, tile)
+                if stored != hashes:
+                    where = _differing(tile, stored, hashes)
+                    raise CorruptLog("a tile differs from the entries", where=where)
         except UnknownResource as error:
             raise CorruptLog(error.what, where=error.where) from error
         if edge.frontier.root() != head.root_hash:
@@ -301,6 +311,26 @@ def _insert_log(connection: Connection, log_key: VerifierKey) -> None:
             **head,
         )
     )
+
+
+def _compared(stored: Iterable[bytes], again: Iterable[bytes], start: int) -> Iterator[bytes]:
+    """Yield stored leaves, each of which is the same when it is made again."""
+    pairs = zip_longest(stored, again)
+    for position, (leaf, made) in enumerate(pairs, start=start):
+        if leaf is None or leaf != made:
+            raise CorruptLog("a leaf is not that of its stored entry", where=f"entry {position}")
+        yield leaf
+
+
+def _differing(tile: Tile, stored: bytes, hashes: bytes) -> str:
+    """Name the first entry whose hash differs, or a tile of hashes of tiles."""
+    if tile.level:
+        return tile_path(tile)
+    starts = range(0, len(hashes), HASH_BYTES)
+    first = next(
+        at for at in starts if stored[at : at + HASH_BYTES] != hashes[at : at + HASH_BYTES]
+    )
+    return f"entry {tile.index * TILE_WIDTH + first // HASH_BYTES}"
 
 
 def _tiles(changed: dict[tuple[int, int], bytes]) -> list[tuple[Tile, bytes]]:

@@ -1,7 +1,7 @@
 """From a draft to a countersigned window: spec 8.2."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,9 @@ from ragaudit.prover.store.staleness import marks_of
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import WindowLog
-from ragaudit.prover.window.records import append_entry
+from ragaudit.prover.window.records import append_entry, stored_leaves
 from ragaudit.prover.window.windows import Window, Windows
+from sqlalchemy import Connection
 
 _log = logging.getLogger(__name__)
 
@@ -180,7 +181,16 @@ class Committer:
         # A key of its own: one that leaks signs one window's log.
         key = SigningKey(policy.origin, ED25519, PrivateKey.from_seed(window.log_seed))
         entries = LogStore.create(self._store.engine, key.verifier_key)
-        return WindowLog(entries, _checkpoints(entries, policy), key)
+
+        def again(connection: Connection, start: int, end: int) -> Iterator[bytes]:
+            return stored_leaves(connection, window.name, start, end)
+
+        log = WindowLog(entries, _checkpoints(entries, policy), key, again=again)
+        cosigned = log.checkpoints.latest(cosignatures=1)
+        if cosigned is not None:
+            # Of an earlier process: a clock that was set back meanwhile stamps nothing.
+            log.note_cosigned(cosigned)
+        return log
 
     def signed_log(self, policy: Policy) -> WindowReader:
         """Open the window's log for reading what was signed of it, without its key.

@@ -16,7 +16,6 @@ from typing import Any
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
-from ragaudit.ledger.log.cosignatures import cosignature_time
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.log.notes import NoteSignature
 from ragaudit.ledger.messages.challenge import Challenge
@@ -51,14 +50,30 @@ class Checkpointer:
         """Sign the tree as it is and have it cosigned; return the cosigned checkpoint.
 
         Raises:
-            RestoredBackup: the cosigner has seen a larger tree than ours.
+            RestoredBackup: the cosigner has seen a larger tree than ours, or another one.
             VerifierUnreachable, VerifierRefused: no cosignature this time.
         """
         with log.lock:
             return self._step(log)
 
+    def compare(self, log: WindowLog) -> None:
+        """Compare the log, once in a process, with the largest checkpoint that was cosigned.
+
+        Raises:
+            RestoredBackup: the log is behind that, or holds another history.
+            VerifierUnreachable, VerifierRefused: the cosigner does not say.
+            MalformedNote, NoteRejected: what it says is not signed by this log and itself.
+        """
+        if log.compared:
+            return
+        note = self._verifier.cosigned(log.entries.log_key.name)
+        if note is not None:
+            log.cosigned_time = max(log.cosigned_time, 1000 * log.checkpoints.compare(note))
+        log.compared = True
+
     def _step(self, log: WindowLog) -> SignedCheckpoint:
-        own = log.key.verifier_key
+        # Before this process signs anything: fence and database may have been restored together.
+        self.compare(log)
         # An entry's time must not lie further than the policy's skew before the cosignature of a
         # checkpoint that lacks it (check 9). Times are taken under this lock, so every entry that
         # the head lacks is later than ``read``; a request that is older than the skew when it
@@ -84,9 +99,7 @@ class Checkpointer:
                 return checkpoint
         cosigned = log.checkpoints.add_cosignatures(checkpoint.head.size, answer)
         # Unknown keys' lines were dropped, known ones verified.
-        signatures = cosigned.note.signatures
-        times = (cosignature_time(line) for line in signatures if not line.by(own))
-        log.cosigned_time = 1000 * max(times, default=0)
+        log.note_cosigned(cosigned)
         return cosigned
 
     def _submit(
@@ -154,6 +167,7 @@ class Driver:
             VerifierUnreachable, StoreUnavailable: nothing is lost; call again.
             RagauditError: something must be repaired first; calling again is harmless.
         """
+        self._store.hold()
         window = self._windows.get(name)
         if window.state in FINAL or window.unusable is not None:
             return False
@@ -194,6 +208,10 @@ class Driver:
             self._checkpointer.step(live.log)
         except RestoredBackup as error:
             self._open_windows.give_up(name, error)
+
+    def compare(self, name: str) -> None:
+        """Compare the log of a countersigned window with what was cosigned, as far as V says."""
+        self._open_windows.compare(name, self._checkpointer.compare)
 
     def abandon(self, name: str, reason: str) -> None:
         """End a window that is not countersigned; its documents are free again.

@@ -2,8 +2,10 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from functools import partial
 
+from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.policy import Policy
@@ -15,13 +17,14 @@ from ragaudit.prover.lifecycle.committing import Committer, WindowReader
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
-from ragaudit.prover.window.open_window import OpenWindow, WindowFence
+from ragaudit.prover.window.open_window import OpenWindow, WindowFence, WindowLog
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.registrations import used_counters
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
 
+_GO_ON = "start a window under another name, and leave fence and database as they are"
 _APPENDS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN, State.CLOSED)
 
 
@@ -151,10 +154,29 @@ class OpenWindows:
                 live.on_restored(error)
         return live
 
+    def compare(self, name: str, compare: Callable[[WindowLog], None]) -> None:
+        """Compare a window's log with what was cosigned of it, before anything is answered.
+
+        A verifier that does not answer stands in no query's way: nothing is signed before it did.
+
+        Args:
+            name: of a countersigned window.
+            compare: of the checkpointer.
+        """
+        live, window = self.get(name), self._windows.get(name)
+        if window.unusable is not None or window.handed_over:
+            return
+        try:
+            compare(live.log)
+        except RestoredBackup as error:
+            self.give_up(name, error)
+        except RagauditError as error:
+            _log.warning("window %s: not compared with what was cosigned: %s", name, error)
+
     def give_up(self, name: str, error: RestoredBackup) -> None:
         """Store that a window never answers again: its database is behind fence or cosigner."""
         _log.error("window %s never answers again: %s", name, error)
-        self._windows.note(name, unusable=str(error))
+        self._windows.note(name, unusable=f"{error}; {_GO_ON}")
 
     def _index(self, window: str, tenant: str, version: int) -> CommittedIndex:
         with self._store.read() as connection:

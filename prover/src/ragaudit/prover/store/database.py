@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from ragaudit.encoding.errors import RefusedError
+from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.database import (
     DatabaseLock,
     database_file,
@@ -25,6 +27,7 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._writer: DatabaseLock | None = None
+        self._lost = False
 
     @classmethod
     def create(cls, url: str) -> "Store":
@@ -91,9 +94,13 @@ class Store:
         """Yield a transaction that may write: all of it, or on any exception nothing.
 
         Raises:
-            StoreUnavailable: the database cannot be used.
+            StoreUnavailable: the database cannot be used, or another process took it over.
             InternalError: it refused a statement.
         """
+        if self._lost:
+            raise StoreUnavailable(
+                "another process serves this database", where="store", expected="one at a time"
+            )
         with refused_statements(), write_transaction(self.engine) as connection:
             yield connection
 
@@ -133,6 +140,22 @@ class Store:
         # Two processes would hand out one counter, and so one noise, twice.
         if self._writer is None:
             self._writer = take_database(self.engine)
+
+    def hold(self) -> None:
+        """Check that this process still has what it took; take it again after an outage.
+
+        A server forgets it with the session, at its restart for instance.
+
+        Raises:
+            RefusedError: another process was faster; from here on nothing is written.
+            StoreUnavailable: the server does not answer.
+        """
+        if self._writer is not None:
+            try:
+                self._writer.renew()
+            except RefusedError:
+                self._lost = True
+                raise
 
     def close(self) -> None:
         """Let go of the database."""

@@ -6,6 +6,7 @@ when the verifier declined it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -134,6 +135,20 @@ class VerifierClient(Connection):
             except MalformedNote:
                 # A 409 without a size says nothing of the tree: it stays a refusal.
                 raise error from None
+
+    def cosigned(self, origin: str) -> bytes | None:
+        """Return the largest cosigned checkpoint of a log, None if there is none; not verified.
+
+        Args:
+            origin: of the log.
+        """
+        path = f"/cosigner/{sha256(origin.encode()).hexdigest()}/checkpoint"
+        try:
+            return self._send("GET", path, signed=False).content
+        except VerifierRefused as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
 
     def activation(self, window: str, number: int) -> Activation | None:
         """Return activation ``number``, from 1, or None before its instant; not authenticated.

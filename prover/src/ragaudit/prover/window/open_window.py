@@ -11,9 +11,10 @@ from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
+from ragaudit.ledger.log.cosignatures import cosignature_time
 from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.notes import SigningKey
-from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.store import Leaves, LogStore
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.chains import activation_of, activation_randomness
 from ragaudit.ledger.messages.countersignature import Activation
@@ -35,8 +36,9 @@ class WindowLog:
     Attributes:
         lock: held by the one who signs.
         append_lock: held around an entry's time and the commit of its transaction.
-        cosigned_time: Unix milliseconds of the last cosignature that this process has seen, 0
-            before the first one.
+        cosigned_time: Unix milliseconds of the last cosignature that is known, 0 before the first.
+        again: makes leaves again from the stored entries, before they are signed over.
+        compared: whether this process has compared the log with what was cosigned of it.
     """
 
     entries: LogStore
@@ -45,10 +47,18 @@ class WindowLog:
     lock: threading.Lock = field(default_factory=threading.Lock)
     append_lock: threading.Lock = field(default_factory=threading.Lock)
     cosigned_time: int = 0
+    again: Leaves | None = None
+    compared: bool = False
 
     def sign(self) -> SignedCheckpoint:
         """Sign the committed tree; return the last checkpoint if it did not grow."""
-        return self.checkpoints.sign(self.key)
+        return self.checkpoints.sign(self.key, self.again)
+
+    def note_cosigned(self, signed: SignedCheckpoint) -> None:
+        """Take the time of a checkpoint's cosignatures, all of which were verified."""
+        own = self.key.verifier_key
+        times = (cosignature_time(line) for line in signed.note.signatures if not line.by(own))
+        self.cosigned_time = max(self.cosigned_time, 1000 * max(times, default=0))
 
 
 class LogTransaction:

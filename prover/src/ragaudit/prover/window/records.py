@@ -135,6 +135,21 @@ def entries(connection: Connection, window: str, start: int = 0) -> Iterator[Ent
         yield Entry(*row)
 
 
+def stored_leaves(connection: Connection, window: str, start: int, end: int) -> Iterator[bytes]:
+    """Yield the leaf data of entries start..end-1, made again from their salts and bodies.
+
+    Args:
+        start, end: positions from 0, the end excluded.
+    """
+    table = tables.entry
+    between = (table.c.position >= start) & (table.c.position < end)
+    query = select(table.c.salt, table.c.kind, table.c.body).where(
+        table.c.window == window, between
+    )
+    for salt, kind, body in connection.execute(query.order_by(table.c.position)):
+        yield leaf_data(salt, kind, body)
+
+
 def entries_of(connection: Connection, window: str, kind: str) -> list[Entry]:
     """Return the entries of one kind, in order, without sketches.
 

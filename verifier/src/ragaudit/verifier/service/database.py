@@ -32,6 +32,7 @@ Origin = NewType("Origin", str)
 """Origin of a window's log, `<provider>/ragaudit/<window>`: the window's key in every table."""
 T = TypeVar("T")
 
+_AS_IT_WAS = "the database as it was; if that is lost, new keys and new windows (docs/regulator.md)"
 _ID = 1  # of the only clock row
 
 
@@ -217,10 +218,12 @@ def _clock(connection: Connection) -> ClockRow:
 
 def _check_fence(fence: Fence, stored: ClockRow) -> None:
     if stored.latest < fence.latest:
-        raise RestoredBackup("the database is behind the fence", expected="the database as it was")
+        raise RestoredBackup("the database is behind the fence", expected=_AS_IT_WAS)
     # Otherwise whoever restores a backup would only have to remove the fence as well.
     if stored.fenced and not fence.existed:
-        raise RestoredBackup("the fence is missing", expected="the file beside which it ran")
+        raise RestoredBackup(
+            "the fence is missing", expected=f"the file beside which it ran, or {_AS_IT_WAS}"
+        )
 
 
 @contextmanager

@@ -13,11 +13,14 @@ _NORM_BOUND = 127  # of every index until then
 
 
 def upgrade() -> None:
-    _with_value("prover_document", "attributes", sa.Text(), "")
-    _with_value("prover_index_version", "columns", sa.LargeBinary(), b"[]")
-    _with_value("prover_index_version", "norm_bound", sa.Integer(), _NORM_BOUND)
-    _with_value("prover_index_version", "second", sa.Boolean(), False)
-    _with_value("prover_index_version", "marks", sa.BigInteger(), 0)
+    _with_values("prover_document", (sa.Column("attributes", sa.Text()), ""))
+    _with_values(
+        "prover_index_version",
+        (sa.Column("columns", sa.LargeBinary()), b"[]"),
+        (sa.Column("norm_bound", sa.Integer()), _NORM_BOUND),
+        (sa.Column("second", sa.Boolean()), False),
+        (sa.Column("marks", sa.BigInteger()), 0),
+    )
     op.create_table(
         "prover_stale",
         sa.Column("tenant", sa.Text(), primary_key=True),
@@ -58,13 +61,16 @@ def upgrade() -> None:
     op.execute("UPDATE prover_schema SET version = 3")
 
 
-def _with_value(table: str, name: str, kind: sa.types.TypeEngine[Any], value: object) -> None:
-    """Add a column that is never null, with one value in the rows that are there."""
-    op.add_column(table, sa.Column(name, kind, nullable=True))
-    op.execute(sa.update(sa.table(table, sa.column(name, kind))).values({name: value}))
-    # No default stays behind: the code gives every value.
+def _with_values(table: str, *columns: tuple[sa.Column[Any], object]) -> None:
+    """Add columns that are never null, with one value each in the rows that are there."""
+    for column, _ in columns:
+        op.add_column(table, column)
+    rows = sa.table(table, *(sa.column(column.name, column.type) for column, _ in columns))
+    op.execute(sa.update(rows).values({column.name: value for column, value in columns}))
+    # At once, since SQLite copies the table. No default stays behind: the code gives all values.
     with op.batch_alter_table(table) as batch:
-        batch.alter_column(name, existing_type=kind, nullable=False)
+        for column, _ in columns:
+            batch.alter_column(column.name, existing_type=column.type, nullable=False)
 
 
 def downgrade() -> None:
