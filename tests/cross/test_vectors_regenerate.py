@@ -9,6 +9,7 @@ SLOW = ("make_epsilon", "make_noise")
 @pytest.mark.parametrize(
     "name",
     [
+        "make_custody",
         "make_encoding",
         "make_messages",
         "make_quantise",

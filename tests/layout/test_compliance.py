@@ -22,6 +22,8 @@ OTHER = {
     "ragaudit risk",
     "ragaudit attack",
     "ragaudit plan",
+    "ragaudit verifier evidence",
+    "retention_days",
 }
 
 

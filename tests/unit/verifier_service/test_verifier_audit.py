@@ -345,7 +345,8 @@ def test_bundles_and_reports(story: Any, auditor: Any) -> None:
     assert all(name.startswith("public/") for name in public.evidence)
     token = keys.read_token(scenario.settings.secrets / keys.TOKEN)
     headers = {"Authorization": f"Bearer {token}"}
-    whole = scenario.client.get(f"{BASE}/bundle/confidential", headers=headers)
+    said = {"reader": "A. Ito", "reason": "complaint 17"}
+    whole = scenario.client.post(f"{BASE}/bundle/confidential", headers=headers, json=said)
     everything = read_archive(io.BytesIO(whole.content))
     assert everything.evidence.digests() == auditor.seen[-1].digests()
     page = scenario.client.get(f"{BASE}/report.html")

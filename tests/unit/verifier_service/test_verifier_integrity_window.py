@@ -83,8 +83,10 @@ def test_an_honest_window_passes_and_claims_no_privacy(scenario: Any, tmp_path: 
     report = scenario.client.get(f"{base}/report.txt").text
     assert report.startswith("No epsilon is claimed")
     token = keys.read_token(scenario.settings.secrets / keys.TOKEN)
-    whole = scenario.client.get(
-        f"{base}/bundle/confidential", headers={"Authorization": f"Bearer {token}"}
+    whole = scenario.client.post(
+        f"{base}/bundle/confidential",
+        headers={"Authorization": f"Bearer {token}"},
+        json={"reader": "A. Ito", "reason": "the whole is judged again"},
     )
     evidence = read_archive(io.BytesIO(whole.content)).evidence
     assert "public/index/acme/2.bin" in evidence

@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 34
+OPERATIONS = 37
 
 
 def operations(scenario: Any) -> Any:
@@ -80,7 +80,10 @@ def test_the_description_is_whole(scenario: Any) -> None:
         ("GET", base + "/report.html"),
         ("GET", base + "/report.txt"),
         ("GET", base + "/bundle"),
-        ("GET", base + "/bundle/confidential"),
+        ("POST", base + "/bundle/confidential"),
+        ("POST", base + "/accounts/{pseudonym}"),
+        ("GET", base + "/accesses"),
+        ("GET", base + "/deletion"),
     }
 
 
@@ -95,7 +98,9 @@ def test_who_may_call_is_described(scenario: Any) -> None:
             assert bool(schemes) == ("401" in route["responses"]), (method, path)
             for name in schemes:
                 wanted.setdefault(name, set()).add((method.upper(), path.rpartition("/")[2]))
-    assert wanted["auditor"] == {("POST", "audit"), ("GET", "confidential")}
+    assert wanted["auditor"] == {
+        ("POST", "audit"), ("POST", "confidential"), ("POST", "{pseudonym}"), ("GET", "accesses"),
+    }  # fmt: skip
     assert wanted["provider"] == {
         ("POST", "windows"), ("PUT", "1"), ("POST", "countersign"), ("GET", "claims"),
         ("POST", "entries"), ("PUT", "records"), ("POST", "close"), ("GET", "challenge"),

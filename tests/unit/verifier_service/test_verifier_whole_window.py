@@ -44,8 +44,10 @@ def test_an_honest_window_passes(scenario: Any, mode: Any, tmp_path: Path) -> No
     assert (verdict.result, failed(verdict)) == ("PASS", [])
     token = keys.read_token(scenario.settings.secrets / keys.TOKEN)
     base = f"/v1/windows/{window.window}"
-    whole = scenario.client.get(
-        f"{base}/bundle/confidential", headers={"Authorization": f"Bearer {token}"}
+    whole = scenario.client.post(
+        f"{base}/bundle/confidential",
+        headers={"Authorization": f"Bearer {token}"},
+        json={"reader": "A. Ito", "reason": "the whole is judged again"},
     )
     evidence = read_archive(io.BytesIO(whole.content)).evidence
     assert evidence.digests() == dict(verdict.subjects)

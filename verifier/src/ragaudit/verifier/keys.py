@@ -22,6 +22,7 @@ from ragaudit.ledger.messages.shown import ShownKeys
 COSIGNER, VERIFIER, VERDICT = "cosigner.key", "verifier.key", "verdict.key"
 ACTIVATION = "activation.key"
 TOKEN, TOKEN_DIGEST = "auditor-token", "auditor-token.sha256"
+PRIVATE_MODE = 0o600
 SECRET_BYTES = 32
 
 
@@ -180,7 +181,7 @@ def token_digest(token: str) -> bytes:
 
 def _write(path: Path, text: str) -> None:
     # O_EXCL: a link that somebody put there is not followed, and no secret is overwritten.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

@@ -83,6 +83,8 @@ class Settings(FileSettings):
         fence: file that tells a restored database; in ``data`` when absent.
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
         positions: file of `ragaudit verifier positions`, so that fewer generators are derived anew.
+        retention_days: how long after its verdict the confidential evidence of a window is kept;
+            for good when absent.
         tick_seconds: how often the service looks for work that an instant has made due.
         operation: how the service is watched.
         embedder: which embedders this verifier has beside the bundled one.
@@ -103,6 +105,7 @@ class Settings(FileSettings):
     listen: Listen = Listen()
     limits: Limits = Limits()
     positions: Path | None = None
+    retention_days: int | None = Field(default=None, ge=1, le=36_500)
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
     operation: OperationSettings = OperationSettings()
     embedder: EmbedderSettings = EmbedderSettings()

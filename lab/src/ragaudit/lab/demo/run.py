@@ -33,7 +33,6 @@ _FILES = {
     "report.html": "report.html",
     "report.txt": "report.txt",
     "bundle-public.zip": "bundle",
-    "bundle.zip": "bundle/confidential",
 }
 
 
@@ -229,6 +228,8 @@ class Demo:
             folder.mkdir(parents=True, exist_ok=True)
             for name, what in _FILES.items():
                 (folder / name).write_bytes(auditor.download(window, what))
+            whole = auditor.open_evidence(window, "to check every proof again")
+            (folder / "bundle.zip").write_bytes(whole)
             key = auditor.keys().verdict.raw.hex()
             words = ["ragaudit", "verifier", "recheck", str(folder / "bundle.zip")]
             report.recheck.append(shlex.join([*words, "--verdict-key", key]))

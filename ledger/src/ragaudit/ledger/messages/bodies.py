@@ -13,12 +13,18 @@ from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedRequest
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.chains import NONCE_BYTES
+from ragaudit.ledger.messages.evidence_access import (
+    MAX_READER_BYTES,
+    MAX_REASON_BYTES,
+    read_said,
+)
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES, Entry
 from ragaudit.ledger.messages.shown import RegistrationEntry
 
 __all__ = [
     "MAX_BATCH",
+    "AccessBody",
     "Body",
     "CaseBody",
     "ClaimBody",
@@ -262,6 +268,28 @@ class CaseBody(Body):
     def from_json(cls, value: Any) -> Self:
         f = Fields(value, "file window", MalformedRequest)
         return cls(f.object("file"), f.object("window"))
+
+
+@dataclass(frozen=True, slots=True)
+class AccessBody(Body):
+    """`POST .../bundle/confidential` and `.../accounts/{pseudonym}`: who opens evidence, and why.
+
+    Attributes:
+        reader, reason: not blank, at most MAX_READER_BYTES and MAX_REASON_BYTES of UTF-8.
+    """
+
+    reader: str
+    reason: str
+
+    def to_json(self) -> Json:
+        return {"reader": self.reader, "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        f = Fields(value, "reader reason", MalformedRequest)
+        return cls(
+            read_said(f, "reader", MAX_READER_BYTES), read_said(f, "reason", MAX_REASON_BYTES)
+        )
 
 
 def _documents(f: Fields, name: str) -> list[Json]:

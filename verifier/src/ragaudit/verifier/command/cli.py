@@ -16,17 +16,18 @@ from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
-from ragaudit.verifier.command import arbiter, export, migration, provider, schema
+from ragaudit.verifier.command import arbiter, evidence, export, migration, provider, schema
 from ragaudit.verifier.command.options import (
     DEFAULT_SETTINGS,
     SETTINGS_FILE,
     AsJson,
     SettingsPath,
 )
+from ragaudit.verifier.command.service import service
 from ragaudit.verifier.keys import read_public
 from ragaudit.verifier.service.database import create_tables
 from ragaudit.verifier.service.remote import NotDue, Remote
-from ragaudit.verifier.settings import EngineName, Settings
+from ragaudit.verifier.settings import EngineName
 from ragaudit.verifier.terms import DEFAULT, Terms
 from rich.console import Console
 from rich.markup import escape
@@ -51,6 +52,7 @@ app = typer.Typer(
     help="The verifier (regulator): register, cosign, sample, check, sign verdicts.",
 )
 app.add_typer(provider.app, name="provider")
+app.add_typer(evidence.app, name="evidence")
 app.add_typer(arbiter.app, name="arbiter")
 app.command("migrate", epilog=migration.EXAMPLE)(migration.migrate)
 app.command(
@@ -185,7 +187,7 @@ def audit(
     from ragaudit.ledger.messages.verdict import Verdict  # noqa: PLC0415
 
     with failing():
-        address, token = _service(settings, url, token_file)
+        address, token = service(settings, url, token_file)
         # A caller who names service and token is elsewhere: settings here are of another verifier.
         own = None if url is not None and token_file is not None else settings
         pinned = _verdict_key(verdict_key, own, allow_unpinned)
@@ -255,15 +257,6 @@ def recheck(
     raise typer.Exit(ExitCode.DONE if found.complete else ExitCode.INCOMPLETE)
 
 
-def _service(path: Path, url: str | None, token_file: Path | None) -> tuple[str, str]:
-    """Address and token of the service, from the settings where they are not given."""
-    if url is not None and token_file is not None:
-        return url, key_files.read_token(token_file)
-    settings = settings_files.load(path)
-    token = key_files.read_token(token_file or settings.secrets / key_files.TOKEN)
-    return url or _address(settings), token
-
-
 def _verdict_key(text: str | None, settings: Path | None, allow_unpinned: bool) -> PublicKey | None:
     """The key that must have signed: of the option or the settings; None: as the service says.
 
@@ -281,11 +274,6 @@ def _verdict_key(text: str | None, settings: Path | None, allow_unpinned: bool) 
             expected="--verdict-key, or --allow-unpinned",
         )
     return None
-
-
-def _address(settings: Settings) -> str:
-    scheme = "http" if settings.listen.tls_certificate is None else "https"
-    return f"{scheme}://{settings.listen.host}:{settings.listen.port}"
 
 
 @contextmanager

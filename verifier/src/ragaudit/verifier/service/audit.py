@@ -24,6 +24,7 @@ from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin
 from ragaudit.verifier.service.disputes import Disputes
+from ragaudit.verifier.service.retention import Retention
 from ragaudit.verifier.service.states import State
 from ragaudit.verifier.service.windows import Window
 
@@ -208,10 +209,13 @@ def shown_progress(database: Database, runner: AuditRunner, origin: Origin) -> d
 
 
 class Scheduler:
-    """Signs receipts lists, draws challenges and starts audits when they are due."""
+    """Signs receipts lists, draws challenges, starts audits and deletes when it is due."""
 
-    def __init__(self, database: Database, sampler: Sampler, runner: AuditRunner) -> None:
+    def __init__(
+        self, database: Database, sampler: Sampler, runner: AuditRunner, retention: Retention
+    ) -> None:
         self._database = database
+        self._retention = retention
         self._sampler = sampler
         self._runner = runner
         self._forget_at = 0
@@ -233,12 +237,13 @@ class Scheduler:
                 _log.error("window %s: %s", window.origin, error)
 
     def _forget(self) -> None:
-        """Once an hour: what nobody will countersign any more."""
+        """Once an hour: what nobody will countersign any more, and what is kept no longer."""
         if self._database.now() < self._forget_at:
             return
         with self._database.write() as transaction:
             for origin in providers.forget_expired(transaction):
                 _log.info("window %s was never countersigned: forgotten", origin)
+        self._retention.apply()
         self._forget_at = self._database.now() + HOUR_MS
 
     def _advance(self, window: Window) -> None:

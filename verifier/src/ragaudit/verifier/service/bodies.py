@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from ragaudit.encoding.errors import MalformedError, MalformedRequest
 from ragaudit.ledger.messages.bodies import (
     MAX_BATCH,
+    AccessBody,
     Body,
     CaseBody,
     ClaimBody,
@@ -18,6 +19,7 @@ from ragaudit.ledger.messages.bodies import (
     StatementBody,
     WindowBody,
 )
+from ragaudit.ledger.messages.evidence_access import MAX_READER_BYTES, MAX_REASON_BYTES
 from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.handover import KINDS
 from ragaudit.ledger.messages.records import Record
@@ -76,6 +78,10 @@ def _index(least: int) -> Schema:
     return {"type": "integer", "minimum": least, "maximum": MAX_TIME}
 
 
+def _said(most: int) -> Schema:
+    return {"type": "string", "minLength": 1, "maxLength": most}
+
+
 _ENTRY = _object({"index": _index(0), "kind": _KIND, "salt": _DIGEST, "body": _HEX})
 _REGISTRATION = _or_null(
     _object({"index": _index(1), "salt": _DIGEST, "body": _HEX, "proof": _PROOF})
@@ -94,6 +100,7 @@ SCHEMAS: dict[type[Body], Schema] = {
     StatementBody: _object({"statement": _SIGNED}, registration=_REGISTRATION),
     FindingBody: _object({"finding": _SIGNED, "public": _SIGNED}),
     CaseBody: _object({"file": _SIGNED, "window": _SIGNED}),
+    AccessBody: _object({"reader": _said(MAX_READER_BYTES), "reason": _said(MAX_REASON_BYTES)}),
 }
 
 

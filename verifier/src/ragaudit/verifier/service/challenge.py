@@ -333,6 +333,8 @@ def _stratum(drawn: DrawnStratum, tenants: Sequence[str]) -> Stratum:
 
 def _demand(connection: Connection, window: Origin, name: str) -> bytes:
     content = windows.read_item(connection, window, name)
+    if content is None and windows.find_item(connection, window, windows.DELETION) is not None:
+        raise NotFound("deleted with the confidential evidence", where=f"{window}: {name}")
     if content is None:
         raise InternalError("an item is missing", where=f"{window}: {name}")
     return content

@@ -15,6 +15,7 @@ from ragaudit.verifier.service.handover import Handover
 from ragaudit.verifier.service.intake import Intake
 from ragaudit.verifier.service.later_versions import LaterVersions
 from ragaudit.verifier.service.registration import Registrar
+from ragaudit.verifier.service.retention import Retention
 from ragaudit.verifier.settings import Settings, make_data_folder
 from ragaudit.verifier.terms import DEFAULT, Terms
 
@@ -84,7 +85,9 @@ class Service:
             handover=Handover(database, settings.limits),
             sampler=sampler,
             runner=runner,
-            scheduler=Scheduler(database, sampler, runner),
+            scheduler=Scheduler(
+                database, sampler, runner, Retention(database, keys, settings.retention_days)
+            ),
             anonymous=asyncio.Semaphore(settings.limits.anonymous_at_once),
         )
 

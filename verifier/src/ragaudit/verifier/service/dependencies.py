@@ -10,7 +10,7 @@ from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.serving.bodies import Body, receive
-from ragaudit.serving.validation import NAME_PATTERN
+from ragaudit.serving.validation import HEX32_PATTERN, NAME_PATTERN
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.service.authentication import (
     Provider,
@@ -23,6 +23,7 @@ from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
 
 WindowName = Annotated[str, Path(pattern=NAME_PATTERN, description="The window.")]
+PseudonymText = Annotated[str, Path(pattern=HEX32_PATTERN, description="An account's, in hex.")]
 TenantName = Annotated[str, Path(pattern=NAME_PATTERN, description="The tenant.")]
 
 

@@ -17,10 +17,12 @@ from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.records import Version
 from ragaudit.serving.bodies import MEMORY_BYTES
+from ragaudit.verifier.account_records import account_records
 from ragaudit.verifier.bundle import Part, write_archive
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import (
+    accesses,
     challenge,
     cosigner,
     disputes,
@@ -43,6 +45,7 @@ _LISTS = {
     names.CLAIMS: (Kind.CLAIM,),
     names.STATEMENTS: (Kind.STATEMENT,),
 }
+_CONFIDENTIAL_COUNTS = ("claims", "disputes", "responses", "sampled")
 # As they are shown, in the order in which they happen.
 _TIMES = (
     "registered",
@@ -95,7 +98,8 @@ def stored(database: Database, origin: Origin) -> Evidence:
     """Return the items of a window as evidence, each read when it is asked for."""
     with database.read() as connection:
         items = windows.list_items(connection, origin)
-    held = [item.name for item in items if item.name != windows.VERDICT]
+    # The verdict is signed over evidence, and who opened it was written down later.
+    held = [item.name for item in items if item.name.startswith((names.PUBLIC, names.CONFIDENTIAL))]
 
     # One at a time: the responses of a large sample do not fit into memory together.
     def read(item: str) -> bytes:
@@ -133,16 +137,22 @@ def status(
             "disputes": disputes.count(connection, origin),
             "statements": submissions.count(connection, origin, Kind.STATEMENT),
             "responses": len(windows.list_items(connection, origin, names.RESPONSES)),
-            "sampled": len(sampler.sample(connection, origin)) if window.challenged else 0,
+            "accesses": accesses.count(connection, origin),
+            "sampled": _sampled(connection, sampler, window),
         }
+        deleted = windows.find_item(connection, origin, windows.DELETION)
     return {
         "window": window.name,
         "provider": window.provider,
         "state": window.state,
         "policy_digest": window.policy_digest.hex(),
         "time": database.now(),
-        "times": {name: getattr(window, name) for name in _TIMES},
-        "counts": counts,
+        "times": {
+            **{name: getattr(window, name) for name in _TIMES},
+            "deleted": None if deleted is None else deleted.received,
+        },
+        # What is gone is not none.
+        "counts": counts if deleted is None else {**counts, **dict.fromkeys(_CONFIDENTIAL_COUNTS)},
         "result": None if verdict is None else auditor.result(verdict),
         "claims": None if claims is None else claims.results,
     }
@@ -160,6 +170,21 @@ def verdict(database: Database, origin: Origin) -> bytes:
     if content is None:
         raise NotFound("no verdict yet", where=origin)
     return content
+
+
+def account(database: Database, origin: Origin, pseudonym: bytes) -> bytes:
+    """Return everything that the evidence holds of an account (docs/spec/10-verdict.md §10.8).
+
+    Args:
+        pseudonym: 32 bytes.
+
+    Raises:
+        NotFound: there is no verdict yet, or no such account.
+    """
+    verdict(database, origin)
+    with database.read() as connection:
+        window = windows.get(connection, origin)
+    return account_records(stored(database, origin), window.provider, window.name, pseudonym)
 
 
 def bundle(database: Database, origin: Origin, part: Part) -> Iterator[bytes]:
@@ -189,6 +214,13 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
     with file:
         while data := file.read(windows.CHUNK_BYTES):
             yield data
+
+
+def _sampled(connection: Connection, sampler: Sampler, window: Window) -> int:
+    if window.challenged is None:
+        return 0
+    gone = windows.find_item(connection, window.origin, names.CHALLENGE) is None
+    return 0 if gone else len(sampler.sample(connection, window.origin))
 
 
 def _array(documents: Sequence[bytes]) -> bytes:

@@ -1,15 +1,18 @@
 """The auditor's side of the service's interface, for the command line."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx
 from ragaudit.encoding.errors import InternalError, PeerRefused, UnavailableError
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.messages.bodies import AccessBody
+from ragaudit.ledger.messages.evidence_access import EvidenceAccess
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.verifier.service.states import FINAL
 
@@ -113,25 +116,68 @@ class Remote:
         """Return the signed verdict."""
         return self._request("GET", f"/v1/windows/{window}/verdict").content
 
+    def bundle(self, window: str, said: AccessBody, file: BinaryIO) -> None:
+        """Write the bundle of all evidence, which may have gigabytes; the access is recorded.
+
+        Args:
+            said: who opens it, and why.
+            file: of which nothing is worth keeping if this raises.
+        """
+        path = f"/v1/windows/{window}/bundle/confidential"
+        with self._failing(), self._client.stream("POST", path, json=said.to_json()) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise _refusal("POST", path, answer)
+            for piece in answer.iter_bytes():
+                file.write(piece)
+
+    def account(self, window: str, pseudonym: str, said: AccessBody) -> bytes:
+        """Return what the evidence holds of an account; that it was opened is recorded.
+
+        Args:
+            pseudonym: of the account, in hexadecimal.
+            said: who opens it, and why.
+        """
+        path = f"/v1/windows/{window}/accounts/{pseudonym}"
+        return self._request("POST", path, said.to_json()).content
+
+    def accesses(self, window: str) -> list[EvidenceAccess]:
+        """Return who opened confidential evidence, as the service says; see `verify_all`."""
+        listed = self._request("GET", f"/v1/windows/{window}/accesses").json()
+        if not isinstance(listed, list):
+            raise ServiceRefused("not a verifier service", where=window)
+        return [EvidenceAccess.from_json(each) for each in listed]
+
     def _json(self, method: str, path: str) -> dict[str, Any]:
         found = self._request(method, path).json()
         if not isinstance(found, dict):
             raise ServiceRefused("not a verifier service", where=path)
         return found
 
-    def _request(self, method: str, path: str) -> httpx.Response:
-        try:
-            answer = self._client.request(method, path)
-        except httpx.HTTPError as error:
-            raise ServiceAway(f"no answer: {error}", where=str(self._client.base_url)) from error
+    def _request(
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> httpx.Response:
+        with self._failing():
+            answer = self._client.request(method, path, json=body)
         if answer.is_success:
             return answer
-        if answer.is_server_error:
-            raise ServiceAway(_detail(answer), where=str(answer.url))
-        # A name that several providers use is no matter of time; reading the state says so first.
-        early = method == "POST" and answer.status_code == HTTPStatus.CONFLICT
-        kind = NotDue if early else ServiceRefused
-        raise kind(_detail(answer), where=path)
+        raise _refusal(method, path, answer)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.HTTPError as error:
+            raise ServiceAway(f"no answer: {error}", where=str(self._client.base_url)) from error
+
+
+def _refusal(method: str, path: str, answer: httpx.Response) -> ServiceAway | ServiceRefused:
+    if answer.is_server_error:
+        return ServiceAway(_detail(answer), where=str(answer.url))
+    # A name that several providers use is no matter of time; reading the state says so first.
+    early = method == "POST" and answer.status_code == HTTPStatus.CONFLICT
+    kind = NotDue if early else ServiceRefused
+    return kind(_detail(answer), where=path)
 
 
 def _detail(answer: httpx.Response) -> str:

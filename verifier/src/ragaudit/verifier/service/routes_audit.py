@@ -5,21 +5,28 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
+from ragaudit.ledger.messages.evidence_access import BUNDLE
+from ragaudit.serving.bodies import Body
 from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import signed_json
-from ragaudit.verifier.service import evidence
+from ragaudit.verifier.service import accesses, evidence, retention, windows
 from ragaudit.verifier.service.audit import shown_progress
-from ragaudit.verifier.service.bodies import octets
+from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
+    SMALL_BYTES,
     AnyWindow,
+    PseudonymText,
     ServiceOf,
     Signed,
     auditor,
     json_limit,
     signed,
+    unsigned,
 )
 
 router = APIRouter(prefix="/v1/windows/{window}")
@@ -33,8 +40,13 @@ def _response_limit(_service: Service, _window: Origin) -> int:
     return MAX_RESPONSE_BYTES
 
 
+def _small(_service: Service) -> int:
+    return SMALL_BYTES
+
+
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]
 SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
+SmallBody = Annotated[Body, Depends(unsigned(_small))]
 LeafIndex = Annotated[int, Path(ge=0, le=2**63 - 1, description="A leaf index of the log.")]
 
 
@@ -106,12 +118,49 @@ def public_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
     return StreamingResponse(evidence.bundle(service.database, window, "public"), media_type=ZIP)
 
 
-@router.get(
+@router.post(
     "/bundle/confidential",
     response_class=StreamingResponse,
     dependencies=[Depends(auditor)],
-    responses=documented(400, 401, 404),
+    openapi_extra=described(AccessBody),
+    responses=documented(400, 401, 404, 413),
 )
-def confidential_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
-    """Return all of the evidence, for regulators bound by confidentiality."""
+def confidential_bundle(window: AnyWindow, body: SmallBody, service: ServiceOf) -> Response:
+    """Open all of the evidence, for regulators bound by confidentiality; who and why is kept."""
+    said = parse(AccessBody, body.read())
+    # For what they raise: nothing is opened then.
+    evidence.verdict(service.database, window)
+    retention.check_kept(service.database, window)
+    accesses.record(service.database, service.keys, window, BUNDLE, said)
     return StreamingResponse(evidence.bundle(service.database, window, "all"), media_type=ZIP)
+
+
+@router.post(
+    "/accounts/{pseudonym}",
+    dependencies=[Depends(auditor)],
+    openapi_extra=described(AccessBody),
+    responses=documented(400, 401, 404, 413),
+)
+def account(
+    window: AnyWindow, pseudonym: PseudonymText, body: SmallBody, service: ServiceOf
+) -> Response:
+    """Open everything that the evidence holds of one account; who and why is kept."""
+    said = parse(AccessBody, body.read())
+    retention.check_kept(service.database, window)
+    found = evidence.account(service.database, window, hex_decode(pseudonym))
+    accesses.record(service.database, service.keys, window, f"account/{pseudonym}", said)
+    return signed_json(found)
+
+
+@router.get("/deletion", responses=documented(400, 404))
+def show_deletion(window: AnyWindow, service: ServiceOf) -> Response:
+    """Return the statement that the confidential evidence was deleted."""
+    return signed_json(retention.shown(service.database, window))
+
+
+@router.get("/accesses", dependencies=[Depends(auditor)], responses=documented(400, 401, 404))
+def list_accesses(window: AnyWindow, service: ServiceOf) -> list[dict[str, Any]]:
+    """List who opened confidential evidence of the window, when and why."""
+    with service.database.read() as connection:
+        windows.get(connection, window)
+        return [access.to_json() for access in accesses.listed(connection, window)]

@@ -23,6 +23,7 @@ from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
     AnyWindow,
+    PseudonymText,
     ServiceOf,
     Signed,
     anonymous_limit,
@@ -41,8 +42,6 @@ def _records_limit(service: Service, window: Origin) -> int:
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]
 SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]
 Json = Annotated[Body, Depends(unsigned(anonymous_limit))]
-
-PseudonymText = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
 
 _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 

@@ -25,6 +25,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 CHUNK_BYTES = 2**20
 VERDICT = "verdict.json"  # not evidence: signed over it
+DELETION = "deletion.json"  # not evidence: what of it is gone
 
 
 @dataclass(frozen=True)
@@ -177,6 +178,16 @@ def undecided(connection: Connection) -> list[Window]:
     query = _WINDOWS.select(columns.countersigned.is_not(None), columns.decided.is_(None))
     # Sorted here: a database orders texts by its own collation.
     return sorted(_WINDOWS.all(connection, query), key=lambda window: window.origin)
+
+
+def decided_until(connection: Connection, time: int) -> list[Window]:
+    """Return the windows whose verdict is at least as old as ``time``, by origin.
+
+    Args:
+        time: Unix milliseconds.
+    """
+    found = _WINDOWS.all(connection, _WINDOWS.select(tables.window.c.decided <= time))
+    return sorted(found, key=lambda window: window.origin)
 
 
 def unsettled(connection: Connection) -> list[Window]:

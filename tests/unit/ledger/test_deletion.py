@@ -1,0 +1,95 @@
+"""The statement that confidential evidence was deleted: what it must name to be believed."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.signing import PrivateKey, SignatureRejected
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.deletion import Deletion
+from report_cases import outcome, signed
+
+KEY = PrivateKey.from_seed(b"v" * 32)
+OTHER = PrivateKey.from_seed(b"o" * 32)
+ITEMS = {"confidential/records.bin": "cd" * 32}
+VERDICT = signed(outcome())
+
+
+def deletion(**changes: Any) -> Deletion:
+    members: dict[str, Any] = {
+        "origin": "rag.example/ragaudit/w1",
+        "verdict": bytes.fromhex(VERDICT.digest),
+        "items": ITEMS,
+        "checkpoint": TreeHead(27, b"r" * 32),
+        "time": 1_700_000_000_000,
+    }
+    return Deletion.issue(KEY, **{**members, **changes})
+
+
+def test_all_that_was_confidential_is_accepted() -> None:
+    deletion().authenticate(KEY.public, VERDICT)
+    deletion(checkpoint=None).authenticate(KEY.public, VERDICT)
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    for made in (deletion(), deletion(checkpoint=None), deletion(items={})):
+        data = canonical_json.dumps(made.to_json())
+        assert Deletion.from_json(canonical_json.loads(data)) == made
+        assert made.to_json()["format"] == "ragaudit/v1/deletion"
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        {},
+        {"confidential/records.bin": "ab" * 32},
+        {**ITEMS, "confidential/claims.json": "ab" * 32},
+    ],
+)
+def test_less_more_or_others_than_the_verdict_names_is_rejected(items: dict[str, str]) -> None:
+    with pytest.raises(RejectedError, match="not the confidential items"):
+        deletion(items=items).authenticate(KEY.public, VERDICT)
+
+
+def test_another_verdict_is_rejected() -> None:
+    with pytest.raises(RejectedError, match="another verdict"):
+        deletion().authenticate(KEY.public, signed(outcome("FAIL")))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"time": 1}, {"items": {}}, {"checkpoint": None}, {"origin": "x"}, {"verdict": b"v" * 32}],
+)
+def test_a_changed_statement_is_rejected(changes: dict[str, Any]) -> None:
+    with pytest.raises(SignatureRejected):
+        replace(deletion(), **changes).authenticate(KEY.public, VERDICT)
+
+
+def test_another_key_is_rejected() -> None:
+    with pytest.raises(SignatureRejected):
+        deletion().authenticate(OTHER.public, VERDICT)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("items", {"public/policy.json": "ab" * 32}),
+        ("items", {"confidential/other.bin": "ab" * 32}),
+        ("items", {"confidential/records.bin": "ab"}),
+        ("items", {"confidential/records.bin": 1}),
+        ("items", []),
+        ("checkpoint", {"size": 1}),
+        ("checkpoint", {"size": -1, "root": "ab" * 32}),
+        ("checkpoint", {"size": 0, "root": "ab" * 32}),
+        ("checkpoint", 27),
+        ("verdict", "ab"),
+        ("origin", ""),
+        ("time", -1),
+        ("more", 1),
+    ],
+)
+def test_other_members_are_refused(name: str, value: object) -> None:
+    with pytest.raises(MalformedError):
+        Deletion.from_json({**deletion().to_json(), name: value})

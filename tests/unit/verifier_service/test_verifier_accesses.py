@@ -1,0 +1,216 @@
+"""Confidential evidence over HTTP: nobody opens it unseen, and an account's part is whole."""
+
+import io
+import json
+import stat
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.encoding import canonical_json
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.ledger.messages.evidence_access import EvidenceAccess
+from ragaudit.ledger.messages.records import Record
+from ragaudit.verifier import keys
+from ragaudit.verifier.bundle import read_archive
+from ragaudit.verifier.command import evidence as command
+from ragaudit.verifier.command.cli import app
+from ragaudit.verifier.service.remote import Remote
+from service_audit import decide
+from service_window import ServiceWindow
+from typer.testing import CliRunner
+from verifier_service_harness import VerifierScenario, problem_of
+
+SAID = {"reader": "A. Ito", "reason": "complaint 17"}
+Judged = tuple[VerifierScenario, ServiceWindow]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
+    """An honest window with its verdict; tests add accesses to it."""
+    use_cached_table()
+    folder = tmp_path_factory.mktemp("verifier")
+    with VerifierScenario(folder, None, Clock(1000 * (COUNTERSIGNED - 60))).running() as scenario:
+        window = ServiceWindow(scenario)
+        window.play()
+        window.submit()
+        window.hand_over()
+        window.reach_sampling()
+        window.respond()
+        decide(scenario, window)
+        yield scenario, window
+
+
+def token(scenario: VerifierScenario) -> str:
+    return keys.read_token(scenario.settings.secrets / keys.TOKEN)
+
+
+def post(judged: Judged, path: str, body: object = None) -> Any:
+    scenario, window = judged
+    return scenario.client.post(
+        f"/v1/windows/{window.window}/{path}",
+        headers={"Authorization": f"Bearer {token(scenario)}"},
+        json=SAID if body is None else body,
+    )
+
+
+def accesses(judged: Judged) -> list[EvidenceAccess]:
+    scenario, window = judged
+    answer = scenario.client.get(
+        f"/v1/windows/{window.window}/accesses",
+        headers={"Authorization": f"Bearer {token(scenario)}"},
+    )
+    assert answer.status_code == 200, answer.text
+    return [EvidenceAccess.from_json(each) for each in answer.json()]
+
+
+def counted(judged: Judged) -> int:
+    scenario, window = judged
+    found = scenario.client.get(f"/v1/windows/{window.window}").json()["counts"]["accesses"]
+    assert isinstance(found, int)
+    return found
+
+
+def records(judged: Judged) -> dict[str, list[int]]:
+    """Indices of the records of each account, by pseudonym, as the provider logged them."""
+    found: dict[str, list[int]] = {}
+    for record in judged[1].logged():
+        found.setdefault(record.pseudonym.hex(), []).append(record.index)
+    return found
+
+
+def test_opening_is_recorded_signed_and_counted(judged: Judged) -> None:
+    scenario, window = judged
+    before = accesses(judged)
+    assert post(judged, "bundle/confidential").status_code == 200
+    after = accesses(judged)
+    assert after[:-1] == before
+    assert (after[-1].what, after[-1].reader, after[-1].reason) == ("bundle", *SAID.values())
+    assert after[-1].time == scenario.service.database.now()
+    origin = window.origin
+    EvidenceAccess.verify_all(after, scenario.keys.statement.public, origin=origin)
+    assert counted(judged) == len(after)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"reader": "A. Ito"}, {**SAID, "reason": " "}, {**SAID, "reader": ""}, [], "x"]
+)
+@pytest.mark.parametrize("path", ["bundle/confidential", "accounts/" + "ab" * 32])
+def test_without_a_reason_nothing_is_opened(judged: Judged, path: str, body: object) -> None:
+    before = counted(judged)
+    problem_of(post(judged, path, body), 400, "malformed-request")
+    assert counted(judged) == before
+
+
+def test_getting_the_bundle_opens_nothing(judged: Judged) -> None:
+    scenario, window = judged
+    path = f"/v1/windows/{window.window}/bundle/confidential"
+    headers = {"Authorization": f"Bearer {token(scenario)}"}
+    assert scenario.client.get(path, headers=headers).status_code == 405
+
+
+def test_accesses_are_no_evidence(judged: Judged) -> None:
+    first = post(judged, "bundle/confidential").content
+    assert first == post(judged, "bundle/confidential").content
+
+
+def test_an_accounts_part_is_whole_and_nobody_elses(judged: Judged) -> None:
+    owned = records(judged)
+    assert len(owned) > 1
+    sampled = 0
+    for pseudonym, indices in owned.items():
+        answer = post(judged, f"accounts/{pseudonym}")
+        assert answer.status_code == 200, answer.text
+        found = canonical_json.loads(answer.content)
+        assert found["format"] == "ragaudit/v1/account-records"
+        assert found["pseudonym"] == pseudonym
+        assert [record["index"] for record in found["records"]] == indices
+        bodies = [Record.parse(bytes.fromhex(record["body"])) for record in found["records"]]
+        assert {body.pseudonym.hex() for body in bodies} == {pseudonym}
+        assert len(found["registrations"]) == 1
+        assert {receipt["index"] for receipt in found["receipts"]} <= {*indices}
+        assert {int(index) for index in found["responses"]} <= {*indices}
+        sampled += len(found["responses"])
+        assert accesses(judged)[-1].what == f"account/{pseudonym}"
+    archive = read_archive(io.BytesIO(post(judged, "bundle/confidential").content))
+    names = [name for name in archive.evidence if name.startswith("confidential/responses/")]
+    assert sampled == len(names)
+
+
+def test_an_account_that_nobody_knows_is_not_found(judged: Judged) -> None:
+    before = counted(judged)
+    problem_of(post(judged, "accounts/" + "ab" * 32), 404, "not-found")
+    problem_of(post(judged, "accounts/AB"), 400, "malformed-request")
+    assert counted(judged) == before
+
+
+class Here:
+    """The command's service, in this process."""
+
+    def __init__(self, judged: Judged) -> None:
+        self.scenario = judged[0]
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        answer = self.scenario.client.request(
+            request.method,
+            request.url.raw_path.decode(),
+            headers=dict(request.headers),
+            content=request.read(),
+        )
+        return httpx.Response(answer.status_code, content=answer.content)
+
+
+@pytest.fixture
+def run(judged: Judged, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    transport = httpx.MockTransport(Here(judged).handle)
+    monkeypatch.setattr(command, "Remote", partial(Remote, transport=transport))
+    secret = tmp_path / "token"
+    secret.write_text(token(judged[0]))
+    secret.chmod(0o600)
+
+    def invoke(name: str, *words: object, code: int = 0) -> str:
+        options = ["--url", "http://verifier.example", "--token-file", str(secret)]
+        shown = [name, judged[1].window, *map(str, words), *options]
+        result = CliRunner().invoke(app, ["evidence", *shown])
+        assert result.exit_code == code, (result.exit_code, result.output, result.exception)
+        return result.output
+
+    return invoke
+
+
+def test_the_commands(judged: Judged, run: Any, tmp_path: Path) -> None:
+    said = ("--reader", "B. Ito", "--reason", "request of the account")
+    whole, part = tmp_path / "all.zip", tmp_path / "account.json"
+    run("open", *said, "--output", whole)
+    assert read_archive(io.BytesIO(whole.read_bytes())).part == "all"
+    assert stat.S_IMODE(whole.stat().st_mode) == 0o600
+    pseudonym = judged[1].logged()[0].pseudonym.hex()
+    run("account", pseudonym, *said, "--output", part)
+    assert json.loads(part.read_bytes())["pseudonym"] == pseudonym
+    lines = run("accesses").splitlines()
+    assert lines[-1].endswith(f"account/{pseudonym} B. Ito: request of the account")
+    assert len(json.loads(run("accesses", "--json"))) == len(lines) == counted(judged)
+
+
+def test_the_commands_open_nothing_that_they_cannot_write(
+    judged: Judged, run: Any, tmp_path: Path
+) -> None:
+    said = ("--reader", "B. Ito", "--reason", "complaint 17")
+    kept = tmp_path / "kept"
+    kept.write_text("mine")
+    before = counted(judged)
+    assert "the file exists" in run("open", *said, "--output", kept, code=4)
+    assert kept.read_text() == "mine"
+    missing = tmp_path / "none" / "all.zip"
+    assert "cannot be written" in run("open", *said, "--output", missing, code=2)
+    blank = ("--reader", "B. Ito", "--reason", " ")
+    assert "nothing is said" in run("open", *blank, "--output", tmp_path / "new", code=2)
+    unknown = ("account", "ab" * 32, *said, "--output", tmp_path / "new")
+    assert "no such account" in run(*unknown, code=4)
+    assert not (tmp_path / "new").exists()
+    assert counted(judged) == before

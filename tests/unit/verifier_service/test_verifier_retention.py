@@ -1,0 +1,151 @@
+"""Confidential evidence that is kept no longer: deleted whole, and said so in the same breath."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.encoding import canonical_json
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.verifier import keys
+from ragaudit.verifier.bundle import read_archive
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.recheck import recheck
+from ragaudit.verifier.service import tables
+from ragaudit.verifier.service.retention import DAY_MS
+from service_audit import decide
+from service_window import ServiceWindow
+from sqlalchemy import select
+from verifier_service_harness import VerifierScenario, problem_of
+
+DAYS = 30
+SAID = {"reader": "A. Ito", "reason": "complaint 17"}
+
+
+class Kept:
+    """A judged window of a verifier that keeps confidential evidence for thirty days."""
+
+    def __init__(self, scenario: VerifierScenario, *, close: bool = True) -> None:
+        self.scenario = scenario
+        self.window = ServiceWindow(scenario)
+        self.window.play()
+        self.window.submit()
+        if close:
+            self.window.hand_over()
+        self.window.reach_sampling()
+        if close:
+            self.window.respond()
+        self.verdict: Verdict = decide(scenario, self.window)
+        self.decided: int = self.get("").json()["times"]["decided"]
+
+    def headers(self) -> dict[str, str]:
+        token = keys.read_token(self.scenario.settings.secrets / keys.TOKEN)
+        return {"Authorization": f"Bearer {token}"}
+
+    def get(self, path: str) -> Any:
+        return self.scenario.client.get(f"/v1/windows/{self.window.window}{path}")
+
+    def post(self, path: str) -> Any:
+        target = f"/v1/windows/{self.window.window}{path}"
+        return self.scenario.client.post(target, headers=self.headers(), json=SAID)
+
+    def tick_at(self, time: int) -> None:
+        self.scenario.clock.now = time
+        self.scenario.service.scheduler.tick()
+
+    def expire(self) -> None:
+        self.tick_at(self.decided + DAYS * DAY_MS)
+
+    def statement(self) -> Deletion:
+        return Deletion.from_json(canonical_json.loads(self.get("/deletion").content))
+
+    def rows(self) -> dict[str, int]:
+        """How many rows there are of what is confidential."""
+        named = "confidential/%"
+        chunk, submission = tables.chunk.c, tables.submission.c
+        queries = {
+            "items": select(tables.item.c.name).where(tables.item.c.name.like(named)),
+            "chunks": select(chunk.name).where(chunk.name.like(named)),
+            "claims": select(submission.kind).where(submission.kind == "claim"),
+            "disputes": select(tables.dispute.c.position),
+        }
+        with self.scenario.service.database.read() as connection:
+            return {name: len(connection.execute(q).all()) for name, q in queries.items()}
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Iterator[VerifierScenario]:
+    use_cached_table()
+    made = VerifierScenario(tmp_path, None, Clock(1000 * (COUNTERSIGNED - 60)))
+    settings = made.settings.model_copy(update={"retention_days": DAYS})
+    with made.running(settings) as running:
+        yield running
+
+
+def test_confidential_evidence_goes_when_it_is_due_and_not_before(
+    scenario: VerifierScenario, tmp_path: Path
+) -> None:
+    kept = Kept(scenario)
+    assert kept.verdict.result == "PASS"
+    kept.tick_at(kept.decided + DAYS * DAY_MS - 3_600_001)
+    problem_of(kept.get("/deletion"), 404, "not-found")
+    assert kept.post("/bundle/confidential").status_code == 200
+    assert kept.rows()["chunks"] > 0
+    public = kept.get("/bundle").content
+
+    kept.expire()
+    assert set(kept.rows().values()) == {0}
+    statement = kept.statement()
+    statement.authenticate(scenario.keys.statement.public, kept.verdict)
+    assert statement.origin == kept.window.origin
+    assert statement.time == kept.get("").json()["times"]["deleted"]
+    assert statement.checkpoint is not None
+    assert statement.checkpoint == kept.window.tree.head()
+
+    # Verdict, public evidence and accesses stay.
+    assert kept.get("/bundle").content == public
+    assert read_archive(io.BytesIO(public)).evidence
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(public)
+    recheck(path, engine=engine("core"), pins=kept.window.pins).raise_for_differences()
+    assert kept.get("/report.txt").status_code == 200
+    assert kept.get("").json()["counts"]["accesses"] == 1
+
+
+def test_what_asks_for_it_afterwards_is_told(scenario: VerifierScenario) -> None:
+    kept = Kept(scenario)
+    kept.expire()
+    for path in ("/bundle/confidential", f"/accounts/{kept.window.logged()[0].pseudonym.hex()}"):
+        problem_of(kept.post(path), 404, "not-found")
+    shown = kept.get("").json()
+    assert (shown["state"], shown["result"]) == ("decided", "PASS")
+    gone = ("claims", "disputes", "responses", "sampled")
+    assert {name: shown["counts"][name] for name in gone} == dict.fromkeys(gone)
+    assert shown["counts"]["accesses"] == 0
+    asked = kept.window.signed("GET", f"/v1/windows/{kept.window.window}/challenge")
+    problem_of(asked, 404, "not-found")
+    problem_of(kept.get("/disputes/5"), 404, "not-found")
+
+
+def test_it_is_deleted_and_stated_once(scenario: VerifierScenario) -> None:
+    kept = Kept(scenario)
+    kept.expire()
+    first = kept.get("/deletion").content
+    kept.tick_at(kept.decided + 2 * DAYS * DAY_MS)
+    assert kept.get("/deletion").content == first
+
+
+def test_of_a_window_that_was_never_closed_there_is_no_checkpoint(
+    scenario: VerifierScenario,
+) -> None:
+    kept = Kept(scenario, close=False)
+    assert kept.verdict.result == "FAIL"
+    kept.expire()
+    statement = kept.statement()
+    assert statement.checkpoint is None
+    statement.authenticate(scenario.keys.statement.public, kept.verdict)
