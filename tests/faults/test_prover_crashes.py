@@ -84,6 +84,58 @@ def test_killed_at_random_points_of_200_queries(setting: Setting) -> None:
     assert shown["result"] == "PASS"
 
 
+KILLED = """
+import os, signal, time
+from ragaudit.ledger.log import database, fence
+from ragaudit.prover.window import group_commit
+honest, attempt = fence.Fence.advance_all, group_commit._attempt
+members = 0
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+def counted(member, transaction):
+    global members
+    attempt(member, transaction)
+    members += 1
+    if {step!r} == "in the transaction" and members == 2:
+        die()
+def advance(self, head, counts):
+    time.sleep(0.2)  # meanwhile the others come, and share the next one
+    if {step!r} == "before the fence" and len(counts) > 1:
+        die()
+    honest(self, head, counts)
+    if {step!r} == "after the fence" and len(counts) > 1:
+        die()
+fence.Fence.advance_all, group_commit._attempt = advance, counted
+"""
+"""A prelude: the process is killed at a step of a transaction that several answers share."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("step", ["in the transaction", "before the fence", "after the fence"])
+def test_killed_while_several_answers_share_a_transaction(setting: Setting, step: str) -> None:
+    setting.open(length_seconds=600)
+    setting.prover.kill(signal.SIGTERM)
+    setting.prover.prelude = KILLED.format(step=step)
+    setting.prover.start()
+    threads = [Asking(setting, account, 8) for account in PLAIN]
+    for thread in threads:
+        thread.start()
+    assert setting.prover.process is not None
+    assert setting.prover.process.wait(120) == -signal.SIGKILL
+    setting.prover.prelude = ""
+    setting.prover.start()
+    for thread in threads:
+        thread.join()
+    assert [thread.wrong for thread in threads] == [[]] * len(PLAIN)
+    for thread in threads:
+        found = [Record.parse(bytes.fromhex(each["body"])).counter for each in thread.public]
+        # A record whose answer was lost stays logged: its counter is skipped, and used once.
+        assert found == sorted(set(found)) and len(found) == 8 and found[-1] <= 8
+    setting.prover.kill()
+    check_log(setting, [each for thread in threads for each in thread.public])
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_full_disk_answers_with_a_problem_and_loses_nothing(setting: Setting) -> None:

@@ -1,6 +1,6 @@
 """Windows without noise on the prover's scenario, and an obvious oracle of their answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,23 @@ def texts(count: int = 12) -> list[Document]:
     ] + [Document(f"one-{count - 1}", f"document {count - 1} of one")]
 
 
-def start(scenario: ProverScenario, documents: list[Document] | None = None, **more: Any) -> None:
-    """Open a window without noise with ada and cyd registered."""
+def start(
+    scenario: ProverScenario,
+    documents: list[Document] | None = None,
+    users: Sequence[str] = (),
+    **more: Any,
+) -> None:
+    """Open a window without noise with ada, cyd and ``users`` registered, who are made here."""
     store = StoredDocuments(scenario.service.store)
     store.add("one", documents or texts(), replace=True)
+    for user in users:
+        scenario.keys[user] = scenario.service.accounts.add("one", user)
     scenario.service.create_window("w1", {**EXACT, **more})
     scenario.drive(State.COUNTERSIGNED)
     scenario.register("ada")
     scenario.register("cyd")
+    for user in users:
+        scenario.register(user)
     scenario.service.driver.checkpoint("w1")
     scenario.clock.at(scenario.policy().start)
     scenario.drive(State.OPEN)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
 import httpx
+from ragaudit.prover.bounded_http import PackedAnswer
+from ragaudit.prover.kept_connections import NoAnswer
 
+ADDRESS = "http://chroma.internal.example:8123"
 UUID_TEXT = str(UUID(int=7))
 Row = tuple[str | None, dict[str, Any] | None, list[Any]]
 
@@ -30,10 +33,21 @@ class FakeChroma:
         self.requests: list[httpx.Request] = []
         self.before: Callable[[httpx.Request], httpx.Response | None] = lambda request: None
 
-    @property
-    def transport(self) -> httpx.MockTransport:
-        """Instead of the network."""
-        return httpx.MockTransport(self._answer)
+    def send(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        """Answer instead of the network, as `KeptConnections` would bring it."""
+        request = httpx.Request(method, f"{ADDRESS}{path}", content=body, headers=dict(headers))
+        try:
+            answer = self._answer(request)
+        except httpx.HTTPError as error:
+            raise NoAnswer(f"{type(error).__name__}: {error}") from None
+        if answer.headers.get("content-encoding", "identity") != "identity":
+            raise PackedAnswer
+        return answer.status_code, answer.content
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)

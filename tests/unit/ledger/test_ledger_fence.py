@@ -10,7 +10,14 @@ from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.log.database import open_engine
-from ragaudit.ledger.log.fence import HEADER, RECORD_BYTES, Fence, FenceRecord
+from ragaudit.ledger.log.fence import (
+    GROUP_RECORDS,
+    HEADER,
+    HEADER_V1,
+    RECORD_BYTES,
+    Fence,
+    FenceRecord,
+)
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import EMPTY_ROOT, MemoryTree, TreeHead
@@ -142,6 +149,100 @@ def test_damage_before_the_last_record_is_not_passed_over(path: Any) -> None:
     data = bytearray(path.read_bytes())
     data[HEADER_BYTES + 3] ^= 1
     path.write_bytes(bytes(data) + FenceRecord(TREE.head(9), ANN, 3).encode())
+    with pytest.raises(MalformedError, match="not a fence record"):
+        opened(path)
+
+
+GROUP = {bytes([65 + number]) * 32: number + 1 for number in range(5)}
+
+
+def group() -> list[bytes]:
+    """The records of one commit of five accounts."""
+    return [
+        FenceRecord(TREE.head(9), who, count, place, len(GROUP) - 1).encode()
+        for place, (who, count) in enumerate(GROUP.items())
+    ]
+
+
+def test_accounts_of_one_commit_are_durable_together(path: Any) -> None:
+    fence = opened(path, log_is_empty=True)
+    fence.advance_all(TREE.head(9), GROUP)
+    assert (fence.head, fence.records) == (TREE.head(9), GROUP)
+    assert path.read_bytes()[HEADER_BYTES:] == b"".join(group())
+    fence.advance(TREE.head(10))
+    fence.close()
+    for _ in range(2):
+        fence = opened(path)
+        assert (fence.head, fence.records) == (TREE.head(10), GROUP)
+        fence.close()
+
+
+@pytest.mark.parametrize("lost", [{0}, {4}, {1, 3}, {0, 1, 2, 3}, {0, 1, 2, 3, 4}])
+def test_any_part_of_the_last_commit_may_be_lost_in_a_crash(path: Any, lost: set[int]) -> None:
+    filled(path)
+    records = [bytes(RECORD_BYTES) if place in lost else data for place, data in enumerate(group())]
+    path.write_bytes(path.read_bytes() + b"".join(records))
+    fence = opened(path)
+    kept = {who: n for place, (who, n) in enumerate(GROUP.items()) if place not in lost}
+    assert fence.records == {ANN: 2, BOB: 1, **kept}
+    assert fence.head == TREE.head(9 if kept else 4)
+    fence.close()
+
+
+def test_a_loss_before_the_last_commit_is_not_passed_over(path: Any) -> None:
+    filled(path)
+    head, later = path.read_bytes(), FenceRecord(TREE.head(10), ANN, 3).encode()
+    for place in range(len(GROUP)):
+        records = group()
+        records[place] = bytes(RECORD_BYTES)
+        path.write_bytes(head + b"".join(records) + later)
+        with pytest.raises(MalformedError, match="not a fence record"):
+            opened(path)
+        # Nor one just before a commit of several, whose last ones are lost, too.
+        path.write_bytes(head + bytes(RECORD_BYTES) + b"".join(group()[: place + 1]))
+        with pytest.raises(MalformedError, match="not a fence record"):
+            opened(path)
+
+
+def test_no_more_is_lost_in_a_crash_than_a_commit_has(path: Any) -> None:
+    filled(path)
+    data = path.read_bytes()
+    path.write_bytes(data + bytes(GROUP_RECORDS * RECORD_BYTES))
+    opened(path).close()
+    path.write_bytes(data + bytes((GROUP_RECORDS + 1) * RECORD_BYTES))
+    with pytest.raises(MalformedError, match="not a fence record"):
+        opened(path)
+
+
+def test_a_record_that_no_commit_has_is_damaged() -> None:
+    for place, more in ((1, 0), (0, GROUP_RECORDS), (5, 4)):
+        with pytest.raises(MalformedError, match="not a fence record"):
+            FenceRecord.parse(FenceRecord(TREE.head(1), ANN, 1, place, more).encode())
+
+
+def test_a_commit_of_too_many_or_of_nobody_is_refused(path: Any) -> None:
+    fence = opened(path, log_is_empty=True)
+    many = {bytes([number + 1]) * 32: 1 for number in range(GROUP_RECORDS + 1)}
+    with pytest.raises(MalformedError, match="33 accounts"):
+        fence.advance_all(TREE.head(1), many)
+    with pytest.raises(MalformedError, match="not a pseudonym"):
+        fence.advance_all(TREE.head(1), {ANN: 1, bytes(32): 1})
+    assert fence.head == TreeHead(0, EMPTY_ROOT)
+    fence.close()
+
+
+def test_a_file_of_the_first_version_is_read_and_written_anew(path: Any) -> None:
+    filled(path)
+    first = path.read_bytes().replace(HEADER.encode(), HEADER_V1.encode())
+    path.write_bytes(first)
+    fence = opened(path)
+    assert (fence.head, fence.records) == (TREE.head(4), {ANN: 2, BOB: 1})
+    fence.close()
+    assert path.read_bytes().startswith(HEADER.encode())
+    # Its commits had one record each: no more than one was lost in a crash.
+    path.write_bytes(first + bytes(RECORD_BYTES))
+    opened(path).close()
+    path.write_bytes(first + bytes(2 * RECORD_BYTES))
     with pytest.raises(MalformedError, match="not a fence record"):
         opened(path)
 

@@ -84,7 +84,7 @@ def test_settings_of_another_embedder_are_refused(document: Any, words: str) -> 
 def store(*vector: float) -> ChromaStore:
     server = FakeChroma({"a": ("x", None, list(vector))} if vector else {})
     settings = ChromaSettings(url="http://chroma.example", collections={"acme": "docs"})
-    return ChromaStore(settings, server.transport)
+    return ChromaStore(settings, server)
 
 
 def test_without_an_embedder_the_stores_vectors_say_how_long_a_query_is() -> None:

@@ -2,13 +2,15 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import postgresql_server
 import pytest
+from committing_together import together
 from exact_windows import ask, change, later, shown, start
 from ragaudit.embedders.base import Embedder
-from ragaudit.encoding.errors import Conflict, RefusedError
+from ragaudit.encoding.errors import Conflict, InternalError, RefusedError
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
@@ -17,8 +19,9 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.staleness import marks_of, taken_marks
 from ragaudit.prover.store.states import State
+from ragaudit.prover.window.log_transaction import LogTransaction
 from scenario import ProverScenario
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from whole_windows import checked, verdict
 
 
@@ -219,3 +222,30 @@ def test_an_account_that_two_add_at_one_time_is_one(on_postgresql: ProverScenari
     assert sorted(accounts.authenticate(key).name for key in made) == [
         f"twin-{at}" for at in range(10)
     ]
+
+
+def test_of_answers_that_share_a_transaction_one_fails_alone(
+    on_postgresql: ProverScenario,
+) -> None:
+    start(on_postgresql)
+    live = on_postgresql.service.open_windows.get("w1")
+    store, before = on_postgresql.service.store, live.log.entries.head().size
+
+    def good(number: int) -> Callable[[LogTransaction], int]:
+        leaf = bytes([number] * 32)
+        return lambda transaction: live.log.entries.append(transaction.connection, leaf)
+
+    def bad(transaction: LogTransaction) -> None:
+        live.log.entries.append(transaction.connection, b"b" * 32)
+        # A statement that the server refuses, which leaves nothing usable but the savepoint.
+        transaction.connection.execute(insert(tables.tenant).values(name="one"))
+
+    works: list[Any] = [good(1), good(2), bad, good(3)]
+    done = together(
+        live._group, live.commit_lock, [partial(live.commit, store, work) for work in works]
+    )
+    with pytest.raises(InternalError, match="refused a statement"):
+        done[2].result(60)
+    assert [done[n].result(60) for n in (0, 1, 3)] == [before, before + 1, before + 2]
+    assert live.log.entries.entries(before, before + 3) == tuple(bytes([n] * 32) for n in (1, 2, 3))
+    live.log.entries.audit()

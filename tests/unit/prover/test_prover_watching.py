@@ -42,7 +42,7 @@ class Watched:
             {f"d{n}": (f"row {n}", {"n": n}, row.tolist()) for n, row in enumerate(rows)}
         )
         options = ChromaSettings(url="http://chroma", collections={"one": "docs"}, **more)
-        self.store = ChromaStore(options, self.server.transport)
+        self.store = ChromaStore(options, self.server)
         self.scenario = make_scenario(
             backend=lambda *_: self.store, embedder=lambda _: NoEmbedder(self.store.dimension)
         )

@@ -15,14 +15,15 @@ from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.stage import Context, refuse
 from ragaudit.prover.backends.interface import check_servable
+from ragaudit.prover.commit_metrics import CommitMetrics
 from ragaudit.prover.components import Components
 from ragaudit.prover.errors import KeyChanged, WindowUnusable, WrongState
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.form import check_size
 from ragaudit.prover.jobs import Background
 from ragaudit.prover.keys import load_digest, load_key, token_digest
-from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
-from ragaudit.prover.lifecycle.asking import Asking, receipt_id
+from ragaudit.prover.lifecycle.answers import Answered, ServedDocument, receipt_id
+from ragaudit.prover.lifecycle.asking import Asking
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.randomness import Randomness, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
@@ -84,7 +85,10 @@ class Service:
             verifier=self.verifier,
             fence_folder=settings.store.fence_folder,
         )
-        self.open_windows = OpenWindows(self.store, self.windows, committer)
+        commits = CommitMetrics(self.observer.metrics.registry)
+        self.open_windows = OpenWindows(
+            self.store, self.windows, committer, on_committed=commits.committed
+        )
         self.registrar = components.registrar(self.store, self.windows, self.clock)
         self.mechanism = components.mechanism(self.embedder)
         self.answering = Answering(
@@ -353,11 +357,7 @@ class Service:
     def ask(
         self, account: Account, request: Request, *, idempotency_key: str | None = None
     ) -> Answered:
-        """Answer as `query` does, with the id of the receipt instead of it; see `Asking.ask`.
-
-        Args:
-            idempotency_key: as the caller sent it.
-        """
+        """Answer as `query` does, with the id of the receipt instead of it; see `Asking.ask`."""
         return self.asking.ask(account, request, idempotency_key=idempotency_key)
 
     def receipt(self, account: Account, receipt: str) -> ReceiptFile:

@@ -15,7 +15,7 @@ from typing import Literal
 
 __all__ = ["Exchange", "Phase", "Receipt", "begun", "current", "note", "outgoing", "phase"]
 
-Phase = Literal["embed", "noise", "score", "fetch", "sign"]
+Phase = Literal["admit", "embed", "noise", "score", "fetch", "commit", "sign"]
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[\x20-\x7e]{1,512}")

@@ -18,7 +18,7 @@ from prometheus_client import (
 from prometheus_client.registry import Collector
 from ragaudit.encoding.errors import UnavailableError
 
-__all__ = ["MetricsServer", "ServiceMetrics"]
+__all__ = ["SECONDS", "MetricsServer", "ServiceMetrics"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 

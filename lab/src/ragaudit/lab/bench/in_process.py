@@ -8,7 +8,7 @@ there is no fence. Commitments are random bytes: no time depends on them.
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +158,7 @@ class NoFence(WindowFence):
     def check_account(self, pseudonym: bytes, used: int) -> None:
         pass
 
-    def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
+    def advance(self, head: TreeHead, counters: Mapping[bytes, int]) -> None:
         pass
 
 

@@ -26,6 +26,7 @@ from ragaudit.cli.up.prepare import Parties
 from ragaudit.cli.up.run import Options, Running, running
 from ragaudit.cli.up.store import BASE, Found, chosen, chroma_collections
 from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.bench.sidecar_phases import Clock, Spent
 
 __all__ = ["Latency", "SidecarRun", "measure"]
 
@@ -73,6 +74,7 @@ class SidecarRun:
         store, sidecar: with one client.
         store_busy, sidecar_busy: with many.
         ratio, ratio_busy: p50 over the store's, with one client; p99 over the store's, with many.
+        spent, spent_busy: where the time of the prover's answers went.
         first_receipt: seconds from the start of setting up to the first receipt.
         memory: resident MiB of the prover's process, sampled every second at half load.
     """
@@ -85,6 +87,8 @@ class SidecarRun:
     sidecar: Latency
     store_busy: Latency
     sidecar_busy: Latency
+    spent: Spent
+    spent_busy: Spent
     first_receipt: float
     memory: tuple[float, ...] = field(repr=False, default=())
 
@@ -149,7 +153,8 @@ def measure(
             alone = store.ask_alone(runs)
             busy = store.ask_together([""] * clients, runs)
             begun = time.perf_counter()
-            options = _options(folder / "up", url, clients)
+            metrics = free_port()
+            options = _options(folder / "up", url, clients, metrics)
             with running(options, _Quiet(tell)) as both:
                 keys = _keys(both.parties)
                 place = _identifier(both.parties.prover_url, _header(keys[0]))
@@ -157,11 +162,23 @@ def measure(
                 sidecar.ask_once()
                 first = time.perf_counter() - begun
                 tell(f"N = {rows}: the prover in front of it")
-                answered = sidecar.ask_alone(runs)
-                pressed = sidecar.ask_together(keys, runs)
+                clock = Clock(metrics)
+                answered, spent = sidecar.ask_alone(runs), clock.spent()
+                pressed, spent_busy = sidecar.ask_together(keys, runs), clock.spent()
                 memory = _half_load(both, sidecar, keys, pressed, 60 * minutes)
     return SidecarRun(
-        rows, dimension, top_k, clients, alone, answered, busy, pressed, first, tuple(memory)
+        rows=rows,
+        dimension=dimension,
+        top_k=top_k,
+        clients=clients,
+        store=alone,
+        sidecar=answered,
+        store_busy=busy,
+        sidecar_busy=pressed,
+        spent=spent,
+        spent_busy=spent_busy,
+        first_receipt=first,
+        memory=tuple(memory),
     )
 
 
@@ -283,7 +300,7 @@ def _half_load(
     return samples
 
 
-def _options(folder: Path, url: str, clients: int) -> Options:
+def _options(folder: Path, url: str, clients: int, metrics: int) -> Options:
     folder.mkdir()
     found = chosen(chroma_collections(url), [NAME])
     (collection,) = found.served
@@ -292,6 +309,7 @@ def _options(folder: Path, url: str, clients: int) -> Options:
     overrides = {
         "window": {"retry_seconds": 0, "queries_per_account": 1_000_000},
         "limits": {"workers": 32},
+        "operation": {"metrics_port": metrics},
     }
     return Options(
         folder=folder,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import typer
 from ragaudit.lab.bench.machine import machine, software
 from ragaudit.lab.bench.sidecar import Latency, SidecarRun
+from ragaudit.lab.bench.sidecar_phases import PHASES, Spent
 from rich.console import Console
 from rich.table import Table
 
@@ -34,8 +35,25 @@ def show(found: Sequence[SidecarRun], as_json: bool) -> None:
     for name, figure in _FIGURES.items():
         table.add_row(name, *(figure(run) for run in found))
     Console().print(table)
+    _show_spent(found)
     clients = found[0].clients
     typer.echo(f"Each once, on this machine: one client, then {clients} with an account each.")
+
+
+def _show_spent(found: Sequence[SidecarRun]) -> None:
+    """Print where the time of the prover's answers went."""
+    columns = [(run, spent) for run in found for spent in (run.spent, run.spent_busy)]
+    heads = [
+        f"N = {run.rows:,}\n{1 if spent is run.spent else run.clients} at once"
+        for run, spent in columns
+    ]
+    table = Table("in the prover, means", *heads, show_edge=False)
+    for name in PHASES:
+        if any(name in spent.phases for _, spent in columns):
+            table.add_row(name, *(_ms(spent.phases.get(name, 0.0)) for _, spent in columns))
+    for name, figure in _SPENT.items():
+        table.add_row(name, *(figure(spent) for _, spent in columns))
+    Console().print(table)
 
 
 def _ms(seconds: float) -> str:
@@ -53,6 +71,11 @@ def _memory(run: SidecarRun) -> str:
     return f"{run.memory[-1]:.0f} MiB, {growth:+.1f} in {len(run.memory) / 60:.1f} min"
 
 
+_SPENT: Mapping[str, Callable[[Spent], str]] = {
+    "rest: HTTP, JSON, threads": lambda spent: _ms(spent.rest),
+    "one transaction and fence": lambda spent: _ms(spent.durable),
+    "answers in a transaction": lambda spent: f"{spent.answers:.1f}",
+}
 _FIGURES: Mapping[str, Callable[[SidecarRun], str]] = {
     "store, one client: p50": lambda run: _ms(run.store.p50),
     "prover, one client: p50": lambda run: _ms(run.sidecar.p50),

@@ -4,10 +4,12 @@ A database restored from a backup has lost its last rows, and would give their i
 and noise a second time. So before an answer leaves, the tree head and the account's counter are
 appended to a file of its own and synchronised; at start the database must not be behind it.
 
-File: a header line ``ragaudit/v1/fence <origin>``, then records of 96 bytes: tree size (8, little
+File: a header line ``ragaudit/v2/fence <origin>``, then records of 96 bytes: tree size (8, little
 endian), root (32), pseudonym (32, zeros if the entry is of no account), number of the account's
-records (8), SHA-256 of the 80 bytes before, cut to 16. A record that a crash cut short is the
-last one; its answer never left, because the synchronisation had not returned.
+records (6), place among the records of its commit (1), how many more of these there are (1),
+SHA-256 of the 80 bytes before, cut to 16. The records of one commit are synchronised together.
+What a crash cut short is of the last commit; its answers never left, because the synchronisation
+had not returned. A file of version 1, whose commits have one record each, is read, too.
 
 The verifier has a fence of its own: it attests times of many windows, so a single time is enough
 there, while here each log's head and each account's counter must not go back.
@@ -19,7 +21,7 @@ import fcntl
 import hashlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +29,13 @@ from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError
 from ragaudit.ledger.errors import RestoredBackup, UnknownResource
 from ragaudit.ledger.log.tree import EMPTY_ROOT, TreeHead
 
-HEADER = "ragaudit/v1/fence"
+HEADER = "ragaudit/v2/fence"
+HEADER_V1 = "ragaudit/v1/fence"
 PSEUDONYM_BYTES = 32
 RECORD_BYTES = 96
+GROUP_RECORDS = 32  # at most, of one commit: what a crash can damage at the end of the file
 _PAYLOAD_BYTES = 80
+_COUNT_BYTES = 6
 _NOBODY = bytes(PSEUDONYM_BYTES)
 
 
@@ -42,11 +47,15 @@ class FenceRecord:
         head: size and root.
         pseudonym: of the account whose record was the last, 32 bytes; None for another entry.
         records: how many records that account had then.
+        place: among those of its commit, from 0.
+        more: how many its commit has beside it, fewer than `GROUP_RECORDS`.
     """
 
     head: TreeHead
     pseudonym: bytes | None
     records: int
+    place: int = 0
+    more: int = 0
 
     def encode(self) -> bytes:
         """Return the record's 96 bytes."""
@@ -54,7 +63,8 @@ class FenceRecord:
             self.head.size.to_bytes(8, "little")
             + self.head.root_hash
             + (self.pseudonym or _NOBODY)
-            + self.records.to_bytes(8, "little")
+            + self.records.to_bytes(_COUNT_BYTES, "little")
+            + bytes([self.place, self.more])
         )
         return payload + _checksum(payload)
 
@@ -73,8 +83,11 @@ class FenceRecord:
             raise MalformedError("not a fence record", where="fence")
         head = TreeHead(int.from_bytes(payload[:8], "little"), payload[8:40])
         pseudonym = payload[40:72]
-        records = int.from_bytes(payload[72:], "little")
-        return cls(head, None if pseudonym == _NOBODY else pseudonym, records)
+        records = int.from_bytes(payload[72:78], "little")
+        place, more = payload[78:]
+        if place > more or more >= GROUP_RECORDS:
+            raise MalformedError("not a fence record", where="fence")
+        return cls(head, None if pseudonym == _NOBODY else pseudonym, records, place, more)
 
 
 class Fence:
@@ -103,7 +116,9 @@ class Fence:
         self.head = TreeHead(0, EMPTY_ROOT)
         self.records: dict[bytes, int] = {}
         self._origin = origin
-        self._header = f"{HEADER} {origin}\n".encode()
+        self._header, self._header_v1 = (
+            f"{name} {origin}\n".encode() for name in (HEADER, HEADER_V1)
+        )
         self._lock = threading.Lock()
         self._broken = False
         self._process_lock = _take(path.with_name(path.name + ".lock"))
@@ -117,35 +132,56 @@ class Fence:
     def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
         """Make it durable that the log reached ``head`` with ``records`` records of an account.
 
-        Returns after the data is on the disk. Calls may come out of order from several threads: the
-        highest values count.
-
         Args:
             head: of the log after the commit.
             pseudonym: of the account, 32 bytes; None for an entry of no account.
             records: that the account has in this tree.
 
+        Raises: as `advance_all`.
+        """
+        self.advance_all(head, {} if pseudonym is None else {pseudonym: records})
+
+    def advance_all(self, head: TreeHead, counts: Mapping[bytes, int]) -> None:
+        """Make it durable that the log reached ``head``, with the records of several accounts.
+
+        Returns after the data is on the disk. Calls may come out of order from several threads: the
+        highest values count.
+
+        Args:
+            head: of the log after the commit.
+            counts: how many records accounts have in this tree, by pseudonym, 32 bytes; at most
+                `GROUP_RECORDS`, none for an entry of no account.
+
         Raises:
-            OSError: it could not be made durable; the answer must not leave, and every later call
+            OSError: it could not be made durable; no answer must leave, and every later call
                 fails too until the fence is opened again.
-            MalformedError: not a pseudonym.
+            MalformedError: not a pseudonym, or too many.
             InternalError: an earlier call failed.
         """
-        if pseudonym is not None and (len(pseudonym) != PSEUDONYM_BYTES or pseudonym == _NOBODY):
+        if len(counts) > GROUP_RECORDS:
+            raise MalformedError(
+                f"{len(counts)} accounts", where="fence", expected=f"at most {GROUP_RECORDS}"
+            )
+        if any(len(who) != PSEUDONYM_BYTES or who == _NOBODY for who in counts):
             raise MalformedError("not a pseudonym", where="fence", expected="32 bytes, not zero")
-        record = FenceRecord(head, pseudonym, records)
+        group = [
+            FenceRecord(head, who, count, place, len(counts) - 1)
+            for place, (who, count) in enumerate(counts.items())
+        ] or [FenceRecord(head, None, 0)]
+        data = b"".join(record.encode() for record in group)
         with self._lock:
             if self._broken:
                 raise InternalError("an earlier write failed: open it again", where="fence")
             # A failed write may have reached the disk or not, and fsync reports a loss once only:
             # from here on nothing may leave on the strength of this file.
             self._broken = True  # until the write below is known to be on the disk
-            count = os.pwrite(self._file, record.encode(), self._end)
-            if count != RECORD_BYTES:
+            count = os.pwrite(self._file, data, self._end)
+            if count != len(data):
                 raise OSError(f"fence: only {count} bytes were written")
             os.fsync(self._file)
-            self._end += RECORD_BYTES
-            self._merge(record)
+            self._end += len(data)
+            for record in group:
+                self._merge(record)
             self._broken = False
 
     def check(self, root_of: Callable[[int], bytes], records_of: Callable[[bytes], int]) -> None:
@@ -222,15 +258,26 @@ class Fence:
             return
         data = self.path.read_bytes()
         # Against the fence of another window a restored database would seem up to date.
-        if not data.startswith(self._header):
+        first = data.startswith(self._header_v1)
+        if not first and not data.startswith(self._header):
             raise MalformedError("the fence of another log", where=str(self.path))
+        # The two headers have one length.
         starts = range(len(self._header), len(data), RECORD_BYTES)
-        for start in starts:
-            try:
-                self._merge(FenceRecord.parse(data[start : start + RECORD_BYTES]))
-            except MalformedError:
-                if start != starts[-1]:  # only the last one can have been cut short by a crash
-                    raise
+        most = 1 if first else GROUP_RECORDS
+        broken = None  # number of the first record that is damaged
+        for number, start in enumerate(starts):
+            record = _read(data[start : start + RECORD_BYTES])
+            if record is not None:
+                self._merge(record)
+            elif broken is None:
+                broken = number
+            if broken is None:
+                continue
+            # What a crash cut short, in any order, is of the last commit: a record of a later one
+            # says that the damaged one was synchronised.
+            later = record is not None and number - record.place > broken
+            if later or len(starts) - broken > most:
+                raise MalformedError("not a fence record", where=f"fence: record {broken}")
 
     def _compact(self) -> tuple[int, int]:
         """Durably replace the file by one record per account; return it, open, and its length."""
@@ -253,6 +300,14 @@ class Fence:
         finally:
             os.close(directory)
         return os.open(self.path, os.O_WRONLY | os.O_CLOEXEC), len(data)
+
+
+def _read(data: bytes) -> FenceRecord | None:
+    """Return the record of 96 bytes, None if they are damaged."""
+    try:
+        return FenceRecord.parse(data)
+    except MalformedError:
+        return None
 
 
 def _take(path: Path) -> int:

@@ -20,6 +20,7 @@ from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.promised import find_promise, is_revealed
 from ragaudit.prover.window.records import LoggedRecord, record_at, record_of
 from ragaudit.prover.window.registrations import Registered, find
+from ragaudit.serving.exchange import phase
 
 
 class Answering:
@@ -72,14 +73,16 @@ class Answering:
         """
         asked = asked or Asked.of(request)
         with live.account_lock(account.name):
-            logged = self._answered(live, account, asked)
+            with phase("admit"):
+                logged = self._answered(live, account, asked)
             return logged or self._logged(live, account, request, asked)
 
     def _logged(self, live: OpenWindow, account: Account, request: Request, asked: Asked) -> Logged:
         """Take the steps of a plain account's query, again if the index changed on the way."""
         for last in (False, True):
             try:
-                admitted = self.query(live, account).admit(anchored=False)
+                with phase("admit"):
+                    admitted = self.query(live, account).admit(anchored=False)
                 return admitted.describe(request).select().log(asked)
             except VersionMoved:
                 # Nothing was logged, and nothing left: the same counter is used again.
@@ -95,8 +98,7 @@ class Answering:
             keyed = place = find_keyed(connection, account.name, asked)
             if place is None and policy.version > 1:
                 since = self.context.clock() - 1000 * policy.retrieval.retry_seconds
-                found = find_identical(connection, account.name, asked, since)
-                place = next((each for each in found if each.window == live.name), None)
+                place = find_identical(connection, live.name, account.name, asked, since)
             if place is None or place.window != live.name:
                 return None
             registered = find(connection, live.name, account.name)
@@ -114,9 +116,9 @@ class Answering:
         Args:
             logged: the record as stored; answer and receipt are made of it alone.
         """
-        record, stages = Record.parse(logged.body), self.context.stages
+        stages = self.context.stages
         return stages.selected(
-            self.context, live, registered, record, logged.openings, logged.salt
+            self.context, live, registered, logged.record, logged.openings, logged.salt
         ).again(logged)
 
     def claimed(self, live: OpenWindow, registered: Registered, promise: Promise) -> Promised:

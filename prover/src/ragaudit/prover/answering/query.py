@@ -272,7 +272,8 @@ class Promised(Stage):
     def send(self) -> Promise:
         """Return the promise, once the fence knows of it: the process may have died before that."""
         self.window.fence.advance(
-            self.window.log.entries.head(), self.registered.pseudonym, self.registered.counter + 1
+            self.window.log.entries.head(),
+            {self.registered.pseudonym: self.registered.counter + 1},
         )
         return self.promise
 

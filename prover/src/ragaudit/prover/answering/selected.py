@@ -20,6 +20,7 @@ from ragaudit.prover.window.answered import (
     note_answered,
     note_served,
 )
+from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.receipts import answer_of, receipt_file, ties_that_leave
 from ragaudit.prover.window.records import LoggedRecord, RecordOpenings, append_entry, insert_record
 from ragaudit.prover.window.registrations import count_record
@@ -55,7 +56,9 @@ class Selected(Stage):
         delivery = self.delivered()
         # Stored with the record: the answer to a retry must not depend on the backend's state.
         ready = replace(self, asked=asked, delivery=delivery)
-        return self.logged(ready.commit_record(State.OPEN), delivery)
+        with phase("commit"):
+            logged = ready.commit_record(State.OPEN)
+        return self.logged(logged, delivery)
 
     def again(self, logged: LoggedRecord) -> "Logged":
         """Go on with what is logged already: the first answer may never have arrived.
@@ -64,7 +67,7 @@ class Selected(Stage):
         """
         window = self.window
         window.fence.advance(
-            window.log.entries.head(), self.registered.pseudonym, self.record.counter + 1
+            window.log.entries.head(), {self.registered.pseudonym: self.record.counter + 1}
         )
         place = Place(window.name, logged.position)
         with self.context.store.read() as connection:
@@ -165,7 +168,9 @@ class Selected(Stage):
         return rows
 
     def commit_record(self, state: State) -> LoggedRecord:
-        """Store counter, time, leaf and openings in one durable transaction; then the fence.
+        """Store counter, time, leaf and openings in a durable transaction; then the fence.
+
+        Answers of other requests may share the transaction.
 
         Args:
             state: in which the window must still be; CLOSED for a claim, which nobody answers.
@@ -176,38 +181,43 @@ class Selected(Stage):
             QueryRefused: the window ended meanwhile, or the clock is behind the cosigner's.
             WindowUnusable, StoreUnavailable: nothing may be answered.
         """
+        # Outside of the transaction, in which others wait.
+        encoded = self.opened.encode()
+        return self.window.commit(
+            self.context.store, lambda transaction: self._commit(transaction, state, encoded)
+        )
+
+    def _commit(self, transaction: LogTransaction, state: State, openings: bytes) -> LoggedRecord:
         window, account, context = self.window, self.registered.account, self.context
-        record, counter = self.record, self.record.counter
-        with window.committing(context.store) as transaction:
-            connection = transaction.connection
-            # A window that closed meanwhile takes the records of claims only.
-            now = context.windows.status(connection, window.name).state
-            check_state(window.name, now, (state,))
-            # Read again: the work since `admit` was done outside the transaction.
-            current = self.current(transaction, counter)
-            # The fence counts a promise as used: an anchored account's counter is in it already.
-            promised = self.registered.anchor is not None
-            transaction.use_counter(current.pseudonym, counter + promised, counter + 1)
-            if not promised:
-                record = self.stamp(current, record)
-            elif state is State.OPEN:
-                # However long the work took: a checkpoint made meanwhile would contradict it.
-                self.check_age(record)
-            body, issued = record.encode(), context.clock()
-            position = append_entry(
-                connection, window.log.entries, window.name, Record.KIND, self.salt, body
-            )
-            insert_record(
-                connection,
-                window.name,
-                position,
-                account=account,
-                counter=counter,
-                openings=self.opened,
-                issued=issued,
-            )
-            count_record(connection, window.name, account, record.time)
-            self.note(connection, Place(window.name, position), issued)
+        record, counter, connection = self.record, self.record.counter, transaction.connection
+        # A window that closed meanwhile takes the records of claims only.
+        now = context.windows.status(connection, window.name).state
+        check_state(window.name, now, (state,))
+        # Read again: the work since `admit` was done outside the transaction.
+        current = self.current(transaction, counter)
+        # The fence counts a promise as used: an anchored account's counter is in it already.
+        promised = self.registered.anchor is not None
+        transaction.use_counter(current.pseudonym, counter + promised, counter + 1)
+        if not promised:
+            record = self.stamp(current, record)
+        elif state is State.OPEN:
+            # However long the work took: a checkpoint made meanwhile would contradict it.
+            self.check_age(record)
+        body, issued = record.encode(), context.clock()
+        position = append_entry(
+            connection, window.log.entries, window.name, Record.KIND, self.salt, body
+        )
+        insert_record(
+            connection,
+            window.name,
+            position,
+            account=account,
+            counter=counter,
+            openings=openings,
+            issued=issued,
+        )
+        count_record(connection, window.name, account, record.time)
+        self.note(connection, Place(window.name, position), issued)
         return LoggedRecord(position, self.salt, body, self.opened, issued)
 
     def note(self, connection: Connection, place: Place, issued: int) -> None:
@@ -250,8 +260,9 @@ class Logged(Stage):
         A ties opening is proven and stored now, while its index is in memory.
         """
         note(receipt=Receipt(self.window.name, self.record.position))
-        self.ties(Delivery(tuple(self.rows), self.withdrawn))
-        return self.answer_documents()
+        with phase("sign"):
+            self.ties(Delivery(tuple(self.rows), self.withdrawn))
+            return self.answer_documents()
 
     def answer(self) -> ReceiptFile:
         """5. Return the receipt file, which is the answer: both halves of the receipt."""

@@ -20,7 +20,8 @@ from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import MalformedQuery, QueryRefused, VersionMoved
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.window.open_window import LogTransaction, OpenWindow
+from ragaudit.prover.window.log_transaction import LogTransaction
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import RecordOpenings
 from ragaudit.prover.window.registrations import Registered, find
 from ragaudit.prover.window.windows import Windows

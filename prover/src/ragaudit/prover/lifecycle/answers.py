@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy.typing as npt
+from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Answer
 
-__all__ = ["Answered", "ServedDocument"]
+__all__ = ["Answered", "ServedDocument", "id_of", "receipt_id"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Answered:
     """What an account was answered; the receipt is made when it is asked for.
 
     Attributes:
-        receipt: its id, see `asking.receipt_id`.
+        receipt: its id, see `receipt_id`.
         vectors: the committed rows of the documents, integers [n, d] of norm at most B.
         norm_bound: B.
     """
@@ -45,3 +46,21 @@ class Answered:
     answer: Answer
     vectors: npt.NDArray[Any] = field(repr=False)
     norm_bound: int
+
+
+def receipt_id(file: ReceiptFile) -> str:
+    """Return the id by which an account gets a receipt again: its window and place in the log.
+
+    Args:
+        file: the receipt file, as it was answered.
+    """
+    return id_of(file.public.record.window, file.public.index)
+
+
+def id_of(window: str, position: int) -> str:
+    """Return the id of the receipt of a record, see `receipt_id`.
+
+    Args:
+        position: of the record in the window's log.
+    """
+    return f"{window}.{position}"

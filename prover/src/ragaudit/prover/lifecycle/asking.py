@@ -17,7 +17,7 @@ from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.selected import Logged
 from ragaudit.prover.errors import NoWindowOpen, QueryRefused, UnknownRecord
 from ragaudit.prover.index.stored import load_index
-from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
+from ragaudit.prover.lifecycle.answers import Answered, ServedDocument, id_of, receipt_id
 from ragaudit.prover.lifecycle.between import Terms, answers, last_terms, none_open
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.store.accounts import Account, Accounts
@@ -28,6 +28,7 @@ from ragaudit.prover.window.answered import (
     account_of,
     delivery_of,
     find_identical,
+    find_identical_elsewhere,
     find_keyed,
     served_rows,
 )
@@ -35,7 +36,7 @@ from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.receipts import answer_of, receipt_file, ties_that_leave
 from ragaudit.prover.window.records import record_at
 from ragaudit.prover.window.registrations import Registered, Registrar, find
-from ragaudit.serving.exchange import Receipt, note
+from ragaudit.serving.exchange import Receipt, note, phase
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ class Asking:
             if last is None:
                 raise
             return last
-        return Terms(live.policy, self._rows(live, account))
+        return Terms(live.policy, self._rows(live, account), live)
 
     def query(
         self,
@@ -123,20 +124,26 @@ class Asking:
             MalformedRequest: a key of another form.
             RagauditError: as `Answering.answer`.
         """
-        found = self._take(account, request, window, idempotency_key)
+        found = self._take(account, request, idempotency_key, window=window)
         return self._again(account, found) if isinstance(found, Place) else found.answer()
 
     def ask(
-        self, account: Account, request: Request, *, idempotency_key: str | None = None
+        self,
+        account: Account,
+        request: Request,
+        *,
+        idempotency_key: str | None = None,
+        live: OpenWindow | None = None,
     ) -> Answered:
         """Answer as `query` does, without the receipt: `receipt` gives it, and it is the same.
 
         Args:
             account, request, idempotency_key: as of `query`.
+            live: the window that the account asks, if its caller knows it from `terms`.
 
         Raises: as `query`.
         """
-        found = self._take(account, request, None, idempotency_key)
+        found = self._take(account, request, idempotency_key, live=live)
         if isinstance(found, Place):
             file = self._again(account, found)
             rows = file.private.rows
@@ -146,38 +153,42 @@ class Asking:
         answer, index = found.answered(), found.index
         rows_of = np.array([each.position for each in answer.documents], dtype=np.int64)
         return Answered(
-            _id(found.window.name, found.record.position),
+            id_of(found.window.name, found.record.position),
             answer,
             index.vectors[rows_of],
             index.norm_bound,
         )
 
     def _take(
-        self, account: Account, request: Request, window: str | None, idempotency_key: str | None
+        self,
+        account: Account,
+        request: Request,
+        idempotency_key: str | None,
+        *,
+        window: str | None = None,
+        live: OpenWindow | None = None,
     ) -> Logged | Place:
         """Return the record that answers, or where the one of another window stands."""
         asked = Asked.of(request, idempotency_key)
         if window is not None:
             try:
-                live = self.window(account, window)
+                named = self.window(account, window)
             except QueryRefused:
                 # Of a window that is not in memory any more, what it answered is stored.
-                earlier = self._earlier(account, asked)
+                earlier = self._earlier(account, asked, None)
                 if earlier is None or earlier.window != window:
                     raise
                 return earlier
-            return self._answering.logged(live, account, request, asked)
-        earlier = self._earlier(account, asked)
+            return self._answering.logged(named, account, request, asked)
         try:
-            live = self.window(account)
+            live = live or self.window(account)
         except NoWindowOpen:
+            earlier = self._earlier(account, asked, None)
             if earlier is None:
                 raise
             return earlier
-        # Of the open window, it is found again under the account's lock.
-        if earlier is None or earlier.window == live.name:
-            return self._answering.logged(live, account, request, asked)
-        return earlier
+        earlier = self._earlier(account, asked, live)
+        return earlier or self._answering.logged(live, account, request, asked)
 
     def receipt(self, account: Account, receipt: str) -> ReceiptFile:
         """Return the receipt file of an account's own record, as it was answered.
@@ -249,11 +260,18 @@ class Asking:
             window: as of `query`.
 
         Raises:
-            Conflict: no slot is left.
-            WrongState: the window does not register any more, or not yet.
+            Conflict, WrongState: as `register_in`.
             NoWindowOpen, UnknownWindow, QueryRefused: as `window`.
         """
-        live = self.window(account, window)
+        return self.register_in(self.window(account, window), account)
+
+    def register_in(self, live: OpenWindow, account: Account) -> Registered:
+        """Return the account's registration in a window, as plain if it has none yet.
+
+        Raises:
+            Conflict: no slot is left.
+            WrongState: the window does not register any more, or not yet.
+        """
         with self._context.store.read() as connection:
             registered = find(connection, live.name, account.name)
         # However it was registered: with an anchor, it is for the account to ask by promises.
@@ -311,19 +329,26 @@ class Asking:
         index = live.versions.in_force(account.tenant, self._context.clock())
         return (index or live.versions.latest(account.tenant)).count
 
-    def _earlier(self, account: Account, asked: Asked) -> Place | None:
-        """Return the record that a retry asks for again, of any window; None if this is none."""
-        now = self._context.clock()
-        with self._context.store.read() as connection:
-            keyed = find_keyed(connection, account.name, asked)
+    def _earlier(self, account: Account, asked: Asked, live: OpenWindow | None) -> Place | None:
+        """Return the record that a retry asks for again, of any window but ``live``.
+
+        Of that one it is found under the account's lock, by who answers.
+        """
+        now, name = self._context.clock(), account.name
+        own = "" if live is None else live.name
+        with phase("admit"), self._context.store.read() as connection:
+            keyed = find_keyed(connection, name, asked)
             if keyed is not None:
-                return keyed
-            places = find_identical(connection, account.name, asked, now - 3_600_000)
-            for place in places:
-                logged = record_at(connection, place.window, place.position)
+                return None if keyed.window == own else keyed
+            if live is not None:
+                since = now - _life(live.policy)
+                if find_identical(connection, own, name, asked, since) is not None:
+                    return None
+            # However often a request is repeated in this window, few are left in another one.
+            since = now - _LONGEST_LIFE
+            for place, issued in find_identical_elsewhere(connection, own, name, asked, since):
                 policy = Policy.parse(self._context.windows.get(place.window, connection).policy)
-                life = 1000 * policy.retrieval.retry_seconds if policy.version > 1 else 0
-                if logged is not None and logged.issued >= now - life:
+                if issued >= now - _life(policy):
                     return place
         return None
 
@@ -344,29 +369,23 @@ class Asking:
         record, policy = logged.record, Policy.parse(window.policy)
         with context.store.read() as connection:
             index = load_index(connection, place.window, record.tenant, record.version)
-        return receipt_file(
-            logged,
-            index,
-            delivery,
-            answer_of(policy, index, logged, delivery.rows),
-            policy=policy,
-            key=context.key,
-            # None yet if the process ended between the record and its hand-over.
-            ties=ties_that_leave(context.store, policy, index, logged, delivery),
-        )
+        with phase("sign"):
+            return receipt_file(
+                logged,
+                index,
+                delivery,
+                answer_of(policy, index, logged, delivery.rows),
+                policy=policy,
+                key=context.key,
+                # None yet if the process ended between the record and its hand-over.
+                ties=ties_that_leave(context.store, policy, index, logged, delivery),
+            )
 
 
 _LIVE = (State.OPEN, State.CLOSED)
+_LONGEST_LIFE = 3_600_000
 
 
-def receipt_id(file: ReceiptFile) -> str:
-    """Return the id by which an account gets a receipt again: its window and place in the log.
-
-    Args:
-        file: the receipt file, as it was answered.
-    """
-    return _id(file.public.record.window, file.public.index)
-
-
-def _id(window: str, position: int) -> str:
-    return f"{window}.{position}"
+def _life(policy: Policy) -> int:
+    """Return for how many milliseconds an identical request is a retry."""
+    return 1000 * policy.retrieval.retry_seconds if policy.version > 1 else 0

@@ -6,6 +6,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening
 from ragaudit.prover.errors import NoWindowOpen
 from ragaudit.prover.store.states import REGISTERS, UNSIGNED, State
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.windows import Recent
 
 __all__ = ["Terms", "answers", "last_terms", "none_open"]
@@ -17,10 +18,15 @@ _WAS_OPEN = (State.OPEN, State.CLOSED, State.CHALLENGED, State.ARCHIVED)
 
 @dataclass(frozen=True)
 class Terms:
-    """By what a request is read: a window's policy, and N of the index that it asks."""
+    """By what a request is read: a window's policy, and N of the index that it asks.
+
+    Attributes:
+        live: the window, None between two.
+    """
 
     policy: Policy
     rows: int
+    live: OpenWindow | None = None
 
 
 def answers(policy: Policy, tenant: str, now: int) -> bool:

@@ -31,7 +31,20 @@ _APPENDS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN, State.CLOSED)
 class OpenWindows:
     """Loads windows from the store, once each. Safe to use from several threads."""
 
-    def __init__(self, store: Store, windows: Windows, committer: Committer) -> None:
+    def __init__(
+        self,
+        store: Store,
+        windows: Windows,
+        committer: Committer,
+        *,
+        on_committed: Callable[[float, int], None],
+    ) -> None:
+        """Begin without windows.
+
+        Args:
+            on_committed: as of `OpenWindow`, for each window that is loaded.
+        """
+        self._on_committed = on_committed
         self._store = store
         self._windows = windows
         self._committer = committer
@@ -138,6 +151,7 @@ class OpenWindows:
             activation = Activation.parse(message)
             activation.authenticate(policy, anchor=live.anchor, number=number)
             live.activate(activation)
+        live.on_committed = self._on_committed
         # A version that is stored and not logged is the refresher's to log.
         for entry in logged:
             version = Version.parse(entry.body)

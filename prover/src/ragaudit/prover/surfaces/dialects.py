@@ -21,7 +21,7 @@ from ragaudit.encoding.problems import problem_name
 from ragaudit.prover.surfaces.caller import Caller
 from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.wire import read_json, read_member
-from ragaudit.serving.exchange import note
+from ragaudit.serving.exchange import note, phase
 from ragaudit.serving.problems import as_ours, status_of
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -141,7 +141,8 @@ class _Route(APIRoute):
             note(surface=dialect.name)
             values: dict[str, Any] = {}
             if not open_to_all:
-                values["caller"] = dialect.caller(request)
+                with phase("admit"):
+                    values["caller"] = dialect.caller(request)
             _check_query(request, adapters)
             for name, adapter in adapters.items():
                 if name == "body":

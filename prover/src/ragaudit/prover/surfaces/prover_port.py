@@ -10,7 +10,7 @@ from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.stage import check_request
-from ragaudit.prover.errors import NoWindowOpen, UnknownAccount
+from ragaudit.prover.errors import UnknownAccount
 from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
@@ -94,20 +94,21 @@ class ServicePort:
         Raises:
             MalformedError, UnsupportedError: one that the window does not take; nothing is charged.
             NoWindowOpen: a query that has no stored answer, and no window to answer it.
-            RagauditError: as `Service.ask`.
+            RagauditError: as `Asking.ask`.
         """
-        terms = self._service.asking.terms(account)
-        policy, rows = terms.policy, terms.rows
+        asking = self._service.asking
+        terms = asking.terms(account)
+        policy, rows, live = terms.policy, terms.rows, terms.live
         requests = [_request(policy, query) for query in queries]
         keys = [_key(idempotency_key, number, len(queries)) for number in range(len(queries))]
         for request, key in zip(requests, keys, strict=True):
             check_request(request, rows, policy)
             Asked.of(request, key)
         # Between two windows nobody is registered, and what was answered is answered again.
-        with suppress(NoWindowOpen):
-            self._service.register(account)
+        if live is not None:
+            asking.register_in(live, account)
         return [
-            _answer(self._service.ask(account, request, idempotency_key=key))
+            _answer(asking.ask(account, request, idempotency_key=key, live=live))
             for request, key in zip(requests, keys, strict=True)
         ]
 

@@ -2,21 +2,30 @@
 
 import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
-import httpx
-from ragaudit.prover.bounded_http import (
-    BoundedHttp,
-    LongAnswer,
-    PackedAnswer,
-    trusted_authorities,
-)
+from ragaudit.prover.bounded_http import LongAnswer, PackedAnswer, trusted_authorities
 from ragaudit.prover.errors import BackendUnavailable
+from ragaudit.prover.kept_connections import KeptConnections, NoAnswer
+from ragaudit.serving.exchange import outgoing
 
 MAX_ANSWER_BYTES = 2**28  # a page of 10,000 vectors of 3,072 entries does not fit; one of 500 does
 
 _log = logging.getLogger(__name__)
+
+
+class Wire(Protocol):
+    """How requests get to a store: `KeptConnections`, or what a test has in its place."""
+
+    def send(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        """Return status and body of an answer, as `KeptConnections.send` does."""
+
+    def close(self) -> None:
+        """Release the connections."""
 
 
 class StoreHttp:
@@ -32,7 +41,7 @@ class StoreHttp:
         timeout: float,
         headers: dict[str, str] | None = None,
         authorities: Path | None = None,
-        transport: httpx.BaseTransport | None = None,
+        wire: Wire | None = None,
     ) -> None:
         """Prepare the calls; nothing is sent yet.
 
@@ -41,25 +50,21 @@ class StoreHttp:
             timeout: seconds for each phase of a call.
             headers: sent with every call; may hold a secret.
             authorities: PEM file of the certificate authorities to trust instead of the usual.
-            transport: instead of the network, for tests.
+            wire: instead of the network, for tests.
 
         Raises:
             MalformedSettings: the file holds no certificates.
         """
         self._url = url
-        self._http = BoundedHttp(
-            url,
-            timeout=timeout,
-            most=MAX_ANSWER_BYTES,
-            verify=trusted_authorities(authorities, "backend ca_file"),
-            headers=headers,
-            transport=transport,
-            connects=2,
+        self._headers = headers or {}
+        verify = trusted_authorities(authorities, "backend ca_file")
+        self._wire = wire or KeptConnections(
+            url, timeout=timeout, most=MAX_ANSWER_BYTES, verify=verify
         )
 
     def close(self) -> None:
         """Release the connections."""
-        self._http.close()
+        self._wire.close()
 
     def send(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Return status and body of an answer that is 2xx or 4xx.
@@ -72,12 +77,13 @@ class StoreHttp:
             BackendUnavailable: no answer, one of 5xx or 429, a redirection, a packed or too long
                 answer.
         """
-        kind = {"Content-Type": "application/json"} if body is not None else None
-        request = self._http.build_request(method, path, content=body, headers=kind)
+        kind = {} if body is None else {"Content-Type": "application/json"}
         try:
-            response = self._http.send(request)
-        except httpx.HTTPError as error:
-            self._refuse(f"{type(error).__name__}: {error}", "cannot be reached")
+            status, data = self._wire.send(
+                method, path, body, {**self._headers, **kind, **outgoing()}
+            )
+        except NoAnswer as error:
+            self._refuse(str(error), "cannot be reached")
         except PackedAnswer:
             self._refuse("packed answer", "sent a packed answer")
         except LongAnswer:
@@ -85,7 +91,6 @@ class StoreHttp:
                 f"more than {MAX_ANSWER_BYTES} bytes",
                 "sent too long an answer: a smaller backend.page_rows may help",
             )
-        status, data = response.status_code, response.content
         if status >= 500 or status == 429 or 300 <= status < 400:
             self._refuse(f"status {status} to {method} {path}", f"answered {status}")
         return status, data

@@ -129,8 +129,8 @@ class Place:
 _ANSWERED = tables.answered.c
 _KEYED = tables.idempotency.c
 # Built once: they run in every answer.
-_BY_REQUEST = Prepared(
-    select(_ANSWERED.window, _ANSWERED.position)
+_IDENTICAL = (
+    select(_ANSWERED.window, _ANSWERED.position, _ANSWERED.issued)
     .where(
         _ANSWERED.account == bindparam("account"),
         _ANSWERED.request == bindparam("request"),
@@ -138,6 +138,8 @@ _BY_REQUEST = Prepared(
     )
     .order_by(_ANSWERED.issued.desc())
 )
+_BY_REQUEST = Prepared(_IDENTICAL.where(_ANSWERED.window == bindparam("of_window")).limit(1))
+_BY_REQUEST_ELSEWHERE = Prepared(_IDENTICAL.where(_ANSWERED.window != bindparam("of_window")))
 _BY_KEY = Prepared(
     select(_KEYED.window, _KEYED.position, _ANSWERED.request)
     .join_from(
@@ -180,14 +182,33 @@ def find_keyed(connection: Connection, account: str, asked: Asked) -> Place | No
     return Place(row[0], row[1])
 
 
-def find_identical(connection: Connection, account: str, asked: Asked, since: int) -> list[Place]:
-    """Return the records of an account's identical requests, the latest first.
+def find_identical(
+    connection: Connection, window: str, account: str, asked: Asked, since: int
+) -> Place | None:
+    """Return the record of an account's latest identical request in a window, None without one.
 
     Args:
-        since: Unix milliseconds from which they must have been answered.
+        since: Unix milliseconds from which it must have been answered.
     """
-    rows = _BY_REQUEST.rows(connection, account=account, request=asked.request, since=since)
-    return [Place(*row) for row in rows]
+    rows = _BY_REQUEST.rows(
+        connection, of_window=window, account=account, request=asked.request, since=since
+    )
+    return Place(*rows[0][:2]) if rows else None
+
+
+def find_identical_elsewhere(
+    connection: Connection, window: str, account: str, asked: Asked, since: int
+) -> list[tuple[Place, int]]:
+    """Return an account's identical requests in other windows: their records and times of issue.
+
+    Args:
+        window: whose records are left out; empty for none.
+        since: Unix milliseconds from which they must have been answered; the latest is first.
+    """
+    rows = _BY_REQUEST_ELSEWHERE.rows(
+        connection, of_window=window, account=account, request=asked.request, since=since
+    )
+    return [(Place(place, position), issued) for place, position, issued in rows]
 
 
 def note_key(connection: Connection, account: str, asked: Asked, place: Place) -> None:

@@ -1,10 +1,12 @@
 """A countersigned window in memory: what answering, registering and proving need of it."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from ragaudit.circuits.noise import Table, table_for
 from ragaudit.encoding.errors import InternalError, RagauditError
@@ -25,8 +27,12 @@ from ragaudit.prover.index.committed import VERSION, CommittedIndex
 from ragaudit.prover.index.form import IndexForm
 from ragaudit.prover.randomness import Randomness, SeedTree
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.window.group_commit import GroupCommit
 from ragaudit.prover.window.index_versions import IndexVersions
+from ragaudit.prover.window.log_transaction import LogTransaction
 from sqlalchemy import Connection
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -59,33 +65,6 @@ class WindowLog:
         own = self.key.verifier_key
         times = (cosignature_time(line) for line in signed.note.signatures if not line.by(own))
         self.cosigned_time = max(self.cosigned_time, 1000 * max(times, default=0))
-
-
-class LogTransaction:
-    """A transaction that changes a window's log, or an account's counters.
-
-    `OpenWindow.committing` makes it.
-    """
-
-    def __init__(self, connection: Connection, fence: "WindowFence") -> None:
-        self.connection = connection
-        self._fence = fence
-        self.account: tuple[bytes, int] | None = None
-
-    def use_counter(self, pseudonym: bytes, used: int, after: int) -> None:
-        """Compare an account's counters with the fence, which notes ``after`` once durable.
-
-        Args:
-            pseudonym: 32 bytes.
-            used: how many counters are logged or promised, as this transaction reads them.
-            after: how many are at its end.
-
-        Raises:
-            RestoredBackup: the fence knows of more.
-        """
-        # Before anything is written: a restored database is noticed while nothing has changed.
-        self._fence.check_account(pseudonym, used)
-        self.account = (pseudonym, after)
 
 
 class OpenWindow:
@@ -139,6 +118,9 @@ class OpenWindow:
         self.commit_lock = log.append_lock
         # Called once the database turns out to be behind the fence.
         self.on_restored: Callable[[RestoredBackup], None] = lambda _: None
+        # Told of each transaction that became durable: its seconds, and how many answers it holds.
+        self.on_committed: Callable[[float, int], None] = lambda _seconds, _answers: None
+        self._group = GroupCommit()
         self.log_changed = threading.Event()  # set when the log grew: the checkpointer waits for it
         self._pseudonym_key = pseudonym_key
         self._account_locks: dict[str, threading.Lock] = {}
@@ -205,21 +187,38 @@ class OpenWindow:
             StoreUnavailable: it is not durable; nothing may be answered.
         """
         with self.commit_lock:
+            since = time.perf_counter()
             try:
                 with store.write() as connection:
                     before = self.fence.check_head(connection)
-                    transaction = LogTransaction(connection, self.fence)
+                    transaction = LogTransaction(connection, self.fence.check_account)
                     yield transaction
                     head = self.log.entries.head(connection)
                 # After the commit, before any answer: a fence ahead of the database would look
                 # like a restored backup, an answer ahead of the fence could be forgotten.
-                if transaction.account is not None or head != before:
-                    self.fence.advance(head, *(transaction.account or ()))
+                if transaction.counters or head != before:
+                    self.fence.advance(head, transaction.counters)
             except RestoredBackup as error:
                 self.on_restored(error)
                 raise WindowUnusable(str(error), where=self.name) from error
+        self.on_committed(time.perf_counter() - since, len(transaction.counters))
         # Only after the commit: a head that is read for a checkpoint then holds the entry.
         self.log_changed.set()
+
+    def commit(self, store: Store, work: Callable[[LogTransaction], T]) -> T:
+        """Return what ``work`` returned in a transaction of `committing`, once that is durable.
+
+        Several threads that come at the same time share one transaction and one fence.
+
+        Args:
+            store: as of `committing`.
+            work: what a failure of its own undoes is its own alone.
+
+        Raises:
+            WindowUnusable, StoreUnavailable: as of `committing`.
+            RagauditError: as ``work`` raises.
+        """
+        return self._group.run(lambda: self.committing(store), work)
 
     def activate(self, activation: Activation) -> None:
         """Take over an activation; the caller has verified it."""
@@ -321,19 +320,19 @@ class WindowFence:
         with self._lock:
             self.opened().check_account(pseudonym, used)
 
-    def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
+    def advance(self, head: TreeHead, counters: Mapping[bytes, int]) -> None:
         """Make it durable outside the database that the log reached ``head``.
 
         Args:
-            pseudonym: of the account whose counter moved, if one did.
-            records: how many counters of that account are now logged or promised.
+            counters: how many counters of accounts are now logged or promised, by pseudonym, of
+                those that moved.
 
         Raises:
             StoreUnavailable: it is not durable; nothing may be answered.
         """
         with self._lock:
             try:
-                self.opened().advance(head, pseudonym, records)
+                self.opened().advance_all(head, counters)
             except (OSError, InternalError):
                 # Nobody knows how much of it was written: it is read again before the next use.
                 self.close()

@@ -6,6 +6,7 @@ again (docs/spec/05-records.md §5.8).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ragaudit.encoding.canonical_json import dumps, loads
@@ -95,7 +96,7 @@ class LoggedRecord:
     openings: RecordOpenings = field(repr=False)
     issued: int
 
-    @property
+    @cached_property
     def record(self) -> Record:
         """The record of the body."""
         return Record.parse(self.body)
@@ -191,12 +192,13 @@ def insert_record(
     *,
     account: str,
     counter: int,
-    openings: RecordOpenings,
+    openings: bytes,
     issued: int,
 ) -> None:
     """Store what opens the record at ``position``, in the transaction that appends its entry.
 
     Args:
+        openings: encoded `RecordOpenings`.
         issued: the receipt's time, Unix milliseconds.
     """
     _INSERT_RECORD.change(
@@ -205,7 +207,7 @@ def insert_record(
         position=position,
         account=account,
         counter=counter,
-        openings=openings.encode(),
+        openings=openings,
         issued=issued,
     )
 

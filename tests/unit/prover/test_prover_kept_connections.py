@@ -1,0 +1,284 @@
+"""Connections that are kept to a store: bounded, asked once, and renewed when they are gone."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from own_authority import own_authority
+from ragaudit.prover.bounded_http import LongAnswer, PackedAnswer
+from ragaudit.prover.errors import BackendUnavailable
+from ragaudit.prover.kept_connections import KeptConnections, NoAnswer
+from ragaudit.prover.vector_stores.http import StoreHttp
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"
+
+
+class Script:
+    """A server that answers each request with the next of some bytes; None hangs up instead.
+
+    Attributes:
+        connections: accepted so far.
+        requests: heads and bodies, as they arrived.
+    """
+
+    def __init__(
+        self,
+        *answers: bytes | Callable[[socket.socket], None] | None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._tls = tls
+        self.connections = 0
+        self.requests: list[bytes] = []
+        self._answers = list(answers)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = self._listener.accept()
+                self.connections += 1
+                threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
+
+    def _serve(self, peer: socket.socket) -> None:
+        with suppress(OSError):
+            peer = self._tls.wrap_socket(peer, server_side=True) if self._tls else peer
+        with peer, suppress(OSError):
+            while data := peer.recv(65536):
+                while b"\r\n\r\n" not in data or not _whole(data):
+                    data += peer.recv(65536)
+                self.requests.append(data)
+                answer = self._answers.pop(0)
+                if answer is None:
+                    return
+                if callable(answer):
+                    answer(peer)
+                else:
+                    peer.sendall(answer)
+
+
+def _whole(data: bytes) -> bool:
+    head, _, body = data.partition(b"\r\n\r\n")
+    lengths = [
+        int(line.split(b":")[1])
+        for line in head.lower().split(b"\r\n")
+        if b"content-length" in line
+    ]
+    return len(body) >= sum(lengths)
+
+
+@contextmanager
+def talking(
+    *answers: Any, timeout: float = 5.0, most: int = 1000
+) -> Iterator[tuple[Script, KeptConnections]]:
+    script = Script(*answers)
+    wire = KeptConnections(f"{script.url}/base/", timeout=timeout, most=most)
+    try:
+        yield script, wire
+    finally:
+        wire.close()
+        script.close()
+
+
+def test_a_connection_is_used_again_and_the_request_is_as_it_was_given() -> None:
+    with talking(OK, OK) as (script, wire):
+        assert wire.send("GET", "/a%20b", None, {}) == (200, b"[]")
+        assert wire.send("POST", "/x", b"body", {"Authorization": "secret"}) == (200, b"[]")
+    assert script.connections == 1
+    first, second = script.requests
+    assert first.startswith(b"GET /base/a%20b HTTP/1.1\r\n") and first.endswith(b"\r\n\r\n")
+    assert b"accept-encoding: identity\r\n" in first.lower()
+    assert second.endswith(b"\r\n\r\nbody") and b"Authorization: secret\r\n" in second
+
+
+def test_a_chunked_answer_is_read_and_its_connection_kept() -> None:
+    chunked = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    )
+    with talking(chunked, OK) as (script, wire):
+        assert wire.send("GET", "/", None, {}) == (200, b"abcde")
+        assert wire.send("GET", "/", None, {}) == (200, b"[]")
+    assert script.connections == 1
+
+
+def test_two_requests_at_once_have_a_connection_each() -> None:
+    both = threading.Barrier(2)
+
+    def together(peer: socket.socket) -> None:
+        both.wait(10)
+        peer.sendall(OK)
+
+    with talking(together, together) as (script, wire):
+        threads = [threading.Thread(target=wire.send, args=("GET", "/", None, {})) for _ in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+    assert script.connections == 2 and len(script.requests) == 2
+
+
+def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
+    closed = threading.Event()
+
+    def once(peer: socket.socket) -> None:
+        peer.sendall(OK)
+        peer.close()
+        closed.set()
+
+    with talking(once, OK) as (script, wire):
+        wire.send("GET", "/", None, {})
+        closed.wait(10)
+        assert wire.send("POST", "/write", b"x", {}) == (200, b"[]")
+    assert script.connections == 2
+
+
+def test_a_request_is_sent_once_whatever_becomes_of_its_answer() -> None:
+    with talking(OK, None, OK) as (script, wire):
+        wire.send("GET", "/", None, {})
+        with pytest.raises(NoAnswer, match="RemoteDisconnected"):
+            wire.send("POST", "/write", b"once", {})
+        # What was sent may have been done: it is not sent twice.
+        assert [b"once" in request for request in script.requests] == [False, True]
+        assert wire.send("GET", "/", None, {}) == (200, b"[]")
+    assert script.connections == 2
+
+
+@pytest.mark.parametrize("parts", [[OK + OK], [OK, OK]])
+def test_an_answer_that_nobody_asked_for_is_not_the_next_ones(parts: list[bytes]) -> None:
+    sent = threading.Event()
+
+    def surplus(peer: socket.socket) -> None:
+        for part in parts:
+            peer.sendall(part)
+        sent.set()
+
+    own = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown"
+    with talking(surplus, own) as (_, wire):
+        wire.send("GET", "/", None, {})
+        sent.wait(10)
+        assert wire.send("GET", "/", None, {}) == (200, b"own")
+
+
+def test_an_idle_connection_is_given_up_before_the_server_closes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ragaudit.prover.kept_connections.IDLE_SECONDS", 0.0)
+    with talking(OK, OK) as (script, wire):
+        wire.send("GET", "/", None, {})
+        wire.send("GET", "/", None, {})
+    assert script.connections == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Encoding: br\r\n\r\nxxxxx",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Encoding: GZIP\r\n\r\nxxxxx",
+    ],
+)
+def test_a_packed_answer_is_not_unpacked(answer: bytes) -> None:
+    with talking(answer, OK) as (script, wire):
+        with pytest.raises(PackedAnswer):
+            wire.send("GET", "/", None, {})
+        # Its body was not read: nothing of it may be taken for the next answer.
+        assert wire.send("GET", "/", None, {}) == (200, b"[]")
+    assert script.connections == 2
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 100000", b"Connection: close"])
+def test_a_longer_answer_than_memory_allows_is_cut(length: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\r\n" + length + b"\r\n\r\n"
+    with talking(head + b"x" * 100_000, OK) as (script, wire):
+        with pytest.raises(LongAnswer):
+            wire.send("GET", "/", None, {})
+        assert wire.send("GET", "/", None, {}) == (200, b"[]")
+    assert script.connections == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nab",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"no HTTP\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 200 + b"\r\n",
+    ],
+)
+def test_an_answer_that_is_cut_short_or_no_http_is_none(answer: bytes) -> None:
+    def then_hang_up(peer: socket.socket) -> None:
+        peer.sendall(answer)
+        peer.shutdown(socket.SHUT_RDWR)
+
+    with talking(then_hang_up) as (_, wire), pytest.raises(NoAnswer):
+        wire.send("GET", "/", None, {})
+
+
+def test_silence_and_drips_are_cut_off() -> None:
+    done = threading.Event()
+
+    def silence(_peer: socket.socket) -> None:
+        done.wait(10)
+
+    def drip(peer: socket.socket) -> None:
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n")
+        with suppress(OSError):
+            while not done.wait(0.02):
+                peer.sendall(b"x")
+
+    with talking(silence, drip, timeout=0.1) as (_, wire):
+        with pytest.raises(NoAnswer, match="timed out"):
+            wire.send("GET", "/", None, {})
+        with pytest.raises(NoAnswer, match="a drip"):
+            wire.send("GET", "/", None, {})
+        done.set()
+
+
+def test_nobody_there_is_no_answer() -> None:
+    with pytest.raises(NoAnswer, match="Refused"):
+        KeptConnections("http://127.0.0.1:1", timeout=1, most=10).send("GET", "/", None, {})
+
+
+def test_a_store_that_redirects_is_refused_and_not_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    elsewhere = Script(OK)
+    # Nor does the environment of the process say where requests go.
+    monkeypatch.setenv("HTTP_PROXY", elsewhere.url)
+    monkeypatch.setenv("http_proxy", elsewhere.url)
+    moved = f"HTTP/1.1 307 Moved\r\nLocation: {elsewhere.url}/\r\nContent-Length: 0\r\n\r\n"
+    script = Script(moved.encode())
+    store = StoreHttp(script.url, timeout=5)
+    with closing(store), pytest.raises(BackendUnavailable, match="answered 307"):
+        store.send("GET", "/")
+    assert elsewhere.connections == 0 and script.connections == 1
+
+
+def test_a_header_cannot_hold_another_one() -> None:
+    with talking(OK) as (script, wire), pytest.raises(ValueError, match="Invalid header value"):
+        wire.send("GET", "/", None, {"Authorization": "x\r\nHost: elsewhere"})
+    assert script.requests == []
+
+
+def test_a_certificate_is_checked_by_the_authorities_of_the_settings(tmp_path: Path) -> None:
+    file, context = own_authority(tmp_path)
+    script = Script(OK, tls=context)
+    url = script.url.replace("http:", "https:")
+    with pytest.raises(BackendUnavailable, match="cannot be reached"):
+        StoreHttp(url, timeout=5).send("GET", "/")
+    with closing(StoreHttp(url, timeout=5, authorities=file)) as store:
+        assert store.send("GET", "/") == (200, b"[]")
+    # The name is checked, too: the certificate is of 127.0.0.1.
+    other = url.replace("127.0.0.1", "localhost")
+    with pytest.raises(BackendUnavailable, match="cannot be reached"):
+        StoreHttp(other, timeout=5, authorities=file).send("GET", "/")
+    assert len(script.requests) == 1
