@@ -19,7 +19,12 @@ from ragaudit.ledger.errors import (
     StoreUnavailable,
     UnknownResource,
 )
-from ragaudit.ledger.log.database import open_engine, read_transaction, write_transaction
+from ragaudit.ledger.log.database import (
+    close_engine,
+    open_engine,
+    read_transaction,
+    write_transaction,
+)
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.right_edge import Frontier, RightEdge
@@ -36,6 +41,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    event,
     insert,
     select,
     text,
@@ -119,6 +125,19 @@ def test_a_database_without_tables_is_unavailable(empty_database: str) -> None:
     with pytest.raises(StoreUnavailable, match=r"no such table|UndefinedTable"):
         LogStore.open(engine, KEY.verifier_key)
     engine.dispose()
+
+
+def test_a_connection_in_use_is_closed_when_it_is_given_back(empty_database: str) -> None:
+    """A shutdown does not wait for every reader; the server must not keep a session for it."""
+    engine = open_engine(empty_database)
+    closed: list[object] = []
+    event.listen(engine, "close", lambda connection, _record: closed.append(connection))
+    connection = engine.connect()
+    driver = connection.connection.driver_connection
+    close_engine(engine)
+    assert closed == []
+    connection.close()
+    assert closed == [driver]
 
 
 def test_what_does_not_exist_is_not_proven(store: Any) -> None:

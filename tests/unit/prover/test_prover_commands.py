@@ -86,7 +86,7 @@ def test_check_names_what_is_wrong(prover: Path, tmp_path: Path) -> None:
     found = run_json("check", "--settings", prover, code=1)
     assert found["keys"] == found["store"] == found["embedder"] == found["noise"] == "good"
     assert found["documents"] == {
-        "what": "no tenant has documents", "where": "", "expected": "ragaudit prover ingest",
+        "what": "no tenant has documents", "where": "backend", "expected": "ragaudit prover ingest",
     }  # fmt: skip
     run("ingest", "shop", corpus(tmp_path, 3), "--settings", prover)
     found = run_json("check", "--settings", prover, code=1)

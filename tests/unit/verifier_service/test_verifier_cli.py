@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import uvicorn
 from procedure_cases import audit, use_cached_table
-from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.window import Window
 from ragaudit.verifier import keys, settings
@@ -66,23 +65,6 @@ def test_init(folder: Any) -> None:
     token = keys.read_token(loaded.secrets / keys.TOKEN)
     assert keys.token_digest(token) == held.token_digest
     assert len({held.cosigner.private.seed(), held.statement.seed(), held.verdict.seed()}) == 3
-
-
-def test_the_database_may_be_named_in_a_secret_file(folder: Any) -> None:
-    path, secret = folder / "verifier.yaml", folder / "secrets/database.url"
-    plain = path.read_text()
-    path.write_text(plain + "database_file: secrets/database.url\n")
-    with pytest.raises(MalformedSettings, match="cannot read a secret file"):
-        settings.load(path)
-    secret.write_text("sqlite:////other/verifier.db\n")
-    secret.chmod(0o644)
-    with pytest.raises(MalformedSettings, match="others may read"):
-        settings.load(path)
-    secret.chmod(0o600)
-    assert settings.load(path).database_url == "sqlite:////other/verifier.db"
-    path.write_text(plain + "database: sqlite:///a.db\ndatabase_file: secrets/database.url\n")
-    with pytest.raises(MalformedSettings, match="both given"):
-        settings.load(path)
 
 
 def test_init_shows_public_keys_only(tmp_path: Path) -> None:

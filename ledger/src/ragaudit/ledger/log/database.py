@@ -94,6 +94,21 @@ def _postgresql(url: URL) -> Engine:
         raise MalformedError("not a PostgreSQL URL", where="database URL") from None
 
 
+def close_engine(engine: Engine) -> None:
+    """Close the connections of an engine; those in use are closed when they are given back.
+
+    Args:
+        engine: that a thread may still read with, as one that a shutdown did not wait for.
+    """
+    # The pool as it is now: after this it would keep what is given back, open, for nobody.
+    event.listen(engine.pool, "checkin", _close_returned)
+    engine.dispose()
+
+
+def _close_returned(_connection: object, record: Any) -> None:
+    record.invalidate()
+
+
 def database_file(engine: Engine) -> Path | None:
     """Return the file of an SQLite database, None for a server."""
     return Path(str(engine.url.database)) if engine.name == "sqlite" else None

@@ -8,6 +8,7 @@ from ragaudit.encoding.errors import RefusedError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.database import (
     DatabaseLock,
+    close_engine,
     database_file,
     make_private,
     open_engine,
@@ -162,4 +163,4 @@ class Store:
         if self._writer is not None:
             self._writer.release()
             self._writer = None
-        self.engine.dispose()
+        close_engine(self.engine)

@@ -14,6 +14,7 @@ from typing import NewType, TypeVar
 from ragaudit.encoding.errors import ClockStepped
 from ragaudit.ledger.errors import CorruptLog, RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.database import (
+    close_engine,
     make_private,
     open_engine,
     read_transaction,
@@ -146,7 +147,7 @@ class Database:
         # A tick that a shutdown abandoned may still write: never into a fence of another process.
         with self._lock:
             self._closed = True
-            self._engine.dispose()
+            close_engine(self._engine)
             if self._fence is not None:
                 self._fence.close()
 
