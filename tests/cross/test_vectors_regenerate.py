@@ -17,6 +17,8 @@ SLOW = ("make_epsilon", "make_noise")
         "make_version2",
         "make_ties",
         "make_missing",
+        "make_accounts",
+        "make_chain",
         *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
     ],
 )

@@ -20,7 +20,8 @@ from ragaudit.ledger.log.checkpoints import (
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.missing import ClosingEntry, MissingRecord
+from ragaudit.ledger.messages.missing import MissingRecord
+from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Close
 from vector_scripts import VECTORS
@@ -118,7 +119,7 @@ def there() -> MissingRecord:
 def ended_with(kind: str, body: bytes) -> MissingRecord:
     """A proof with a last entry that is signed as it is."""
     assert ENDED.close is not None
-    shown = ClosingEntry(ENDED.close.salt, body)
+    shown = OpenedEntry(ENDED.close.salt, body)
     made = tree(6)
     made.append(Entry(6, kind, shown.salt, body).leaf)
     return MissingRecord(ENDED.receipt, signed(made).encode(), made.inclusion_proof(6), close=shown)

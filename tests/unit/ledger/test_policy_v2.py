@@ -90,12 +90,19 @@ def test_version_1_has_one_value_of_each() -> None:
         {"query_kinds": ["vector", "text"]}, {"query_kinds": ["text", "text"]},
         {"query_kinds": "text"}, {"query_kinds": None}, {"retry_seconds": -1},
         {"retry_seconds": 3601}, {"retry_seconds": None}, {"versions": None}, {"versions": 1},
-        {"more": 1}, {"format": FORMAT},
+        {"more": 1}, {"format": FORMAT}, {"account_index": False}, {"account_index": None},
+        {"account_index": 1},
     ],
 )  # fmt: skip
 def test_malformed_policies_of_version_2(change: dict[str, Any]) -> None:
     with pytest.raises((MalformedError, UnsupportedError)):
         Policy.from_json(policy_value(**change))
+
+
+def test_an_account_index_is_asked_for_or_not_mentioned() -> None:
+    assert Policy.from_json(policy_value(account_index=True)).account_index
+    without = Policy.from_json(policy_value())
+    assert not without.account_index and b"account_index" not in without.canonical
 
 
 @pytest.mark.parametrize("name", ["privacy", "metric", "public_columns", "versions"])

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from exact_windows import ask, change, later, start, texts
 from ragaudit.encoding.text import b64_encode
+from ragaudit.ledger.messages.account_proof import AccountProof
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes
@@ -49,12 +50,24 @@ class TestWholeWindow:
         assert {file.public.record.version for file in files} == {1, 2}
         scenario.service.driver.checkpoint("w1")
         checked(scenario, files, embedder)
+        early = count(scenario, "ada")
+        assert (early.status_code, early.json()["type"]) == (425, "urn:ragaudit:problem:too-early")
         found = verdict(scenario)
         bad = [each for each in found["checks"] if each["status"] in {"FAIL", "NOT RUN"}]
         assert found["result"] == "PASS", bad
         assert found["claims"]["integrity"]["result"] == "PASS"
         assert found["claims"]["privacy"]["result"] == "NOT CLAIMED"
         assert found["counts"]["records"] == len(files)
+        assert [check["id"] for check in found["checks"]][21:] == ["accounts"]
+        # Of the finished window, and again of what is kept: the same bytes.
+        shown = [count(scenario, name).content for name in ("ada", "bob", "ada")]
+        assert shown[0] == shown[2]
+        proofs = [AccountProof.parse(data) for data in shown]
+        for proof in proofs:
+            proof.verify(scenario.policy())
+        assert proofs[0].records == tuple(file.public.index for file in files)
+        # bob is an account of the service that never registered in this window.
+        assert proofs[1].records is None
         # Receipts of a finished window are the account's as before.
         receipt = scenario.service.receipt_id(files[3])
         assert scenario.service.receipt(scenario.account("ada"), receipt) == files[3]
@@ -64,6 +77,22 @@ class TestWholeWindow:
         again = scenario.service.receipt(scenario.account("ada"), receipt)
         assert again.private.ties is not None and again.answer == files[3].answer
         assert scenario.service.receipt(scenario.account("ada"), receipt) == again
+
+
+def count(scenario: ProverScenario, name: str) -> Any:
+    return scenario.api.get("/v1/windows/w1/account/count", headers=scenario.headers(name))
+
+
+def test_a_policy_without_the_index_has_no_such_proofs(make_scenario: Any) -> None:
+    scenario = make_scenario()
+    start(scenario, texts(), account_index=False)
+    assert b"account_index" not in scenario.policy().canonical
+    refused = count(scenario, "ada")
+    assert (refused.status_code, refused.json()["type"]) == (
+        409,
+        "urn:ragaudit:problem:wrong-state",
+    )
+    assert "no account index" in refused.json()["detail"]
 
 
 def vector_asked(scenario: ProverScenario, vector: Any, top_k: int) -> ReceiptFile:

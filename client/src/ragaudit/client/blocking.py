@@ -249,6 +249,15 @@ def proof(prover_url: str, window_name: str, index: int) -> str:
     return _call(prover_url, lambda service: service.get_text(path))
 
 
+def window_chain(prover_url: str) -> Any:
+    """Return the chain of a provider's windows, JSON; raises as `window`.
+
+    Args:
+        prover_url: of the prover service.
+    """
+    return _call(prover_url, lambda service: service.get("/v1/window-chain"))
+
+
 def fetch(url: str, path: str) -> bytes:
     """Return the bytes at a path.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.client import blocking, missing_commands, offline
+from ragaudit.client import blocking, chain_commands, count_commands, missing_commands, offline
 from ragaudit.client.command_window import (
     AllowUnpinned,
     AsJson,
@@ -39,7 +39,8 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Check receipts; give their public halves to the verifier."
 )
-missing_commands.add_to(app)
+for commands in (missing_commands, count_commands, chain_commands):
+    commands.add_to(app)
 
 _CHECK_EXAMPLES = """Examples:
 

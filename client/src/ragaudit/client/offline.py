@@ -40,6 +40,7 @@ __all__ = [
     "read_account",
     "read_file",
     "read_holder",
+    "read_json",
     "read_policy",
     "read_policy_digest",
     "read_promise",
@@ -115,7 +116,7 @@ def read_window(path: Path, pins: Pins) -> Window:
         path: of the reply, as it was saved.
         pins: what is known from elsewhere.
     """
-    return authenticate(ShownWindow.from_json(_read_json(path)), pins)
+    return authenticate(ShownWindow.from_json(read_json(path)), pins)
 
 
 def read_account(path: Path) -> AccountState:
@@ -127,7 +128,7 @@ def read_account(path: Path) -> AccountState:
     Raises:
         MalformedError: not an account.
     """
-    return AccountState.from_json(_read_json(path))
+    return AccountState.from_json(read_json(path))
 
 
 def read_holder(state: Path | None, key: Path | None, account: Path | None) -> Holder:
@@ -181,7 +182,7 @@ def read_request(path: Path) -> Request:
     Raises:
         MalformedError: not a request.
     """
-    value = _read_json(path)
+    value = read_json(path)
     if not isinstance(value, dict):
         raise MalformedError("not an object", where=str(path), expected="a request")
     return Request.from_json({"filter": "", "counter": None, **value})
@@ -373,7 +374,15 @@ def _provider_signed(value: Mapping[str, Any], policy: Policy) -> bool:
     return True
 
 
-def _read_json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Return the JSON value of a saved reply, in any spelling.
+
+    Args:
+        path: of at most 2^28 bytes.
+
+    Raises:
+        MalformedError: not JSON.
+    """
     try:
         return json_value(read_bytes(path))
     except ValueError as error:

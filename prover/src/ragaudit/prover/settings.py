@@ -181,6 +181,7 @@ _OF_VERSION_2 = (
     "query_kinds",
     "retry_seconds",
     "versions",
+    "account_index",
 )
 _LARGE_B = 4095
 
@@ -190,10 +191,12 @@ class WindowSettings(Section):
 
     Attributes:
         privacy: "gaussian" or "none", with a policy of version 2; without it, a policy of version
-            1, which is noised and has none of the members from ``norm_bound`` to ``versions``.
+            1, which is noised and has none of the members from ``norm_bound`` to
+            ``account_index``.
             With "none" the members of the noise are left out.
         public_columns: the type of each public column, by name.
         filters: whether requests may filter by public columns.
+        account_index: whether the log ends with an index that proves every account's count.
         register_accounts: whether every account of the served tenants is registered as plain as
             soon as the window is countersigned, so that it can ask from the opening on.
     """
@@ -209,6 +212,7 @@ class WindowSettings(Section):
     query_kinds: tuple[Literal["text", "vector"], ...] = ("text",)
     retry_seconds: int = Field(default=60, ge=0, le=3600)
     versions: bool = False
+    account_index: bool = True
     register_accounts: bool = False
     opens_after_seconds: int = Field(default=120, ge=1, le=10**7)
     length_seconds: int = Field(default=86_400, ge=1, le=400 * 86_400)

@@ -5,6 +5,7 @@ from typing import Final
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.cheat import FAMILIES, Cheat
 from ragaudit.lab.attacks.cheats import (
+    accounts,
     coalition,
     disputes,
     embedding,
@@ -28,7 +29,7 @@ from ragaudit.lab.attacks.cheats import (
 
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, integrity, exact_service, versions, null_rows,
+    embedding, selection, integrity, exact_service, accounts, versions, null_rows,
     proofs, coalition, intrusions,
 )  # fmt: skip
 

@@ -30,6 +30,7 @@ from ragaudit.lab.scenario.policy import (
 from ragaudit.lab.scenario.submitting import SubmittingWindow
 from ragaudit.ledger.messages import chains, seed_commitments
 from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.account_index import AccountIndex, Accounts, ListedRecord
 from ragaudit.ledger.messages.challenge import (
     Challenge,
     ReceiptsList,
@@ -43,9 +44,7 @@ from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.receipts import (
     PublicReceipt,
 )
-from ragaudit.ledger.messages.records import (
-    Close,
-)
+from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.log_facts import read_record
@@ -56,10 +55,30 @@ class Window(SubmittingWindow):
 
     def close(self) -> None:
         """Log the close entry, dated at the window's end, and have the final root cosigned."""
+        if self.policy.account_index:
+            self.log_accounts(self.account_index())
         body = Close(self.window, len(self.asked), self.estimate(), 1000 * END)
         self.append("close", self.alter_close(body).encode())
         # Strictly before the sampling instant, or check 16 says that the root followed the sample.
         self.checkpoint(CLOSED - START)
+
+    def account_index(self) -> AccountIndex:
+        """Return the index of all accounts and their records: a hook for cheats."""
+        registered, records = [], []
+        for position, (kind, salt, body) in enumerate(self.entries):
+            if kind == Registration.KIND:
+                registered.append(Registration.parse(body).pseudonym)
+            elif kind == Record.KIND:
+                records.append(ListedRecord(position, salt, Record.parse(body).pseudonym))
+        return AccountIndex.build(self.window, registered, records)
+
+    def log_accounts(self, index: AccountIndex) -> None:
+        """Log the entry that commits to an account index: a hook for cheats.
+
+        Args:
+            index: of the log as it is now.
+        """
+        self.append(Accounts.KIND, index.entry.encode())
 
     def alter_close(self, body: Close) -> Close:
         """Return the close entry to log: a hook for cheats."""

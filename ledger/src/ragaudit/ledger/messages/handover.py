@@ -18,7 +18,9 @@ from ragaudit.ledger.messages.records import Record
 
 MAX_INDEX_PROOF_BYTES: Final = 2**20  # pi_idx of 2^32 rows has less than 64 kB
 FRAME_TAG: Final = PREFIX + "handover"
-KINDS: Final = frozenset({"opening", "registration", "version", "epoch", "close", Record.KIND})
+KINDS: Final = frozenset(
+    {"opening", "registration", "version", "epoch", "accounts", "close", Record.KIND}
+)
 LENGTH_BYTES: Final = 8
 MAX_OPENING_BYTES: Final = 2**20  # a thousand tenants take a quarter of it
 MAX_FRAME_BYTES: Final = 4096  # of any other entry; a record with its sketch takes a third of it

@@ -4,10 +4,9 @@ Two statements of the provider's side that cannot both be true: a receipt for le
 checkpoint of a log that has another leaf there, or that ended before.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from ragaudit.encoding.digests import SALT_BYTES, leaf_data
 from ragaudit.ledger.errors import MalformedRecord, ProofRejected, ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
@@ -20,40 +19,14 @@ from ragaudit.ledger.log.tree import (
     leaf_hash,
     verify_inclusion,
 )
-from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Close
 
-__all__ = ["ClosingEntry", "MissingRecord"]
-
-
-@dataclass(frozen=True, slots=True)
-class ClosingEntry(JsonMessage):
-    """The opened close entry of a log.
-
-    Attributes:
-        salt: 32 bytes.
-        body: of a `Close`.
-    """
-
-    MEMBERS: ClassVar[str] = "salt body"
-
-    salt: bytes = field(repr=False)
-    body: bytes = field(repr=False)
-
-    @property
-    def leaf(self) -> bytes:
-        """Return the leaf hash that the entry has in the log."""
-        return leaf_hash(leaf_data(self.salt, Close.KIND, self.body))
-
-    def _members(self) -> dict[str, Any]:
-        return {"salt": self.salt.hex(), "body": self.body.hex()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(f.hex("salt", SALT_BYTES), f.hex("body", limit=MAX_BODY_BYTES))
+__all__ = ["MissingRecord"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +50,7 @@ class MissingRecord(JsonMessage):
     checkpoint: bytes
     path: tuple[bytes, ...]
     leaf: bytes | None = None
-    close: ClosingEntry | None = None
+    close: OpenedEntry | None = None
 
     @classmethod
     def find(
@@ -109,7 +82,7 @@ class MissingRecord(JsonMessage):
         if last is None or last.kind != Close.KIND or last.index != size - 1:
             return None
         path = inclusion_proof(source, size - 1, size)
-        return cls(receipt, note, path, close=ClosingEntry(last.salt, last.body))
+        return cls(receipt, note, path, close=OpenedEntry(last.salt, last.body))
 
     def verify(self, policy: Policy) -> SignedCheckpoint:
         """Check that receipt and log contradict each other; return the log's checkpoint.
@@ -146,7 +119,7 @@ class MissingRecord(JsonMessage):
             )
         verify_inclusion(leaf=leaf, index=index, head=head, proof=self.path)
 
-    def _verify_end(self, close: ClosingEntry, head: TreeHead, policy: Policy) -> None:
+    def _verify_end(self, close: OpenedEntry, head: TreeHead, policy: Policy) -> None:
         index = self.receipt.index
         if head.size > index:
             raise ProofRejected(
@@ -155,7 +128,9 @@ class MissingRecord(JsonMessage):
         if Close.parse(close.body).window != policy.window:
             raise ProofRejected("closes another window", where="close", expected=policy.window)
         # The entry says which leaf it is by its kind alone: any other last leaf may be followed.
-        verify_inclusion(leaf=close.leaf, index=head.size - 1, head=head, proof=self.path)
+        verify_inclusion(
+            leaf=close.leaf(Close.KIND), index=head.size - 1, head=head, proof=self.path
+        )
 
     def _members(self) -> dict[str, Any]:
         return {
@@ -173,7 +148,7 @@ class MissingRecord(JsonMessage):
             checkpoint=f.text("checkpoint", 1, MAX_NOTE_BYTES).encode(),
             path=f.hexes("path", MAX_PATH, HASH_BYTES),
             leaf=f.optional(f.hex, "leaf", HASH_BYTES),
-            close=None if f.raw("close") is None else f.message("close", ClosingEntry),
+            close=None if f.raw("close") is None else f.message("close", OpenedEntry),
         )
         if proof.receipt.proof is not None:
             raise f.error("receipt", "with a proof", expected="proof null")

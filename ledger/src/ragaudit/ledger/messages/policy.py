@@ -87,6 +87,7 @@ class Policy:
         noise: None in an integrity window (``privacy`` "none"): nothing is added to scores, no
             epsilon is claimed, and the selection is the exact top K.
         norm_bound: B, 127 or, without noise only, 4095.
+        account_index: whether the log ends with an account index (5.14).
     """
 
     canonical: bytes
@@ -116,6 +117,7 @@ class Policy:
     release_seconds: int
     keys: PolicyKeys
     experiment_seed: str | None
+    account_index: bool = False
 
     @property
     def digest(self) -> bytes:
@@ -258,14 +260,21 @@ class Policy:
         second = isinstance(value, dict) and value.get("format") == FORMAT_V2
         try:
             canonical = canonical_json.dumps(value)
-            members = _MEMBERS_V2 if second else _MEMBERS
+            members = _members(value) if second else _MEMBERS
             return _parse(Fields(value, members, MalformedPolicy), canonical, 2 if second else 1)
         except (MalformedNote, MalformedRecord) as error:
             raise MalformedPolicy(error.what, where=error.where, expected=error.expected) from error
 
 
+def _members(value: dict[str, Any]) -> str:
+    # Left out rather than false: policies from before the member stay what they were, to the byte.
+    return f"{_MEMBERS_V2} account_index" if "account_index" in value else _MEMBERS_V2
+
+
 def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
     f.constant("format", FORMAT if version == 1 else FORMAT_V2)
+    if "account_index" in f.value:
+        f.constant("account_index", True)
     noised = version == 1 or f.choice("privacy", "gaussian", "none") == "gaussian"
     if noised or f.raw("norm_bound") != LARGE_B:
         f.constant("norm_bound", B)
@@ -306,6 +315,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         release_seconds=f.integer("release_seconds", 1, audit.deadline_seconds - 1),
         keys=read_keys(f, log_origin(provider, window)),
         experiment_seed=f.optional(f.text, "experiment_seed", 1, 500),
+        account_index="account_index" in f.value,
     )
 
 

@@ -11,6 +11,7 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import Field, enc, read_int, read_optional_digest, read_text
 from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.encoded import (
     EntryBody,
     Readers,
@@ -367,15 +368,15 @@ class Epoch(EntryBody):
         check_range("time", self.time, 0, MAX_TIME)
 
 
-Body: TypeAlias = Opening | Registration | Record | Close | Version | Epoch
+Body: TypeAlias = Opening | Registration | Record | Close | Version | Epoch | Accounts
 
 _KINDS: dict[str, type[Body]] = {
-    kind.KIND: kind for kind in (Opening, Registration, Record, Close, Version, Epoch)
+    kind.KIND: kind for kind in (Opening, Registration, Record, Close, Version, Epoch, Accounts)
 }
 
 
 def parse_body(kind: str, body: bytes) -> Body:
-    """Return the body of an entry of ``kind``, one of the six.
+    """Return the body of an entry of ``kind``, one of the seven.
 
     Raises:
         MalformedRecord: an unknown kind, or not a body of this kind.

@@ -41,6 +41,14 @@ def get_account(
     return _account(service, live, account, registered)
 
 
+@router.get("/account/count", operation_id="getAccountProof")
+def get_account_proof(
+    service: ServiceDependency, account: AccountDependency, window: WindowName
+) -> Response:
+    """Prove how many records the account has in a closed window, and which, or that it has none."""
+    return signed_json(service.open_windows.account_proof(window, account.name).encode())
+
+
 @router.post("/registration", operation_id="register", status_code=status.HTTP_201_CREATED)
 def register(
     service: ServiceDependency,

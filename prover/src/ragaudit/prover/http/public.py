@@ -5,11 +5,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.encoding.errors import TooEarly
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Version
 from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, VersionEntry, WindowList
+from ragaudit.ledger.messages.window_chain import ChainedWindow, WindowChain
 from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
 from ragaudit.prover.service import Service
@@ -39,6 +42,14 @@ def readyz(service: ServiceDependency) -> dict[str, str]:
 def list_windows(service: ServiceDependency) -> list[dict[str, Any]]:
     """List all windows in order of creation."""
     return WindowList([view(service, window) for window in service.windows.all()]).to_json()
+
+
+@router.get("/v1/window-chain", operation_id="getWindowChain")
+def get_window_chain(service: ServiceDependency) -> dict[str, Any]:
+    """Show every countersigned window with its keys, its end, and which window it continues."""
+    signed = [window for window in service.windows.all() if window.countersignature is not None]
+    chained = [_chained(service, window) for window in signed]
+    return WindowChain(service.settings.provider, chained).to_json()
 
 
 @router.get("/v1/windows/{window}", operation_id="getWindow")
@@ -96,6 +107,20 @@ def view(service: Service, window: Window) -> ShownWindow:
         versions=_versions(service, policy) if signed is not None else (),
         activations=[Activation.parse(activations[number]) for number in sorted(activations)],
     )
+
+
+def _chained(service: Service, window: Window) -> ChainedWindow:
+    salt, body, signed = window.opening_salt, window.opening_body, window.countersignature
+    assert salt is not None and body is not None and signed is not None
+    proof = None
+    final = window.final_checkpoint if window.handed_over else None
+    if final is not None:
+        # Under the final checkpoint, not the first that covers the opening: it shows the end.
+        size = parse_checkpoint(final).head.size
+        path = service.open_windows.signed_log(window.name).entries.inclusion_proof(0, size)
+        proof = TlogProof(0, path, final).encode().decode("utf-8")
+    policy, opening = Policy.parse(window.policy), ShownOpening(salt, body)
+    return ChainedWindow(policy, Countersignature.parse(signed), opening, proof)
 
 
 def _versions(service: Service, policy: Policy) -> list[VersionEntry]:

@@ -9,6 +9,7 @@ from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
+from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.ledger.messages.promises import Claim
@@ -17,9 +18,11 @@ from ragaudit.privacy import coalition
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.prover.window.accounts import account_index
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import RecordOpenings, append_entry, entries, record_of, records
 from ragaudit.prover.window.registrations import find_pseudonym
+from sqlalchemy import Connection
 
 _log = logging.getLogger(__name__)
 
@@ -163,10 +166,24 @@ class Closing:
             ]
             # Counted and estimated in this transaction, so that no record is missing from either.
             body = Close(live.name, len(logged), self.coalition_claim(live, logged), self._clock())
-            salt = live.randomness.draw(SALT_BYTES, "close", live.name)
-            append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
+            # Before the close and in its transaction, so that it counts all that the log ever has.
+            if live.policy.account_index:
+                self._append(connection, live, self.accounts(connection, live))
+            self._append(connection, live, body)
             # In the same transaction: nothing may follow the close entry (check 5).
             live.log.entries.freeze(connection)
+
+    def accounts(self, connection: Connection, live: OpenWindow) -> Accounts:
+        """Return the entry that commits to every account's records (spec 5.14).
+
+        Args:
+            connection: of the closing transaction.
+        """
+        return account_index(connection, live.name).entry
+
+    def _append(self, connection: Connection, live: OpenWindow, body: Accounts | Close) -> None:
+        salt = live.randomness.draw(SALT_BYTES, body.KIND, live.name)
+        append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
 
 
 def _asked(record: Record, stored: RecordOpenings) -> coalition.Record:

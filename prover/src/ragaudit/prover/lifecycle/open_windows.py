@@ -7,6 +7,7 @@ from functools import partial
 
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.messages.account_proof import AccountProof
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Version
@@ -17,6 +18,7 @@ from ragaudit.prover.lifecycle.committing import Committer, WindowReader
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
+from ragaudit.prover.window.accounts import AccountProofs
 from ragaudit.prover.window.open_window import OpenWindow, WindowFence, WindowLog
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.registrations import used_counters
@@ -48,6 +50,7 @@ class OpenWindows:
         self._store = store
         self._windows = windows
         self._committer = committer
+        self._account_proofs = AccountProofs(store)
         self._loaded: dict[str, OpenWindow] = {}
         self._lock = threading.Lock()
 
@@ -93,6 +96,19 @@ class OpenWindows:
         window = self._windows.get(name)
         _check_countersigned(window)
         return self._committer.signed_log(Policy.parse(window.policy))
+
+    def account_proof(self, name: str, account: str) -> AccountProof:
+        """Return the proof of how many records an account has in a closed window, and which.
+
+        Args:
+            name: of a countersigned window, also a finished one.
+            account: by name; one that was never registered gets a proof of that.
+
+        Raises:
+            UnknownWindow, WrongState, TooEarly: as `signed_log` and `AccountProofs.prove`.
+        """
+        checkpoints = self.signed_log(name).checkpoints
+        return self._account_proofs.prove(self._windows.get(name), account, checkpoints)
 
     def forget(self, name: str) -> None:
         """Drop a finished window from memory and release its fence.

@@ -166,6 +166,8 @@ def retrieval_members(settings: WindowSettings) -> dict[str, Any]:
         "query_kinds": sorted(settings.query_kinds),
         "retry_seconds": settings.retry_seconds,
         "versions": settings.versions,
+        # Left out rather than false: that is the one form of a policy without it.
+        **({"account_index": True} if settings.account_index else {}),
     }
 
 

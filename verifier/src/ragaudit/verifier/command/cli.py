@@ -16,7 +16,15 @@ from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
-from ragaudit.verifier.command import arbiter, evidence, export, migration, provider, schema
+from ragaudit.verifier.command import (
+    arbiter,
+    count,
+    evidence,
+    export,
+    migration,
+    provider,
+    schema,
+)
 from ragaudit.verifier.command.options import (
     DEFAULT_SETTINGS,
     SETTINGS_FILE,
@@ -62,6 +70,7 @@ app.command(
 app.command("settings-schema", epilog="Example: ragaudit verifier settings-schema")(
     schema.print_schema
 )
+count.add_to(app)
 
 VerdictKey = Annotated[
     str | None, typer.Option(help="Public key that must have signed the verdict, hexadecimal.")

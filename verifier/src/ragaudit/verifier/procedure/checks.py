@@ -14,6 +14,7 @@ from ragaudit.ledger.messages.verdict import REFUSED, Status
 from ragaudit.verifier.engines import CommittedEmbedder, Engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import covered, members
+from ragaudit.verifier.procedure.account_checks import check_accounts
 from ragaudit.verifier.procedure.answer_checks import check_embedding, check_selection
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
@@ -66,10 +67,23 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(19, "selection", "Noise first, then selection", check_selection),
     Check(20, "coalition", "Accounts that act together", check_coalition, of_noise=True),
     Check(21, "epsilon", "What the guarantee is worth", check_epsilon, of_noise=True),
+    Check(22, "accounts", "Every account's records counted", check_accounts, of_accounts=True),
 )
 
 OPENING_CHECKS: Final[tuple[Check, ...]] = CHECKS[:4]
 """What is checked before the countersignature; a failure is the verdict REFUSED."""
+
+
+def listed(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Check, ...]:
+    """Return those checks of a list that the policy asks for, even one that cannot be read.
+
+    Args:
+        evidence: with the policy.
+        checks: the list, in its order.
+    """
+    document = _document(evidence)
+    indexed = document.get("format") == FORMAT_V2 and document.get("account_index") is True
+    return tuple(check for check in checks if indexed or not check.of_accounts)
 
 
 def run(
@@ -87,7 +101,8 @@ def run(
 
     Args:
         checks: the list, in its order; a check that is left out is not applied, and what others
-            lack because of it does not count against the window.
+            lack because of it does not count against the window. One that the policy does not ask
+            for (`listed`) is left out too.
         pins: keys known from elsewhere.
         embedder: the committed embedder, where it is at hand.
         part: "public" to run what the public items allow; the outcome has no result then.
@@ -109,7 +124,7 @@ def run(
         only=only,
         progress=progress,
     )
-    results = _apply(context, checks)
+    results = _apply(context, listed(evidence, checks))
     # A part of the evidence concludes nothing: PASS is said of all of it only.
     whole = part == "all" and only is None
     removed = frozenset(check.id for check in CHECKS) - {check.id for check in checks}

@@ -150,6 +150,7 @@ class Check:
 
     Attributes:
         of_noise: whether its rule is about noise, so that it does not apply without (9.7).
+        of_accounts: whether it is listed only where the policy asks for an account index (5.14).
         run: reports what it finds; whatever it raises beside MissingInput and RagauditError is a
             fault of this software and ends the procedure without a verdict.
     """
@@ -159,6 +160,7 @@ class Check:
     title: str
     run: Callable[[Context, Findings], None] = field(repr=False)
     of_noise: bool = False
+    of_accounts: bool = False
 
     def apply(self, context: Context) -> CheckResult:
         """Return what the check concludes about the evidence of ``context``."""

@@ -9,9 +9,10 @@ from ragaudit.ledger.messages.chains import activation_of, verify_nonce
 from ragaudit.ledger.messages.records import Epoch, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
-from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings
 from ragaudit.verifier.procedure.log_facts import LoggedRecord, LoggedRegistration
 
+_MOST_HISTORY: Final = MAX_EVIDENCE - 1  # with a line for how many there are more
 _SECOND: Final = 999  # a cosignature at second t was made up to 999 ms later
 
 
@@ -42,6 +43,7 @@ def check_schedule(context: Context, found: Findings) -> None:
             if logged.record.time < last:
                 found.fault("earlier than the account's record before it", logged.name)
             last = logged.record.time
+    _note_history(context, found)
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
 
 
@@ -52,6 +54,28 @@ def _check_versions(context: Context, found: Findings) -> None:
         return
     for entry in context.log.of_kind(Version.KIND):
         found.fault("a version entry after the opening", f"entry {entry.index}")
+
+
+def _note_history(context: Context, found: Findings) -> None:
+    """Say for people which indexes changed within the window, when, and from when that counted."""
+    try:
+        times = {index: version.time for index, version in context.version_entries}
+        later = [version for version in context.schedule.versions if version.entry]
+    except MissingInput:
+        # Told by whoever needs them: words for people are no rule that could be broken.
+        return
+    for logged in later[:_MOST_HISTORY]:
+        index, activation = logged.index, logged.activation
+        in_force = "never in force: the window had no instant left"
+        if activation is not None:
+            instant = context.policy.activation_instants[activation - 1]
+            in_force = f"in force from {rfc3339(1000 * instant)}"
+        found.note(
+            f"{rfc3339(times[logged.entry])}: version {index.version} of the index of "
+            f"{index.tenant}, {index.rows} rows, logged as entry {logged.entry}; {in_force}"
+        )
+    if len(later) > _MOST_HISTORY:
+        found.note(f"{len(later) - _MOST_HISTORY} more versions")
 
 
 def _check_other_times(context: Context, bounds: "TimeBounds", found: Findings) -> None:

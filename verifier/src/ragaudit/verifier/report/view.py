@@ -92,6 +92,7 @@ class Report:
     Attributes:
         first_line: what stands above everything: that no epsilon is claimed, where none is.
         claims: integrity and privacy; none in a v1 verdict.
+        history: what changed within the window, a line each, as check 9 found it.
     """
 
     first_line: str
@@ -107,6 +108,7 @@ class Report:
     time: str
     engine: str
     scope: tuple[Row, ...]
+    history: tuple[str, ...]
     checks: tuple[CheckRow, ...]
     ways: Table | None
     epsilon: tuple[Row, ...]
@@ -142,7 +144,8 @@ def report_of(verdict: Verdict) -> Report:
     sampling = predicate.sampling
     strata = _strata(sampling.get("strata"))
     shown_apart = {"strata"} if strata else set()
-    checks = sorted(map(_check, predicate.checks), key=lambda row: wording.gravity(row.status))
+    rows = (_check(check, history=_tells(check)) for check in predicate.checks)
+    checks = sorted(rows, key=lambda row: wording.gravity(row.status))
     claims = predicate.claims
     unclaimed = _unclaimed(verdict)
     return Report(
@@ -163,6 +166,7 @@ def report_of(verdict: Verdict) -> Report:
         time=rfc3339(predicate.time),
         engine=predicate.engine,
         scope=tuple(_rows(predicate.scope)),
+        history=tuple(line for one in predicate.checks if _tells(one) for line in one.evidence),
         checks=tuple(checks),
         ways=None if table is None else _ways(table),
         epsilon=tuple(_rows(predicate.epsilon)),
@@ -236,7 +240,12 @@ def _guarantee(verdict: Verdict, table: EpsilonTable | None) -> Guarantee | None
     )
 
 
-def _check(check: SignedCheck) -> CheckRow:
+def _tells(check: SignedCheck) -> bool:
+    """Whether a check's lines are the window's history: of check 9, where it found no fault."""
+    return check.id == wording.HISTORY_CHECK and check.status == "PASS"
+
+
+def _check(check: SignedCheck, *, history: bool) -> CheckRow:
     return CheckRow(
         number=check.number,
         name=check.id,
@@ -244,7 +253,7 @@ def _check(check: SignedCheck) -> CheckRow:
         status=str(check.status),
         tone=wording.TONES.get(str(check.status), "neutral"),
         reason=check.reason,
-        evidence=check.evidence,
+        evidence=() if history else check.evidence,
     )
 
 

@@ -7,6 +7,9 @@ from ragaudit.verifier.procedure import CHECKS
 
 CHECK_TITLES: Final = {check.id: check.title for check in CHECKS}
 
+HISTORY_CHECK: Final = "schedule"
+"""The check whose lines, where it passes, say which indexes changed and when."""
+
 TONES: Final = {
     "PASS": "good",
     "FAIL": "bad",

@@ -1,0 +1,80 @@
+"""`ragaudit receipt verify-windows`: the chain of a provider's windows (spec 8.11)."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from ragaudit.client import blocking, offline
+from ragaudit.client.command_window import AllowUnpinned, AsJson, pins_of
+from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.ledger.messages.window_chain import Link, WindowChain
+
+__all__ = ["add_to"]
+
+_EXAMPLES = """Examples:
+
+  ragaudit receipt verify-windows --prover https://rag.example --verifier-key 3b6a...
+
+  ragaudit receipt verify-windows chain.json --verifier-key 3b6a... --json
+
+Exit status: 0 every window but the first continues an earlier one; 1 something shown is false; 2 an
+input that is unusable; 3 the provider does not answer; 5 nothing is false, and a later window
+begins anew, so that nobody can tell what came before it."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to a group.
+
+    Args:
+        app: `ragaudit receipt`.
+    """
+    app.command("verify-windows", epilog=_EXAMPLES)(verify)
+
+
+def verify(
+    file: Annotated[
+        Path | None, typer.Argument(help="Saved reply of GET /v1/window-chain.")
+    ] = None,
+    prover: Annotated[
+        str | None, typer.Option("--prover", help="URL: ask this provider for it.")
+    ] = None,
+    verifier_key: Annotated[
+        list[str] | None,
+        typer.Option("--verifier-key", help="Pin: a verifier's key (keys.verifier), hex."),
+    ] = None,
+    allow_unpinned: AllowUnpinned = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a provider's windows continue each other, each with a log key of its own."""
+    with failing(as_json):
+        given: list[str | None] = [*(verifier_key or [])] or [None]
+        keys = [pins_of(None, key, allow_unpinned).verifier for key in given]
+        chain = _chain(file, prover)
+        links = chain.verify([key for key in keys if key is not None])
+    if as_json:
+        windows = [
+            {"window": one.window, "log": one.log, "size": one.size, "continues": one.continues}
+            for one in links
+        ]
+        typer.echo(json.dumps({"provider": chain.provider, "windows": windows}))
+    else:
+        for link in links:
+            typer.echo(_line(link))
+    if any(link.continues is None for link in links[1:]):
+        raise typer.Exit(int(ExitCode.INCOMPLETE))
+
+
+def _chain(file: Path | None, prover: str | None) -> WindowChain:
+    # Not both: which of two replies counts would be a guess.
+    if (file is None) == (prover is None):
+        raise InvalidArgumentError("one chain is needed", expected="a file or --prover")
+    value = blocking.window_chain(str(prover)) if file is None else offline.read_json(file)
+    return WindowChain.from_json(value)
+
+
+def _line(link: Link) -> str:
+    ended = "has not ended" if link.size is None else f"ended with {link.size} entries"
+    continues = "begins anew" if link.continues is None else f"continues {link.continues}"
+    return f"{link.window}: {continues}; {ended}; log key {link.log}"

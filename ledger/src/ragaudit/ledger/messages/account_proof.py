@@ -1,0 +1,157 @@
+"""Proof of how many records an account has, and which, or that it has none (spec 5.14)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from ragaudit.ledger.errors import MalformedRecord, ProofRejected
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
+from ragaudit.ledger.log.tree import TreeHead, leaf_hash, verify_inclusion
+from ragaudit.ledger.messages.account_index import (
+    AccountIndex,
+    AccountOpening,
+    Accounts,
+    ProvenRow,
+    account_key,
+)
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.opened_entry import OpenedEntry
+from ragaudit.ledger.messages.policy import Policy
+
+__all__ = ["AccountProof"]
+
+_NOBODYS_ROWS = 2
+_AFTER = 2  # the entry itself and the close
+
+
+@dataclass(frozen=True, slots=True)
+class AccountProof(JsonMessage):
+    """What the log of a closed window says of one account.
+
+    Attributes:
+        origin: of the window's log.
+        pseudonym: of the account, 32 bytes.
+        entry: the log's last entry but one.
+        proof: text of its .tlog-proof, under the final checkpoint.
+        rows: the account's, or its two neighbours where it has none.
+        opening: of the account's row; None where it has none.
+    """
+
+    FORMAT: ClassVar[str] = "ragaudit/v1/account-proof"
+    MEMBERS: ClassVar[str] = "origin pseudonym entry proof rows opening"
+    WHERE: ClassVar[str] = "account proof"
+    LABEL: ClassVar[str] = "account proof"
+
+    origin: str
+    pseudonym: bytes
+    entry: OpenedEntry
+    proof: str
+    rows: tuple[ProvenRow, ...]
+    opening: AccountOpening | None
+
+    @classmethod
+    def of(
+        cls,
+        origin: str,
+        pseudonym: bytes,
+        index: AccountIndex,
+        entry: OpenedEntry,
+        proof: TlogProof,
+    ) -> Self:
+        """Return the proof for an account, which may be nobody's.
+
+        Args:
+            origin: of the window's log.
+            pseudonym: 32 bytes.
+            index: of the window.
+            entry: as it was logged.
+            proof: of the entry, under the final checkpoint.
+        """
+        rows, opening = index.prove(pseudonym), index.opening(pseudonym)
+        return cls(origin, pseudonym, entry, proof.encode().decode(), rows, opening)
+
+    @property
+    def records(self) -> tuple[int, ...] | None:
+        """Return the log indices of the account's records; None if it was never registered."""
+        return None if self.opening is None else self.opening.records
+
+    def verify(self, policy: Policy) -> None:
+        """Check that the log of the window says this of the account.
+
+        That the index behind it is sorted and whole is what the verdict's check 22 says.
+
+        Args:
+            policy: of the window; no key is taken from anywhere else.
+
+        Raises:
+            ProofRejected: of another log or window, not under the final checkpoint, a row that is
+                not in the index, or that says something else.
+            MalformedNote, NoteRejected: the checkpoint is not one that log and cosigner signed.
+            MalformedProof, MalformedRecord: a path of another length, a body that is none.
+        """
+        if self.origin != policy.origin:
+            raise ProofRejected("of another log", where=self.WHERE, expected=policy.origin)
+        proof = TlogProof.parse(self.proof.encode())
+        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+        cosigned = verify_tlog_proof(
+            proof, leaf=self.entry.leaf(Accounts.KIND), log_key=policy.keys.log, cosigners=cosigners
+        )
+        # Under another one there could be records behind the index, which it does not count.
+        if cosigned.signed.head.size != proof.index + _AFTER:
+            raise ProofRejected("not the entry before the last", where="accounts entry")
+        body = Accounts.parse(self.entry.body)
+        if body.window != policy.window:
+            raise ProofRejected("of another window", where=self.WHERE, expected=policy.window)
+        head = TreeHead(body.accounts + _NOBODYS_ROWS, body.index_root)
+        for row in self.rows:
+            leaf = leaf_hash(row.row.encode())
+            verify_inclusion(leaf=leaf, index=row.position, head=head, proof=row.path)
+        key = account_key(body.window, self.pseudonym)
+        if self.opening is None:
+            self._verify_absent(key)
+        else:
+            self._verify_opened(self.opening, key, proof.index)
+
+    def _verify_opened(self, opening: AccountOpening, key: bytes, entries: int) -> None:
+        (proven,) = self.rows
+        if proven.row.key != key:
+            raise ProofRejected("the row of another account", where="rows")
+        if opening.records and opening.records[-1] >= entries:
+            raise ProofRejected("a record behind the index", where="opening", expected="before it")
+        if opening.digest != proven.row.digest:
+            raise ProofRejected("other records than in the index", where="opening")
+
+    def _verify_absent(self, key: bytes) -> None:
+        before, after = self.rows
+        # With a row between the two, the account could stand there.
+        if after.position != before.position + 1:
+            raise ProofRejected("the rows are no neighbours", where="rows")
+        if not before.row.key < key < after.row.key:
+            raise ProofRejected("the account does not belong between the rows", where="rows")
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "origin": self.origin,
+            "pseudonym": self.pseudonym.hex(),
+            "entry": self.entry.to_json(),
+            "proof": self.proof,
+            "rows": [row.to_json() for row in self.rows],
+            "opening": None if self.opening is None else self.opening.to_json(),
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        proof = cls(
+            origin=f.origin(),
+            pseudonym=f.hex("pseudonym", PSEUDONYM_BYTES),
+            entry=f.message("entry", OpenedEntry),
+            proof=f.text("proof", 1, MAX_PROOF_BYTES),
+            rows=f.messages("rows", ProvenRow, 1, 2),
+            opening=None if f.raw("opening") is None else f.message("opening", AccountOpening),
+        )
+        if len(proof.rows) != (2 if proof.opening is None else 1):
+            raise MalformedRecord(
+                f"{len(proof.rows)} rows", where=f.where, expected="one opened, or two"
+            )
+        return proof

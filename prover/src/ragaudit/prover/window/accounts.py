@@ -1,0 +1,94 @@
+"""The account index of a window: built when it closes, and again for proofs (spec 5.14)."""
+
+import threading
+from collections.abc import Iterator
+
+from ragaudit.encoding.errors import TooEarly
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.messages.account_index import AccountIndex, Accounts, ListedRecord
+from ragaudit.ledger.messages.account_proof import AccountProof
+from ragaudit.ledger.messages.identifiers import pseudonym
+from ragaudit.ledger.messages.opened_entry import OpenedEntry
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Record
+from ragaudit.prover.errors import WrongState
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.window.records import entries_of
+from ragaudit.prover.window.windows import Window
+from sqlalchemy import Connection, select
+
+_RETRY_SECONDS = 60
+
+
+def account_index(connection: Connection, window: str) -> AccountIndex:
+    """Return the index of all accounts and their records, as the window's log has them now.
+
+    Args:
+        connection: reads the prover's database; of the closing transaction, or after it.
+        window: its name.
+    """
+    registered = select(tables.registration.c.pseudonym).where(
+        tables.registration.c.window == window
+    )
+    return AccountIndex.build(
+        window, connection.scalars(registered).all(), _records(connection, window)
+    )
+
+
+def _records(connection: Connection, window: str) -> Iterator[ListedRecord]:
+    entry = tables.entry.c
+    rows = connection.execute(
+        select(entry.position, entry.salt, entry.body)
+        .where(entry.window == window, entry.kind == Record.KIND)
+        .order_by(entry.position)
+    )
+    for position, salt, body in rows:
+        # Of the body, which is what the log commits to, and not of a table beside it.
+        yield ListedRecord(position, salt, Record.parse(body).pseudonym)
+
+
+class AccountProofs:
+    """Proofs of what the logs of closed windows say of accounts. Safe to use from several threads.
+
+    The index of the window that was asked for last is kept: many accounts ask for one window.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._kept: AccountIndex | None = None
+
+    def prove(self, window: Window, account: str, checkpoints: CheckpointStore) -> AccountProof:
+        """Return the proof of how many records an account has, and which.
+
+        Args:
+            window: whose log is asked.
+            account: by name; one that was never registered gets a proof of that.
+            checkpoints: of the window's log.
+
+        Raises:
+            WrongState: the policy asks for no account index.
+            TooEarly: the log has not ended, or its end is not cosigned yet.
+        """
+        policy = Policy.parse(window.policy)
+        if not policy.account_index:
+            raise WrongState("the policy asks for no account index", where=window.name)
+        with self._store.read() as connection:
+            logged = entries_of(connection, window.name, Accounts.KIND)
+        proof = checkpoints.tlog_proof(logged[0].index) if logged else None
+        if proof is None:
+            raise TooEarly(
+                "the window's log has not ended", where=window.name, retry_after=_RETRY_SECONDS
+            )
+        entry = OpenedEntry(logged[0].salt, logged[0].body)
+        who = pseudonym(window.pseudonym_key, window.name, account)
+        return AccountProof.of(policy.origin, who, self._index(window.name), entry, proof)
+
+    def _index(self, window: str) -> AccountIndex:
+        # Under the lock: all accounts ask at once when a window has closed, and one builds it.
+        with self._lock:
+            if self._kept is None or self._kept.window != window:
+                with self._store.read() as connection:
+                    self._kept = account_index(connection, window)
+            return self._kept

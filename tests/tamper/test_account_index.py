@@ -1,0 +1,200 @@
+"""Check 22 over whole windows: who asks for it, what it finds, and what it leaves to others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from private_window import PrivateWindow
+from procedure_cases import use_cached_table
+from ragaudit.encoding import canonical_json
+from ragaudit.lab.scenario.indexed import IndexedWindow
+from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages import verdict as verdicts
+from ragaudit.ledger.messages.account_index import AccountIndex, Accounts
+from ragaudit.ledger.messages.account_proof import AccountProof
+from ragaudit.ledger.messages.opened_entry import OpenedEntry
+from ragaudit.ledger.messages.records import Close
+from ragaudit.verifier.bundle import write_bundle
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import CHECKS, Outcome, Status
+from ragaudit.verifier.procedure.checks import listed
+from ragaudit.verifier.recheck import recheck
+from second_policies import assert_caught, judged
+
+use_cached_table()
+
+
+class IndexedPrivateWindow(PrivateWindow):
+    """The window with noise, with a policy that asks for the index."""
+
+    def document(self, keys: dict[str, str | None], changes: dict[str, Any]) -> dict[str, Any]:
+        return {**super().document(keys, changes), "account_index": True}
+
+
+_PLAYED: dict[str, tuple[Window, dict[str, bytes]]] = {}
+
+
+def played(kind: type[Window]) -> tuple[Window, dict[str, bytes]]:
+    if kind.__name__ not in _PLAYED:
+        window = kind()
+        _PLAYED[kind.__name__] = window, window.items()
+    return _PLAYED[kind.__name__]
+
+
+def outcome_of(kind: type[Window], **given: Any) -> Outcome:
+    window, items = played(kind)
+    return judged(window, items, **given)
+
+
+@pytest.mark.parametrize("kind", [IndexedWindow, IndexedPrivateWindow])
+def test_an_honest_window_passes_with_22_checks(kind: type[Window]) -> None:
+    outcome = outcome_of(kind)
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    assert [check.number for check in outcome.checks] == list(range(1, 23))
+    assert outcome.check("accounts").reason.startswith("4 accounts")
+
+
+@pytest.mark.parametrize("kind", [Window, IntegrityWindow])
+def test_a_window_that_promises_no_index_has_21_checks(kind: type[Window]) -> None:
+    assert [check.number for check in outcome_of(kind).checks] == list(range(1, 22))
+
+
+def test_the_public_part_does_not_show_counts() -> None:
+    _, items = played(IndexedWindow)
+    public = {name: data for name, data in items.items() if name.startswith(names.PUBLIC)}
+    result = outcome_of(IndexedWindow, part="public").check("accounts")
+    assert (result.status, result.needs) == (Status.NOT_RUN, ("confidential part",))
+    index = played(IndexedWindow)[0].account_index()
+    shown = b"".join(public.values())
+    for row in index.rows[1:-1]:
+        assert row.digest not in shown and row.digest.hex().encode() not in shown
+    assert index.root.hex().encode() in shown
+
+
+def test_the_list_follows_a_policy_that_cannot_be_read() -> None:
+    def of(**policy: Any) -> int:
+        return len(listed(Evidence.of({names.POLICY: canonical_json.dumps(policy)})))
+
+    assert of(format="ragaudit/v2/policy", account_index=True) == len(CHECKS) == 22
+    assert of(format="ragaudit/v2/policy") == of(format="ragaudit/v2/policy", account_index=1) == 21
+    # There is no such member in version 1: its windows have the checks that they always had.
+    assert of(format="ragaudit/v1/policy", account_index=True) == 21
+
+
+@pytest.mark.parametrize("left_out", [False, True])
+def test_a_verdict_that_leaves_the_check_out_does_not_stand(tmp_path: Path, left_out: bool) -> None:
+    window, items = played(IndexedWindow)
+    predicate = outcome_of(IndexedWindow).predicate(time=1_900_000_500_000).to_json()
+    if left_out:
+        predicate["checks"] = predicate["checks"][:-1]
+    evidence = Evidence.of(items)
+    statement = verdicts.statement(evidence.digests(), predicate)
+    signed = verdicts.sign_statement(statement, window.verdict_key)
+    write_bundle(tmp_path / "all.zip", evidence, signed, part="all")
+    done = recheck(
+        tmp_path / "all.zip",
+        engine=engine("core"),
+        verdict_key=window.verdict_key.public,
+        pins=window.pins,
+        embedder=window.embedder,
+    )
+    text = "the verdict does not list the checks of the procedure"
+    assert done.differences == ((text,) if left_out else ())
+    assert done.checks[1] == (21 if left_out else 22)
+
+
+class NamesAnotherWindow(IndexedWindow):
+    def log_accounts(self, index: AccountIndex) -> None:
+        entry = Accounts("w2", index.accounts, index.root)
+        self.append(Accounts.KIND, entry.encode())
+
+
+class LeavesAnEmptyAccountOut(IndexedWindow):
+    """erin is registered, asks nothing, and has no row."""
+
+    def script(self) -> list[Any]:
+        return [("register", "erin", "beta", False, -22), *super().script()]
+
+    def account_index(self) -> AccountIndex:
+        index = super().account_index()
+        (proven,) = index.prove(self.accounts["erin"].pseudonym)
+        return AccountIndex(index.window, [r for r in index.rows if r != proven.row], {})
+
+
+class CountsBeforeTheLastRecord(IndexedWindow):
+    """The index is of the log as it was one record earlier."""
+
+    def account_index(self) -> AccountIndex:
+        *rest, last = self.entries
+        self.entries = rest
+        try:
+            return super().account_index()
+        finally:
+            self.entries = [*rest, last]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (NamesAnotherWindow, "names another window"),
+        (LeavesAnEmptyAccountOut, "counts 4 accounts, the log has 5"),
+        (CountsBeforeTheLastRecord, "other records, or another order"),
+    ],
+)
+def test_a_false_index_is_caught_by_its_check_alone(kind: type[Window], reason: str) -> None:
+    assert_caught(kind(), "accounts", reason)
+
+
+class IndexTwice(IndexedWindow):
+    def log_accounts(self, index: AccountIndex) -> None:
+        super().log_accounts(index)
+        super().log_accounts(index)
+
+
+class IndexUnasked(IntegrityWindow):
+    def close(self) -> None:
+        self.log_accounts(self.account_index())
+        super().close()
+
+
+@pytest.mark.parametrize("kind", [IndexTwice, IndexUnasked])
+def test_an_index_elsewhere_is_out_of_order(kind: type[Window]) -> None:
+    assert_caught(kind(), "log", "of kind accounts, out of order")
+
+
+class NoClose(IndexedWindow):
+    def append(self, kind: str, body: bytes) -> int:
+        return self.tree.size - 1 if kind == Close.KIND else super().append(kind, body)
+
+
+def test_where_no_close_ends_the_log_the_log_is_at_fault() -> None:
+    window = NoClose()
+    outcome = judged(window)
+    assert outcome.failed == ("log",)
+    result = outcome.check("accounts")
+    assert (result.status, result.needs) == (Status.NOT_RUN, ("log",))
+
+
+def test_proofs_of_a_whole_window_hold() -> None:
+    window, _ = played(IndexedWindow)
+    index = window.account_index()
+    at = len(window.entries) - 2
+    _, salt, body = window.entries[at]
+    final = window.checkpoints[-1][2].encode()
+    proof = TlogProof(at, window.tree.inclusion_proof(at), final)
+    for name, account in window.accounts.items():
+        shown = AccountProof.of(
+            window.origin, account.pseudonym, index, OpenedEntry(salt, body), proof
+        )
+        shown.verify(window.policy)
+        asked = tuple(each.index for each in window.asked if each.account.name == name)
+        assert shown.records == asked
+    nobody = AccountProof.of(window.origin, bytes(32), index, OpenedEntry(salt, body), proof)
+    nobody.verify(window.policy)
+    assert nobody.records is None

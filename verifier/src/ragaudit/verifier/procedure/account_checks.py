@@ -1,0 +1,44 @@
+"""Check 22: how many records each account has, as the log states it before it closes."""
+
+from collections.abc import Iterator
+
+from ragaudit.ledger.messages.account_index import AccountIndex, Accounts, ListedRecord
+from ragaudit.ledger.messages.records import Record
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.framework import Findings
+
+
+def account_index(context: Context) -> AccountIndex:
+    """Return the account index that registrations and records give (spec 5.14).
+
+    Raises:
+        MissingInput: they cannot be read; their checks say why.
+    """
+    registered = [logged.registration.pseudonym for logged in context.registrations]
+    return AccountIndex.build(context.policy.window, registered, _records(context))
+
+
+def check_accounts(context: Context, found: Findings) -> None:
+    """22: the entry before the close commits to every account's records, sorted and whole."""
+    # Where the last entry is no close, nobody knows which one must be the index: check 5 says so.
+    _ = context.close
+    last = context.log.entries[-2:-1]
+    if not last or last[0].kind != Accounts.KIND:
+        found.fault("the entry before the close is no account index")
+        return
+    stated, where = Accounts.parse(last[0].body), f"entry {last[0].index}"
+    if stated.window != context.policy.window:
+        found.fault("names another window", where)
+    index = account_index(context)
+    # A row left out would be an account that can be denied; a row too many, one that is made up.
+    if stated.accounts != index.accounts:
+        found.fault(f"counts {stated.accounts} accounts, the log has {index.accounts}", where)
+    elif stated.index_root != index.root:
+        found.fault("other records, or another order, than the log gives", where)
+    found.summary = f"{index.accounts} accounts, each with the records that the log has"
+
+
+def _records(context: Context) -> Iterator[ListedRecord]:
+    entries = context.log.of_kind(Record.KIND)
+    for entry, logged in zip(entries, context.records, strict=True):
+        yield ListedRecord(logged.index, entry.salt, logged.record.pseudonym)
