@@ -131,6 +131,8 @@ BEHAVIOURS = {
         "a version used early": "version-used-early",
         "a version used before its entry": "version-used-before-its-entry",
         "no version announced": "index-changed-unseen",
+        "a stale version scored by a service": "stale-version-scored",
+        "fewer rows delivered by a service": "fewer-rows-delivered",
         "a null row served": "null-row-served",
         "null rows searched": "null-rows-searched",
         "a row searched that is marked as deleted": "marked-row-searched",

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.policy import QueryKind
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings, Request
@@ -80,6 +81,26 @@ def test_filters_are_of_the_grammar(wanted: str) -> None:
     assert outcome.failed == ("embedding",), [(c.id, c.reason) for c in outcome.checks]
     assert "a filter, which the policy does not have" in outcome.check("embedding").reason
     assert outcome.check("selection").needs == ("embedding",)
+
+
+class ForVectorsAlone(IntegrityWindow):
+    """No embedder is committed to, as in windows in which applications embed."""
+
+    def manifest(self) -> EmbedderManifest:
+        return EmbedderManifest.of_none(self.dimension)
+
+
+def test_texts_need_an_embedder_that_is_committed_to() -> None:
+    """Whatever vector such a text is given, nobody could say that it is another one's."""
+    assert_caught(ForVectorsAlone(), "commitments", "no embedder, and a policy with texts")
+
+
+def test_vectors_need_no_embedder_that_is_committed_to() -> None:
+    window = ForVectorsAlone(overrides={"query_kinds": ["vector"]})
+    script = [event for event in window.script() if event[0] not in {"query", "search"}]
+    window.script = lambda: script  # type: ignore[method-assign]
+    outcome = judged(window, embedder=None)
+    assert {outcome.check(name).status for name in ("commitments", "embedding")} == {Status.PASS}
 
 
 class AsksAnything(IntegrityWindow):

@@ -138,6 +138,12 @@ def test_every_double_has_one_text(number: float) -> None:
     assert math.copysign(1, parse_text(text, "test") or 1) == math.copysign(1, number or 1)
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, 2**53, "\ud800", {"a": [-math.inf]}])
+def test_what_no_double_and_no_unicode_says_has_no_text(value: Any) -> None:
+    with pytest.raises(MalformedRecord, match="no canonical JSON"):
+        canonical_text(value)
+
+
 def test_no_filter_passes_every_row() -> None:
     empty = Filter.parse("", ())
     assert empty == Filter.from_json(None, ()) == Filter(None)

@@ -114,6 +114,22 @@ def test_a_score_is_the_rows_own() -> None:
     fails(replace(made, answer=without), 7, "scores")
 
 
+def test_nothing_is_drawn_so_no_record_has_a_nonce() -> None:
+    made = integrity_scene()
+    asked = replace(made, request=replace(made.request, counter=2))
+    fails(asked.with_record(nonce=bytes(32)), 3, "no noise is drawn")
+
+
+def test_documents_are_of_the_windows_version() -> None:
+    """One without attributes is of version 1; so must its row be, or it is another document."""
+    made = integrity_scene()
+    rows = tuple(replace(row, attributes=None) for row in made.private.rows)
+    documents = tuple(replace(each, attributes=None) for each in made.answer.documents)
+    file = replace(made, answer=Answer(documents)).with_private(rows=rows).file()
+    with pytest.raises(ReceiptRejected, match="a document of another version"):
+        check_rows(file, made.record, made.view.policy)
+
+
 def test_a_filter_is_honoured() -> None:
     rows, _ = index(1)
     made = integrity_scene(filter_text=IN_ENGLISH, top_k=2)

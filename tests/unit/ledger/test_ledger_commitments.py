@@ -103,9 +103,16 @@ def test_the_handed_over_index_round_trips() -> None:
         changed = [*f[:place], value, *f[place + 1 :]]
         with pytest.raises(MalformedRecord):
             IndexCommitment.parse(enc("ragaudit/v1/index/commitment", *changed))
-    with pytest.raises(MalformedRecord, match="columns"):
-        columns = [*f[:6], b"columns", *f[7:]]
-        IndexCommitment.parse(enc("ragaudit/v1/index/commitment", *columns))
+    for cut in (b"columns", b"\x02\0\0", b"\x02\0\0\0{}" * (ROWS - 1) + b"\x04\0\0\0null"[:-1]):
+        with pytest.raises(MalformedRecord, match="columns cut off"):
+            columns = [*f[:6], cut, *f[7:]]
+            IndexCommitment.parse(enc("ragaudit/v1/index/commitment", *columns))
+
+
+def test_leaves_have_columns_of_all_rows_or_of_none() -> None:
+    for texts in (("{}",) * (ROWS - 1), ("{}",) * (ROWS + 1)):
+        with pytest.raises(MalformedRecord, match="columns of"):
+            index_root(INDEX.commitments, INDEX.row_digests, texts)
 
 
 def test_public_columns_are_not_of_version_1() -> None:

@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from ragaudit.encoding.digests import salted
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import check_promise
-from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.requests import Request, embedding_digest
 from receipt_scene import LOG, OPERATIONS, PROVIDER, scene, toy_embed
 
 # Promises
@@ -60,6 +61,33 @@ def test_a_promise_that_is_not_signed_by_the_provider() -> None:
         checked(replace(promise, signature=bytes(64)))
     with pytest.raises(ReceiptRejected, match="another log"):
         checked(replace(promise, origin="provider.example/ragaudit/w2"))
+
+
+@pytest.mark.parametrize(
+    ("openings", "message"),
+    [
+        ({"embedding": (127, 127, 0, 0)}, "norm above the bound"),
+        ({"embedding": (1, 2, 3)}, "3 entries"),
+        ({"sketch": bytes(8)}, "not the sketch"),
+    ],
+    ids=["norm", "length", "sketch"],
+)
+def test_a_promise_that_opens_as_it_says_to_what_it_must_not(
+    openings: dict[str, Any], message: str
+) -> None:
+    """Every digest fits; the nonce would be revealed for a query that no rule allows."""
+    honest = promise_of({})
+    held = replace(honest.openings, **openings)
+    change: dict[str, Any] = {
+        "embedding_digest": embedding_digest(held.salt_e, held.embedding),
+        "sketch_digest": salted(held.salt_s, held.sketch),
+    }
+    body = replace(honest.record, **change).encode()
+    other = Promise.issue(
+        PROVIDER, origin=LOG.name, body=body, request=honest.request, openings=held
+    )
+    with pytest.raises(ReceiptRejected, match=message):
+        checked(other, embed=None)
 
 
 def test_a_promise_with_an_embedding_of_another_text() -> None:

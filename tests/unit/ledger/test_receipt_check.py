@@ -160,6 +160,21 @@ def test_body_of_another_account_window_or_request(change: dict[str, Any], messa
     scene().with_record(**change).fails(3, message)
 
 
+def test_a_slot_that_the_policy_does_not_have() -> None:
+    """Also where nothing is known of the account."""
+    beyond = scene().view.policy.slots
+    scene().with_record(slot=beyond).fails(3, f"slot {beyond}", account=None, promise=None)
+
+
+def test_what_the_policy_bounds_is_bounded_for_an_unknown_account_too() -> None:
+    """A verifier that judges a dispute knows less of the account than the account does."""
+    unknown = {"account": None, "promise": None}
+    eighth = replace(scene(), request=replace(scene().request, counter=8), promise=None)
+    eighth.with_record(counter=8).fails(3, "counter 8", **unknown)
+    scene().with_record(counter=3).fails(3, "counter: 3", **unknown)
+    scene().with_record(activation=3).fails(3, "activation 3", **unknown)
+
+
 def test_body_with_more_than_the_policys_rows() -> None:
     asked = replace(scene(), request=replace(scene().request, top_k=4), promise=None)
     asked.with_record(top_k=4).fails(3, "K = 4")
@@ -312,6 +327,14 @@ def test_a_record_that_contradicts_its_promise(change: dict[str, Any]) -> None:
         PROVIDER, origin=LOG.name, body=body, request=promise.request, openings=promise.openings
     )
     scene().fails(10, "contradicts", promise=other)
+
+
+def test_a_promise_of_another_request() -> None:
+    """Its signature is over the body: the request in it is what the account must compare."""
+    promise = scene().promise
+    assert promise is not None
+    other = replace(promise, request=replace(promise.request, query="another question"))
+    scene().fails(10, "another request than promised", promise=other)
 
 
 # Whole files

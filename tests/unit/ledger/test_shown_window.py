@@ -146,6 +146,8 @@ def test_lists_of_another_form(value: Any) -> None:
             "another opening",
         ),
         (opened(replace(OPENING, policy_digest=bytes(32))), RejectedError, "opening: policy"),
+        # Noise under a policy with noise comes from keys that the opening commits to.
+        (opened(replace(OPENING, seed_root=b"")), RagauditError, "seed"),
         *(
             (
                 replace(WINDOW, countersignature=countersigned(OPENING.encode(), **changes)),

@@ -187,6 +187,11 @@ def test_what_is_no_version_of_this_index_is_refused(scenario: Any) -> None:
     ):
         answer = window.put(other.encode())
         assert answer.status_code == 422, answer.text
+    # A whole version with its argument, of another tenant: it would be true of that one.
+    window.delete("beta", 6)
+    foreign = window.build_version("beta", 2).commitment
+    assert window.put(foreign.encode(), tenant="beta").status_code == 204
+    assert window.put(foreign.encode()).status_code == 422
     undeclared = replace(index, columns=('{"colour":"red"}',) * index.rows)
     assert window.put(undeclared.encode()).status_code == 400
     content = index.encode()

@@ -24,12 +24,13 @@ from ragaudit.lab.attacks.cheats import (
     schedule,
     seed,
     selection,
+    version_service,
     versions,
 )
 
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, integrity, exact_service, accounts, versions, null_rows,
+    embedding, selection, integrity, exact_service, accounts, versions, version_service, null_rows,
     proofs, coalition, intrusions,
 )  # fmt: skip
 

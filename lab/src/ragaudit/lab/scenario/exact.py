@@ -4,8 +4,10 @@ from typing import Final
 
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.integrity import LEFT_SHELF, RECENT
-from ragaudit.lab.scenario.provision import EXACT
+from ragaudit.lab.scenario.provision import EXACT, shelved_documents
 from ragaudit.lab.scenario.scenario import ACCOUNTS, Scenario
+from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.backends.stored import StoredDocuments
 
 PLAIN: Final = tuple((name, tenant, False) for name, tenant, _ in ACCOUNTS)
 
@@ -39,3 +41,33 @@ class ExactScenario(Scenario):
         self.clock.at(at + 20)
         self.accounts["alice"].ask(vector_near("document 5 of acme"), 2)
         self.accounts["bob"].ask("the second question of bob", 3, RECENT)
+
+
+CHANGED: Final = "document 7 of acme, as it was written anew"
+"""What stands in acme-7 from version 2 on; acme-5 is deleted then."""
+
+
+class ChangingScenario(ExactScenario):
+    """The same, and acme's documents change: withdrawn at first, then taken up by a version."""
+
+    def before_second(self, at: int) -> None:
+        super().before_second(at)
+        self.clock.at(at + 22)
+        documents = StoredDocuments(self.prover.service.store)
+        documents.add("acme", changed_documents(), replace=True)
+        self.ask("bob", "document 7 of acme", 3)
+        self.prover.service.refresh("acme", window=self.prover.policy.window)
+        self.prover.checkpoint()
+
+    def after_second(self, at: int) -> None:
+        super().after_second(at)
+        self.ask("bob", CHANGED, 3)
+
+
+def changed_documents() -> list[Document]:
+    """Return acme's documents after the change."""
+    return [
+        Document(each.id, CHANGED, each.attributes) if each.id == "acme-7" else each
+        for each in shelved_documents("acme")
+        if each.id != "acme-5"
+    ]

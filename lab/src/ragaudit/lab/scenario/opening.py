@@ -30,6 +30,7 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey, parse
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import chains, merkle_commitments
 from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
@@ -271,7 +272,7 @@ class OpenedWindow:
         """Return the opening entry over the indexes and seed as they were built (§5.7)."""
         return Opening(
             self.policy.digest,
-            self.embedder.digest,
+            self.manifest().digest(),
             self.seed_root,
             tuple(
                 TenantOpening(
@@ -280,6 +281,10 @@ class OpenedWindow:
                 for t, index in self.indices.items()
             ),
         )
+
+    def manifest(self) -> EmbedderManifest:
+        """Return the embedder manifest: a hook for cheats."""
+        return self.model.manifest()
 
     def open(self) -> None:
         """Make everything up to the countersignature."""
@@ -306,7 +311,7 @@ class OpenedWindow:
         return {
             names.POLICY: self.policy.canonical,
             names.TERMS: self.terms.canonical,
-            names.EMBEDDER: self.model.manifest().encode(),
+            names.EMBEDDER: self.manifest().encode(),
             names.OPENING: OpeningItem(salt, body).encode(),
             names.EMPTY_CHECKPOINT: self.empty_checkpoint.encode(),
             names.PREVIOUS: self.previous(),

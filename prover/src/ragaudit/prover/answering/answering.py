@@ -4,7 +4,10 @@ A promise is durable before it is sent, and the fence knows of it, so that no re
 restored backup makes the prover promise two different things for one counter.
 """
 
-from ragaudit.encoding.errors import Conflict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ragaudit.encoding.errors import Conflict, TooMany
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
@@ -109,6 +112,41 @@ class Answering:
                 note_key(connection, account.name, asked, place)
         assert registered is not None and logged is not None  # the tables refer to each other
         return self.repeated(live, registered, logged)
+
+    @contextmanager
+    def room(self, live: OpenWindow, account: Account, batch: Sequence[Asked]) -> Iterator[None]:
+        """Keep an account's budget for a batch: within, all of its queries are charged or none is.
+
+        Args:
+            account: authenticated; who is not registered is refused query by query.
+            batch: digests of the requests that are asked within. What was answered before, and what
+                comes twice within the policy's `retry_seconds`, is charged once.
+
+        Raises:
+            TooMany: the account has fewer queries left than the batch needs.
+            Conflict: the account used one of the keys for another request.
+        """
+        if len(batch) < 2:
+            yield
+            return
+        # Held over all of them: another call of the account could use what was counted here.
+        with live.account_lock(account.name):
+            self._check_room(live, account, batch)
+            yield
+
+    def _check_room(self, live: OpenWindow, account: Account, batch: Sequence[Asked]) -> None:
+        with self.context.store.read() as connection:
+            registered = find(connection, live.name, account.name)
+        if registered is None:
+            return
+        left = live.policy.queries_per_account - registered.counter
+        fresh = [asked for asked in batch if self._answered(live, account, asked) is None]
+        repeats = live.policy.version > 1 and live.policy.retrieval.retry_seconds > 0
+        charged = len({asked.request for asked in fresh}) if repeats else len(fresh)
+        # Not a refusal of the budget, which is signed: it is not used up (check 14).
+        if 0 < left < charged:
+            expected = f"at most {left}, which the account has left"
+            raise TooMany(f"a batch of {charged} queries", where=live.name, expected=expected)
 
     def repeated(self, live: OpenWindow, registered: Registered, logged: LoggedRecord) -> Logged:
         """Return the last stage of a record that is logged already.

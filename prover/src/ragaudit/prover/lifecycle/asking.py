@@ -6,6 +6,7 @@ account may see again is decided here.
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from math import isqrt
 
 import numpy as np
@@ -158,6 +159,12 @@ class Asking:
             index.vectors[rows_of],
             index.norm_bound,
         )
+
+    def room(
+        self, live: OpenWindow, account: Account, batch: Sequence[Asked]
+    ) -> AbstractContextManager[None]:
+        """Keep an account's budget for a batch, see `Answering.room`."""
+        return self._answering.room(live, account, batch)
 
     def _take(
         self,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Protocol, runtime_checkable
 
 from ragaudit.encoding.errors import Conflict
@@ -93,6 +93,7 @@ class ServicePort:
 
         Raises:
             MalformedError, UnsupportedError: one that the window does not take; nothing is charged.
+            TooMany: more of them than the account has queries left; nothing is charged.
             NoWindowOpen: a query that has no stored answer, and no window to answer it.
             RagauditError: as `Asking.ask`.
         """
@@ -101,16 +102,17 @@ class ServicePort:
         policy, rows, live = terms.policy, terms.rows, terms.live
         requests = [_request(policy, query) for query in queries]
         keys = [_key(idempotency_key, number, len(queries)) for number in range(len(queries))]
-        for request, key in zip(requests, keys, strict=True):
+        for request in requests:
             check_request(request, rows, policy)
-            Asked.of(request, key)
+        batch = [Asked.of(*each) for each in zip(requests, keys, strict=True)]
         # Between two windows nobody is registered, and what was answered is answered again.
         if live is not None:
             asking.register_in(live, account)
-        return [
-            _answer(asking.ask(account, request, idempotency_key=key, live=live))
-            for request, key in zip(requests, keys, strict=True)
-        ]
+        with nullcontext() if live is None else asking.room(live, account, batch):
+            return [
+                _answer(asking.ask(account, request, idempotency_key=key, live=live))
+                for request, key in zip(requests, keys, strict=True)
+            ]
 
     def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
         """Return those of the rows that this account was served in this window.

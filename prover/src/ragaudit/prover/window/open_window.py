@@ -123,7 +123,7 @@ class OpenWindow:
         self._group = GroupCommit()
         self.log_changed = threading.Event()  # set when the log grew: the checkpointer waits for it
         self._pseudonym_key = pseudonym_key
-        self._account_locks: dict[str, threading.Lock] = {}
+        self._account_locks: dict[str, threading.RLock] = {}
         self._locks_guard = threading.Lock()
 
     @property
@@ -167,10 +167,13 @@ class OpenWindow:
         return pseudonym(self._pseudonym_key, self.name, account)
 
     def account_lock(self, account: str) -> AbstractContextManager[bool]:
-        """Return the lock under which an account's queries run one after the other."""
+        """Return the lock under which an account's queries run one after the other.
+
+        Who holds it may take it again: a batch holds it over all of its queries.
+        """
         with self._locks_guard:
             # Never removed: with a second lock, two queries could use one counter.
-            return self._account_locks.setdefault(account, threading.Lock())
+            return self._account_locks.setdefault(account, threading.RLock())
 
     @contextmanager
     def committing(self, store: Store) -> Iterator[LogTransaction]:

@@ -93,7 +93,7 @@ class OpeningFacts(Inputs):
 
     @fact("commitments")
     def embedder_digest(self) -> bytes:
-        """C_emb of the manifest at hand, which is for the policy's dimension."""
+        """C_emb of the manifest at hand, which is for the policy's dimension and questions."""
         try:
             manifest = EmbedderManifest.parse(self.item(items.EMBEDDER, "commitments"))
         except MalformedError as error:
@@ -104,6 +104,9 @@ class OpeningFacts(Inputs):
             raise RejectedError(
                 "embedder of another dimension", expected=str(self.policy.dimension)
             )
+        # Nobody could say what the vector of a text should be: A1 of such records is never shown.
+        if manifest.kind == "none" and "text" in self.policy.retrieval.query_kinds:
+            raise RejectedError("no embedder, and a policy with texts", expected="vectors alone")
         return manifest.digest()
 
     @property
