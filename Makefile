@@ -25,11 +25,11 @@ setup: .bootstrap/bin/uv
 # are not, and cannot be installed, those tests are skipped. RUNLEVEL: Debian starts no service of
 # them. PostgreSQL with pgvector and Chroma's server come with `make setup`.
 setup-servers:
-	@{ command -v nginx && ls /usr/lib/postgresql/*/bin/initdb /usr/share/wordnet/data.noun; } \
+	@{ command -v nginx && command -v openssl && ls /usr/lib/postgresql/*/bin/initdb /usr/share/wordnet/data.noun; } \
 		>/dev/null 2>&1 || \
 		{ apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -qq \
-			--yes --no-install-recommends postgresql nginx-light wordnet-base >/dev/null; } || \
-		echo "PostgreSQL, nginx or WordNet cannot be installed: tests that need them are skipped"
+			--yes --no-install-recommends postgresql nginx-light openssl wordnet-base >/dev/null; } || \
+		echo "PostgreSQL, nginx, OpenSSL or WordNet cannot be installed: tests that need them are skipped"
 
 # The libraries that applications are written with, in an environment of their own: tests run their
 # programs before and behind the sidecar. Without it those tests are skipped. OGX's newest clients

@@ -128,11 +128,11 @@ def written(scene: Scene) -> Written:
     # Shortly before the next instant the prover takes up what its own mark says is stale.
     policy, service = scene.scenario.policy(), scene.scenario.service
     assert service.refresher.step("w1")
-    assert service.open_windows.get("w1").versions.latest("one").index.version == 1
+    assert service.open_windows.get("w1").versions.latest("one").version == 1
     service.driver.checkpoint("w1")
     scene.scenario.clock.at(policy.start + WINDOW["activation_every_seconds"] - 30)
     assert service.refresher.step("w1")
-    assert service.open_windows.get("w1").versions.latest("one").index.version == 2
+    assert service.open_windows.get("w1").versions.latest("one").version == 2
     later(scene.scenario, WINDOW["activation_every_seconds"] + 10)
     return Written(before, after, rows_directly, printed, directly, between, receipts, _ask(scene))
 

@@ -20,6 +20,7 @@ from ragaudit.verifier.settings import Listen
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICES = ("prover", "verifier")
+UNITS = (*SERVICES, "cosigner")
 LIMITS = ConnectionLimits()
 
 
@@ -34,7 +35,7 @@ def proxy(service: str) -> str:
     return (ROOT / f"deployment/nginx/{service}.conf").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", UNITS)
 def test_a_unit_runs_the_service_confined(service: str) -> None:
     found = unit(service)["Service"]
     words = found["ExecStart"].split()
@@ -48,7 +49,7 @@ def test_a_unit_runs_the_service_confined(service: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", UNITS)
 def test_systemd_accepts_a_unit(service: str, tmp_path: Path) -> None:
     text = (ROOT / f"deployment/systemd/ragaudit-{service}.service").read_text()
     file = tmp_path / f"ragaudit-{service}.service"

@@ -42,9 +42,12 @@ class Service:
         return self.client.post("/add-checkpoint", content=body)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    made = make_settings(tmp_path, algorithms=["ed25519", "ml-dsa-44"])
+@pytest.fixture(params=["sqlite", "postgresql"])
+def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    members: dict[str, Any] = {"algorithms": ["ed25519", "ml-dsa-44"]}
+    if request.param == "postgresql":
+        members["database"] = request.getfixturevalue("postgresql").create("cosigner")
+    made = make_settings(tmp_path, **members)
     take_up(settings_files.load(made))
     return made
 
@@ -284,9 +287,10 @@ def test_one_process_serves_a_database(service: Service, path: Path) -> None:
         create_app(service.settings, clock=service.clock)
 
 
-def test_a_restored_backup_refuses_to_start(path: Path, tmp_path: Path) -> None:
-    clock, log = Clock(), Log(5)
+def test_a_restored_backup_refuses_to_start(tmp_path: Path) -> None:
+    clock, log, path = Clock(), Log(5), make_settings(tmp_path)
     settings = settings_files.load(path)
+    take_up(settings)
     with Service(path, clock).client as client:
         client.post("/add-checkpoint", content=log.request(0))
     shutil.copytree(settings.data, tmp_path / "backup")

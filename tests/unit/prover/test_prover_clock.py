@@ -120,6 +120,7 @@ class Scene:
             open_windows=SimpleNamespace(get=lambda _name: self.live),  # type: ignore[arg-type]
             driver=SimpleNamespace(checkpoint=self.checkpoint),  # type: ignore[arg-type]
             refresher=SimpleNamespace(),  # type: ignore[arg-type]
+            cosigning=SimpleNamespace(),  # type: ignore[arg-type]
             timing=TimingSettings(checkpoint_seconds=0.2),
         )
         self.stopping = Event()

@@ -17,6 +17,7 @@ from ragaudit.prover.answering import mechanism
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument, NoWindowOpen, UnknownRecord
+from ragaudit.prover.lifecycle.answers import receipt_id
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.answered import Place, ties_of
 from scenario import ProverScenario
@@ -157,7 +158,7 @@ class TestWithdrawn:
             change(open_exact, document.id, None)
         assert ask(open_exact) == first
         account = open_exact.account("ada")
-        receipt = open_exact.service.receipt_id(first)
+        receipt = receipt_id(first)
         assert open_exact.service.receipt(account, receipt) == first
 
     def test_with_ties_its_score_is_shown(self, scenario: ProverScenario) -> None:
@@ -290,7 +291,7 @@ class TestReceiptsAndServed:
     def test_the_window_that_is_asked(self, open_exact: ProverScenario) -> None:
         service, ada = open_exact.service, open_exact.account("ada")
         assert service.policy(ada).window == "w1"
-        assert service.rows(ada) == 12
+        assert service.asking.rows(ada) == 12
         assert service.register(ada).account == "ada"
         bob = service.register(open_exact.account("bob"))
         assert bob.anchor is None and service.register(open_exact.account("bob")) == bob

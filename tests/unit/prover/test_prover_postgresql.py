@@ -15,6 +15,7 @@ from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument
+from ragaudit.prover.lifecycle.answers import receipt_id
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.staleness import marks_of, taken_marks
@@ -68,7 +69,7 @@ def test_a_whole_window(make_scenario: Callable[..., ProverScenario], embedder: 
         )
     ids = [document.id for document in first.answer.documents]
     assert [each.id for each in scenario.service.served(ada, ids)] == ids[1:]
-    assert scenario.service.receipt(ada, scenario.service.receipt_id(keyed)) == keyed
+    assert scenario.service.receipt(ada, receipt_id(keyed)) == keyed
     scenario.clock.at(scenario.policy().start + 45)
     assert scenario.service.refresher.step("w1") is True
     with scenario.service.store.read() as connection:

@@ -256,6 +256,7 @@ class TestBackground:
             open_windows=SimpleNamespace(),  # type: ignore[arg-type]
             driver=SimpleNamespace(),  # type: ignore[arg-type]
             refresher=SimpleNamespace(),  # type: ignore[arg-type]
+            cosigning=SimpleNamespace(),  # type: ignore[arg-type]
             timing=TimingSettings(),
             watcher=watcher,
             poll_seconds=poll_seconds,

@@ -10,6 +10,7 @@ from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.lifecycle.answers import receipt_id
 from ragaudit.prover.store import tables
 from scenario import ProverScenario
 from sqlalchemy import update
@@ -69,7 +70,7 @@ class TestWholeWindow:
         # bob is an account of the service that never registered in this window.
         assert proofs[1].records is None
         # Receipts of a finished window are the account's as before.
-        receipt = scenario.service.receipt_id(files[3])
+        receipt = receipt_id(files[3])
         assert scenario.service.receipt(scenario.account("ada"), receipt) == files[3]
         # As if the process had ended between the record and its hand-over.
         with scenario.service.store.write() as connection:

@@ -19,7 +19,8 @@ from ragaudit.client.command_window import (
 )
 from ragaudit.client.disputing import registration_statement, signs_for
 from ragaudit.client.options import system_clock
-from ragaudit.client.quorum import QUORUM_EXAMPLES, quorum
+from ragaudit.client.quorum import QUORUM_EXAMPLES, cosignatures, quorum
+from ragaudit.client.stamping import STAMP_EXAMPLES, STAMPED_EXAMPLES, stamp, stamped
 from ragaudit.client.state import write_durably
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.commands import ExitCode, exit_code, failing
@@ -183,6 +184,9 @@ def complete(
     policy: PinnedPolicy = None,
     verifier_key: PinnedKey = None,
     allow_unpinned: AllowUnpinned = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also replace proofs by ones with more cosignatures.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fetch the inclusion proofs that are outstanding, check them, and add them to the files."""
@@ -191,13 +195,15 @@ def complete(
         for path in files:
             value = offline.read_file(path)
             file = ReceiptFile.from_json(value)
-            if file.public.proof is not None:
+            if file.public.proof is not None and not again:
                 continue
             # For each file by itself: they may be of different windows.
             target = load(value, path, None, prover, pins_of(policy, verifier_key, allow_unpinned))
             text = blocking.proof(prover, target.name, file.public.index)
             public = file.public.with_proof(TlogProof.parse(text.encode()))
             check_inclusion(public, target.view)
+            if cosignatures(public) <= cosignatures(file.public):
+                continue
             # Only after its check: a false proof must not replace a file without one.
             write_durably(path, dumps({**value, "public": public.to_json()}))
             count += 1
@@ -302,6 +308,8 @@ def settle(
 
 
 app.command("quorum", epilog=QUORUM_EXAMPLES)(quorum)
+app.command("stamp", epilog=STAMP_EXAMPLES)(stamp)
+app.command("stamped", epilog=STAMPED_EXAMPLES)(stamped)
 
 
 def _report(

@@ -9,10 +9,12 @@ from ragaudit.client import offline
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.ledger.errors import MalformedTrustPolicy, ReceiptRejected
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_policy import QuorumFinding, TrustPolicy
 from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.receipts import PublicReceipt
 
 QUORUM_EXAMPLES = """Examples:
 
@@ -100,3 +102,15 @@ def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) ->
     )
     public.verify_inclusion(key, CosignerPolicy(trust.keys, 0))
     return finding
+
+
+def cosignatures(public: PublicReceipt) -> int:
+    """Return how many lines beside one stand under the checkpoint of a receipt; -1 without proof.
+
+    Args:
+        public: the half with the proof, whose lines need not be verified.
+    """
+    if public.proof is None:
+        return -1
+    note = TlogProof.parse(public.proof.encode()).checkpoint
+    return len(parse_checkpoint(note).note.signatures) - 1

@@ -4,7 +4,7 @@
     ├── MalformedError    MalformedNote, MalformedProof, MalformedTile, MalformedRecord,
     │                     MalformedPolicy, MalformedTrustPolicy
     ├── RejectedError     ProofRejected, NoteRejected, ReceiptRejected (StepRejected),
-    │                     CommitmentRejected, ChainRejected
+    │                     CommitmentRejected, ChainRejected, StampRejected
     ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup
     │   └── NotFound      UnknownResource
     ├── UnavailableError  StoreUnavailable
@@ -82,6 +82,10 @@ class CommitmentRejected(RejectedError):
 
 class ChainRejected(RejectedError):
     """A value that is not the preimage which a hash chain demands."""
+
+
+class StampRejected(RejectedError):
+    """A time stamp that does not verify, or is of something else."""
 
 
 class LogFrozen(RefusedError):

@@ -59,6 +59,7 @@ class Components:
     backend: Callable[[Settings, Store], Backend] = backend_of_settings
     embedder: Callable[[str], Embedder] | None = None
     transport: httpx.BaseTransport | None = None
+    cosigner_transport: httpx.BaseTransport | None = None
     clock: Callable[[], int] = field(default_factory=lambda: EvenClock(UNTIL_CONFIRMED))
 
     def open_embedder(self, settings: Settings, backend: Backend) -> Embedder:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 
 from ragaudit.encoding.errors import RagauditError
+from ragaudit.prover.lifecycle.cosigning import CosigningRounds
 from ragaudit.prover.lifecycle.driver import Driver
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.refreshing import Refresher
@@ -19,9 +20,10 @@ RETRY_SECONDS = 2.0
 
 
 class Background:
-    """Three threads for every window, and one for the store if others write to it.
+    """Four threads for every window, and one for the store if others write to it.
 
-    One takes its steps, one has its log cosigned, and one commits to indexes that became stale.
+    One takes its steps, one has its log cosigned, one commits to indexes that became stale, and one
+    takes checkpoints to further cosigners.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class Background:
         open_windows: OpenWindows,
         driver: Driver,
         refresher: Refresher,
+        cosigning: CosigningRounds,
         timing: TimingSettings,
         watcher: Watcher | None = None,
         poll_seconds: float = 0,
@@ -41,6 +44,7 @@ class Background:
             watcher: compares the store; None where nobody else writes to it.
             poll_seconds: between two comparisons; 0 for none.
         """
+        self._cosigning = cosigning
         self._windows = windows
         self._open_windows = open_windows
         self._driver = driver
@@ -77,7 +81,8 @@ class Background:
         if not self._started:
             return
         # Several threads: a step may prove for long, and the log must be cosigned meanwhile.
-        for work in (self._run, self._run_checkpoints, self._run_refreshes):
+        works = (self._run, self._run_checkpoints, self._run_refreshes, self._run_cosigners)
+        for work in works:
             thread = threading.Thread(target=work, args=(name,), name=f"{work.__name__} {name}")
             thread.start()
             self._threads.append(thread)
@@ -154,6 +159,18 @@ class Background:
                 logged = ""
             except Exception as error:
                 logged = log_once("of the store", error, logged)
+
+    def _run_cosigners(self, name: str) -> None:
+        """Take the last checkpoint to third parties from time to time, if there are any."""
+        logged = ""
+        while not self._stopping.is_set():
+            try:
+                if not self._cosigning.step(name):
+                    return
+                logged = ""
+            except Exception as error:
+                logged = log_once(name, error, logged)
+            self._stopping.wait(self._cosigning.every_seconds)
 
 
 def log_once(name: str, error: Exception, logged: str) -> str:

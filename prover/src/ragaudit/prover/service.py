@@ -22,8 +22,9 @@ from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.form import check_size
 from ragaudit.prover.jobs import Background
 from ragaudit.prover.keys import load_digest, load_key, token_digest
-from ragaudit.prover.lifecycle.answers import Answered, ServedDocument, receipt_id
+from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
 from ragaudit.prover.lifecycle.asking import Asking
+from ragaudit.prover.lifecycle.cosigning import CosigningRounds
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.randomness import Randomness, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
@@ -34,6 +35,7 @@ from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.vector_stores.opening import check_dimensions, check_kinds, check_metric
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
+from ragaudit.prover.verifier.cosigners import Cosigners
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.registrations import Registered
 from ragaudit.prover.window.windows import Window, Windows
@@ -77,6 +79,7 @@ class Service:
                 self.backend, self.embedder, randomness, settings.backend.page_rows
             )
 
+        further = Cosigners.of(settings.cosigners, components.cosigner_transport)
         committer = components.committer(
             store=self.store,
             windows=self.windows,
@@ -84,11 +87,13 @@ class Service:
             seed_tree=components.seed_tree,
             verifier=self.verifier,
             fence_folder=settings.store.fence_folder,
+            asked=None if further is None else further.policy,
         )
         commits = CommitMetrics(self.observer.metrics.registry)
         self.open_windows = OpenWindows(
             self.store, self.windows, committer, on_committed=commits.committed
         )
+        self.cosigning = CosigningRounds(self.windows, self.open_windows, further)
         self.registrar = components.registrar(self.store, self.windows, self.clock)
         self.mechanism = components.mechanism(self.embedder)
         self.answering = Answering(
@@ -153,6 +158,7 @@ class Service:
             open_windows=self.open_windows,
             driver=self.driver,
             refresher=self.refresher,
+            cosigning=self.cosigning,
             timing=settings.timing,
             # What is in the prover's own database only changes by the prover.
             watcher=None if settings.backend.kind == "store" else self.watcher,
@@ -188,6 +194,7 @@ class Service:
         """Stop the background threads, wait for them, and let go of files and connections."""
         # First: a step in progress still needs the connections that are closed below.
         self._background.stop()
+        self.cosigning.close()
         self.open_windows.close()
         self.verifier.close()
         self.backend.close()
@@ -364,10 +371,6 @@ class Service:
         """Return an account's own receipt again, by its id; see `Asking.receipt`."""
         return self.asking.receipt(account, receipt)
 
-    def receipt_id(self, file: ReceiptFile) -> str:
-        """Return the id under which `receipt` returns a receipt file again."""
-        return receipt_id(file)
-
     def served(
         self, account: Account, ids: Sequence[str], *, window: str | None = None
     ) -> list[ServedDocument]:
@@ -382,10 +385,6 @@ class Service:
         """Return the policy of a window; UnknownWindow if there is none of this name."""
         live = self.open_windows.loaded(window)
         return Policy.parse(self.windows.get(window).policy) if live is None else live.policy
-
-    def rows(self, account: Account, *, window: str | None = None) -> int:
-        """Return the number of rows that `query` would search; see `Asking.rows`."""
-        return self.asking.rows(account, window=window)
 
     def register(self, account: Account, *, window: str | None = None) -> Registered:
         """Register an account as plain, unless it is registered; see `Asking.register`."""

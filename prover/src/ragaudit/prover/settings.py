@@ -20,6 +20,7 @@ from pydantic_settings import (
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.prover.backend_settings import BackendSettings, Url, absolute_backend
+from ragaudit.prover.cosigner_settings import CosignerSettings
 from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
 from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.serving.operation import OperationSettings
@@ -308,6 +309,7 @@ class Settings(FileSettings):
     store: StoreSettings = StoreSettings()
     keys: KeySettings = KeySettings()
     verifier: VerifierSettings = VerifierSettings()
+    cosigners: CosignerSettings = CosignerSettings()
     backend: BackendSettings = BackendSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     window: WindowSettings = WindowSettings()
@@ -365,6 +367,7 @@ def _absolute(settings: Settings, folder: Path) -> Settings:
     return settings.model_copy(
         update={
             "verifier": beside(folder, settings.verifier, "ca_file"),
+            "cosigners": beside(folder, settings.cosigners, "ca_file", "policy_file"),
             "backend": absolute_backend(folder, settings.backend),
             "embedder": absolute_embedder(folder, settings.embedder),
             "store": store.model_copy(update={"url": url}),

@@ -22,9 +22,14 @@ from ragaudit.ledger.log.checkpoints import (
     sign_checkpoint,
     verify_checkpoint,
 )
-from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosignature, verify_cosigned
+from ragaudit.ledger.log.cosignatures import (
+    CosignerPolicy,
+    cosignature_time,
+    verify_cosignature,
+    verify_cosigned,
+)
 from ragaudit.ledger.log.database import read_transaction, write_transaction
-from ragaudit.ledger.log.notes import NoteSignature, SigningKey
+from ragaudit.ledger.log.notes import Note, NoteSignature, SigningKey, VerifierKey
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.store import Leaves, LogStore
 from ragaudit.ledger.log.tiles import (
@@ -34,9 +39,14 @@ from ragaudit.ledger.log.tiles import (
     parse_path,
     tile_at,
 )
+from ragaudit.ledger.log.tlog_policy import QuorumFinding, TrustPolicy
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import verify_consistency
 from sqlalchemy import Connection, bindparam, insert, select, update
+
+QUORUM_REACHED = 1000
+"""Added to a row's number of cosignatures where the quorum that is asked is reached; far above how
+many lines a note has."""
 
 _TABLE, _HEAD = schema.checkpoint, schema.log_head
 _OF_LOG = _TABLE.c.log_id == bindparam("log")
@@ -66,10 +76,21 @@ _INSERT = Prepared(insert(_TABLE))
 class CheckpointStore:
     """The checkpoints of one log."""
 
-    def __init__(self, store: LogStore, cosigners: CosignerPolicy) -> None:
-        """Use the log in ``store``; cosignatures are kept of ``cosigners`` only."""
+    def __init__(
+        self, store: LogStore, cosigners: CosignerPolicy, asked: TrustPolicy | None = None
+    ) -> None:
+        """Use a log; cosignatures are kept of known cosigners only.
+
+        Args:
+            store: of the log.
+            cosigners: without whose quorum nothing is shown to anybody.
+            asked: further cosigners and their quorum, without which things are shown too.
+        """
         self._store = store
         self._cosigners = cosigners
+        self.asked = asked
+        further = () if asked is None else asked.keys
+        self._known = tuple(dict.fromkeys((*cosigners.keys, *further)))
         self._log = store.rows.log_id
 
     def sign(self, key: SigningKey, again: Leaves | None = None) -> SignedCheckpoint:
@@ -140,18 +161,30 @@ class CheckpointStore:
         with write_transaction(self._store.engine) as connection:
             signed = self._read(connection, size, lock=True)
             text = signed.note.text
-            pairs = [(line, key) for line in lines for key in self._cosigners.keys if line.by(key)]
+            pairs = [(line, key) for line in lines for key in self._known if line.by(key)]
             for line, key in pairs:
                 # Before it is kept: a false line of a known cosigner makes the whole note
                 # unreadable to all.
                 verify_cosignature(text, line, key)
             note = signed.note.with_signatures(line for line, _ in pairs)
             signed = SignedCheckpoint(signed.checkpoint, note)
-            count = sum(note.signature_of(key) is not None for key in self._cosigners.keys)
             _COSIGN.change(
-                connection, log=self._log, at_size=size, new_note=note.encode(), count=count
+                connection,
+                log=self._log,
+                at_size=size,
+                new_note=note.encode(),
+                count=self._count(signed),
             )
         return signed
+
+    def _count(self, signed: SignedCheckpoint) -> int:
+        """Return what is stored beside a note: by it rows are found, and nothing is believed."""
+        keys = self._cosigners.keys
+        count = sum(signed.note.signature_of(key) is not None for key in keys)
+        if self.asked is None or count < self._cosigners.quorum:
+            return count
+        found = self.asked.judge(signed.encode(), self._store.log_key)
+        return count + (QUORUM_REACHED if found.reached else 0)
 
     def latest(self, cosignatures: int = 0) -> SignedCheckpoint | None:
         """Return the largest signed checkpoint with at least so many cosignatures, or None.
@@ -178,21 +211,53 @@ class CheckpointStore:
     def covering(self, index: int) -> SignedCheckpoint | None:
         """Return the smallest checkpoint with leaf ``index`` and a quorum, or None.
 
+        One with the quorum that is asked goes before smaller ones without it.
+
         Args:
             index: of the leaf, from 0.
         """
+        least = self._cosigners.quorum
         with read_transaction(self._store.engine) as connection:
-            size = self._size(connection, self._cosigners.quorum, above=index)
+            size = None
+            if self.asked is not None:
+                size = self._size(connection, least + QUORUM_REACHED, above=index)
+            if size is None:
+                size = self._size(connection, least, above=index)
             return None if size is None else self._read(connection, size)
 
-    def tlog_proof(self, index: int) -> TlogProof | None:
+    def finding(self, signed: SignedCheckpoint) -> QuorumFinding | None:
+        """Return who of the further cosigners stands behind a checkpoint; None if none is asked.
+
+        Args:
+            signed: of this log.
+        """
+        return None if self.asked is None else self.asked.judge(signed.encode(), self.log_key)
+
+    def demanded(self, signed: SignedCheckpoint) -> SignedCheckpoint:
+        """Return a checkpoint with the lines of the log and the demanded cosigners alone.
+
+        Args:
+            signed: of this log.
+        """
+        keys = (self.log_key, *self._cosigners.keys)
+        lines = tuple(line for key in keys if (line := signed.note.signature_of(key)) is not None)
+        return SignedCheckpoint(signed.checkpoint, Note(signed.note.text, lines))
+
+    @property
+    def log_key(self) -> VerifierKey:
+        """The log's key."""
+        return self._store.log_key
+
+    def tlog_proof(self, index: int, *, settled: int | None = None) -> TlogProof | None:
         """Return the .tlog-proof of leaf ``index``; None until a cosigned checkpoint covers it.
 
         Args:
             index: of the leaf, from 0.
+            settled: Unix seconds; a checkpoint without the quorum that is asked is waited with
+                unless it was cosigned before that. None: it is not.
         """
         signed = self.covering(index)
-        if signed is None:
+        if signed is None or (settled is not None and self._waits(signed, settled)):
             return None
         # The count in the table only finds the row; a proof that is given out must hold.
         verify_cosigned(signed.encode(), self._store.log_key, self._cosigners)
@@ -227,6 +292,14 @@ class CheckpointStore:
             return self._store.tile(place)
         start = place.index * TILE_WIDTH
         return encode_entry_bundle(self._store.entries(start, start + place.width))
+
+    def _waits(self, signed: SignedCheckpoint, settled: int) -> bool:
+        """Return whether the quorum that is asked may still be reached for a checkpoint."""
+        found = self.finding(signed)
+        if found is None or found.reached:
+            return False
+        lines = (signed.note.signature_of(key) for key in self._cosigners.keys)
+        return max((cosignature_time(line) for line in lines if line), default=0) >= settled
 
     def _insert(self, signed: SignedCheckpoint, expected: int) -> None:
         size = signed.head.size

@@ -63,5 +63,6 @@ checkpoint = Table(
     Column("log_id", ForeignKey(log.c.id), primary_key=True, autoincrement=False),
     Column("size", BigInteger, primary_key=True, autoincrement=False),
     Column("note", LargeBinary, nullable=False),
-    Column("cosignatures", SmallInteger, nullable=False),  # verified ones in the note
+    # How many demanded ones the note has; `checkpoint_store.QUORUM_REACHED` more with the asked.
+    Column("cosignatures", SmallInteger, nullable=False),
 )

@@ -110,5 +110,6 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         "handed_over": window.handed_over,
         "instants": list(policy.activation_instants),
         "last_error": service.driver.failures.get(window.name),
+        "cosigners": service.cosigning.status(window.name),
         "busy": None if busy is None else {"with": busy[0], "percent": int(100 * busy[1])},
     }

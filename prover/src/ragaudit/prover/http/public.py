@@ -15,6 +15,7 @@ from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, VersionEnt
 from ragaudit.ledger.messages.window_chain import ChainedWindow, WindowChain
 from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
+from ragaudit.prover.lifecycle.committing import WindowReader
 from ragaudit.prover.service import Service
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.windows import Window
@@ -73,7 +74,7 @@ def get_proof(
     # Unknown, not too early: waiting helps only for an entry that is there.
     if index >= log.entries.head().size:
         raise UnknownRecord("no such entry", where=f"index {index}")
-    proof = log.checkpoints.tlog_proof(index)
+    proof = log.checkpoints.tlog_proof(index, settled=_settled(service, window, log))
     if proof is None:
         raise TooEarly("no cosigned checkpoint covers the entry yet", where=f"index {index}")
     return PlainTextResponse(proof.encode())
@@ -89,6 +90,16 @@ def get_log(service: ServiceDependency, window: WindowName, path: str) -> Respon
         media_type="text/plain; charset=utf-8" if is_checkpoint else "application/octet-stream",
         headers={"Cache-Control": "no-cache" if is_checkpoint else "max-age=31536000, immutable"},
     )
+
+
+def _settled(service: Service, window: str, log: WindowReader) -> int | None:
+    """Return until when a checkpoint was cosigned that is given without the quorum asked."""
+    if log.checkpoints.asked is None:
+        return None
+    policy = Policy.parse(service.windows.get(window).policy)
+    # Within the merge delay a receipt becomes complete, with that quorum or without.
+    wait = min(service.settings.cosigners.wait_seconds, policy.merge_delay_seconds)
+    return service.clock() // 1000 - wait
 
 
 def view(service: Service, window: Window) -> ShownWindow:

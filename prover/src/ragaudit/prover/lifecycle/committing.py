@@ -14,6 +14,7 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import index_proof_digest
 from ragaudit.ledger.messages.policy import Policy
@@ -58,7 +59,14 @@ class Committer:
         seed_tree: type[SeedTree],
         verifier: VerifierClient,
         fence_folder: Path,
+        asked: TrustPolicy | None = None,
     ) -> None:
+        """Collect the parts.
+
+        Args:
+            asked: the further cosigners, whose signatures are kept, and their quorum.
+        """
+        self._asked = asked
         self._store = store
         self._windows = windows
         self._builder = builder
@@ -185,7 +193,7 @@ class Committer:
         def again(connection: Connection, start: int, end: int) -> Iterator[bytes]:
             return stored_leaves(connection, window.name, start, end)
 
-        log = WindowLog(entries, _checkpoints(entries, policy), key, again=again)
+        log = WindowLog(entries, self._checkpoints(entries, policy), key, again=again)
         cosigned = log.checkpoints.latest(cosignatures=1)
         if cosigned is not None:
             # Of an earlier process: a clock that was set back meanwhile stamps nothing.
@@ -199,7 +207,7 @@ class Committer:
             policy: the window's, parsed; names the log and its key.
         """
         entries = LogStore.open(self._store.engine, policy.keys.log)
-        return WindowReader(entries, _checkpoints(entries, policy))
+        return WindowReader(entries, self._checkpoints(entries, policy))
 
     def fence_path(self, policy: Policy) -> Path:
         """Return the file of the window's fence."""
@@ -265,6 +273,5 @@ class Committer:
                 countersignature=countersignature,
             )
 
-
-def _checkpoints(entries: LogStore, policy: Policy) -> CheckpointStore:
-    return CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1))
+    def _checkpoints(self, entries: LogStore, policy: Policy) -> CheckpointStore:
+        return CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1), self._asked)
