@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cosigner_service import CosignerProcess
 from ledger_logs import COSIGNER, COSIGNERS, KEY, fill
-from ragaudit.ledger.log.checkpoint_store import QUORUM_REACHED, CheckpointStore
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.database import open_engine
 from ragaudit.ledger.log.store import LogStore
@@ -48,7 +48,7 @@ class Scene:
         self.client.wait()
         found = self.checkpoints.finding(self.checkpoints.at(signed.head.size))
         assert found is not None
-        reached = self.checkpoints.latest(QUORUM_REACHED)
+        reached = self.checkpoints.latest(quorum=True)
         assert found.reached == (reached is not None and reached.head == signed.head)
         return set(found.cosignatures)
 

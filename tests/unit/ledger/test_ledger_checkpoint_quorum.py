@@ -6,7 +6,7 @@ import pytest
 from further_cosigners import key, policy_text
 from ledger_logs import COSIGNER, COSIGNERS, KEY, fill, leaf
 from ragaudit.ledger.errors import NoteRejected
-from ragaudit.ledger.log.checkpoint_store import QUORUM_REACHED, CheckpointStore
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.cosignatures import cosign, verify_cosigned
 from ragaudit.ledger.log.notes import NoteSignature
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
@@ -35,20 +35,20 @@ def test_the_quorum_is_told_when_it_is_reached(store: Any, checkpoints: Any) -> 
     size = grow(store, checkpoints, 3, regulator=100, one=101)
     finding = checkpoints.finding(checkpoints.at(size))
     assert (finding.reached, list(finding.cosignatures)) == (False, ["one"])
-    assert checkpoints.latest(QUORUM_REACHED) is None
+    assert checkpoints.latest(quorum=True) is None
     line = cosign(checkpoints.at(size).note.text, key("three"), 107)
     checkpoints.add_cosignatures(size, [line])
     assert checkpoints.finding(checkpoints.at(size)).time == 107
-    assert checkpoints.latest(QUORUM_REACHED).head.size == size
+    assert checkpoints.latest(quorum=True).head.size == size
 
 
 def test_nothing_is_shown_without_the_demanded_cosigner(store: Any, checkpoints: Any) -> None:
     size = grow(store, checkpoints, 3, one=100, two=100, three=100)
-    assert checkpoints.latest(1) is None and checkpoints.latest(QUORUM_REACHED) is None
+    assert checkpoints.latest(1) is None and checkpoints.latest(quorum=True) is None
     assert checkpoints.tlog_proof(1) is None
     line = cosign(checkpoints.at(size).note.text, COSIGNER, 105)
     checkpoints.add_cosignatures(size, [line])
-    assert checkpoints.latest(QUORUM_REACHED).head.size == size
+    assert checkpoints.latest(quorum=True).head.size == size
 
 
 def test_proofs_carry_all_cosignatures_and_prefer_the_quorum(store: Any, checkpoints: Any) -> None:
@@ -104,4 +104,4 @@ def test_a_policy_that_names_the_demanded_cosigner_counts_it(store: Any) -> None
     text = f"witness regulator {COSIGNER.verifier_key}\nquorum regulator\n"
     both = CheckpointStore(store, COSIGNERS, TrustPolicy.parse(text.encode()))
     size = grow(store, both, 3, regulator=100)
-    assert both.latest(QUORUM_REACHED) == both.at(size)
+    assert both.latest(quorum=True) == both.at(size)

@@ -9,15 +9,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from alembic import op
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from ragaudit.encoding.errors import InternalError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
-from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    String,
+    Table,
+    column,
+    insert,
+    inspect,
+    select,
+    table,
+    update,
+)
 
-__all__ = ["Schema", "Upgrade", "no_way_back"]
+__all__ = ["Schema", "Upgrade", "add_with_values", "no_way_back"]
 
 _REVISION_LENGTH = 32  # of Alembic's own table
 
@@ -200,3 +214,20 @@ def no_way_back() -> RefusedError:
         where="store",
         expected="the back-up from before the upgrade, with the release that made it",
     )
+
+
+def add_with_values(name: str, *added: tuple[Column[Any], object]) -> None:
+    """Add columns that are never null, with one value each in the rows that are there.
+
+    Args:
+        name: of the table; on SQLite one that no other refers to.
+        added: each column, as it is while it may be null, and its value.
+    """
+    for each, _ in added:
+        op.add_column(name, each)
+    rows = table(name, *(column(each.name, each.type) for each, _ in added))
+    op.execute(update(rows).values({each.name: value for each, value in added}))
+    # At once, since SQLite copies the table. No default stays behind: the code gives all values.
+    with op.batch_alter_table(name) as batch:
+        for each, _ in added:
+            batch.alter_column(each.name, existing_type=each.type, nullable=False)

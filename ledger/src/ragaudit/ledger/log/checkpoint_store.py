@@ -44,10 +44,6 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import verify_consistency
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-QUORUM_REACHED = 1000
-"""Added to a row's number of cosignatures where the quorum that is asked is reached; far above how
-many lines a note has."""
-
 _TABLE, _HEAD = schema.checkpoint, schema.log_head
 _OF_LOG = _TABLE.c.log_id == bindparam("log")
 _OF_SIZE = _OF_LOG & (_TABLE.c.size == bindparam("at_size"))
@@ -56,6 +52,7 @@ _LOCKED_NOTE = Prepared(select(_TABLE.c.note).where(_OF_SIZE).with_for_update())
 _SIZES = (
     select(_TABLE.c.size)
     .where(_OF_LOG, _TABLE.c.cosignatures >= bindparam("least"), _TABLE.c.size > bindparam("above"))
+    .where(_TABLE.c.quorum >= bindparam("quorum"))
     .limit(1)
 )
 _LARGEST = Prepared(_SIZES.order_by(_TABLE.c.size.desc()))
@@ -63,7 +60,9 @@ _SMALLEST = Prepared(_SIZES.order_by(_TABLE.c.size.asc()))
 _COSIGN = Prepared(
     update(_TABLE)
     .where(_OF_SIZE)
-    .values(note=bindparam("new_note"), cosignatures=bindparam("count"))
+    .values(
+        note=bindparam("new_note"), cosignatures=bindparam("count"), quorum=bindparam("reached")
+    )
 )
 _ADVANCE = Prepared(
     update(_HEAD)
@@ -168,32 +167,33 @@ class CheckpointStore:
                 verify_cosignature(text, line, key)
             note = signed.note.with_signatures(line for line, _ in pairs)
             signed = SignedCheckpoint(signed.checkpoint, note)
+            count, reached = self._standing(signed)
             _COSIGN.change(
                 connection,
                 log=self._log,
                 at_size=size,
                 new_note=note.encode(),
-                count=self._count(signed),
+                count=count,
+                reached=reached,
             )
         return signed
 
-    def _count(self, signed: SignedCheckpoint) -> int:
+    def _standing(self, signed: SignedCheckpoint) -> tuple[int, bool]:
         """Return what is stored beside a note: by it rows are found, and nothing is believed."""
         keys = self._cosigners.keys
         count = sum(signed.note.signature_of(key) is not None for key in keys)
-        if self.asked is None or count < self._cosigners.quorum:
-            return count
-        found = self.asked.judge(signed.encode(), self._store.log_key)
-        return count + (QUORUM_REACHED if found.reached else 0)
+        found = self.finding(signed) if count >= self._cosigners.quorum else None
+        return count, found is not None and found.reached
 
-    def latest(self, cosignatures: int = 0) -> SignedCheckpoint | None:
+    def latest(self, cosignatures: int = 0, *, quorum: bool = False) -> SignedCheckpoint | None:
         """Return the largest signed checkpoint with at least so many cosignatures, or None.
 
         Args:
             cosignatures: 0: any signed checkpoint, also one that nobody may see yet (6.2).
+            quorum: only one with the quorum that is asked, too.
         """
         with read_transaction(self._store.engine) as connection:
-            size = self._size(connection, cosignatures, largest=True)
+            size = self._size(connection, cosignatures, quorum=quorum, largest=True)
             return None if size is None else self._read(connection, size)
 
     def at(self, size: int) -> SignedCheckpoint:
@@ -220,7 +220,7 @@ class CheckpointStore:
         with read_transaction(self._store.engine) as connection:
             size = None
             if self.asked is not None:
-                size = self._size(connection, least + QUORUM_REACHED, above=index)
+                size = self._size(connection, least, quorum=True, above=index)
             if size is None:
                 size = self._size(connection, least, above=index)
             return None if size is None else self._read(connection, size)
@@ -314,14 +314,25 @@ class CheckpointStore:
                     expected=f"last size {expected}",
                 )
             _INSERT.change(
-                connection, log_id=self._log, size=size, note=signed.encode(), cosignatures=0
+                connection,
+                log_id=self._log,
+                size=size,
+                note=signed.encode(),
+                cosignatures=0,
+                quorum=False,
             )
 
     def _size(
-        self, connection: Connection, cosignatures: int, *, above: int = -1, largest: bool = False
+        self,
+        connection: Connection,
+        cosignatures: int,
+        *,
+        quorum: bool = False,
+        above: int = -1,
+        largest: bool = False,
     ) -> int | None:
         query = _LARGEST if largest else _SMALLEST
-        row = query.row(connection, log=self._log, least=cosignatures, above=above)
+        row = query.row(connection, log=self._log, least=cosignatures, above=above, quorum=quorum)
         return None if row is None else int(row[0])
 
     def _read(self, connection: Connection, size: int, *, lock: bool = False) -> SignedCheckpoint:

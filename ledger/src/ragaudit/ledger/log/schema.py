@@ -63,6 +63,6 @@ checkpoint = Table(
     Column("log_id", ForeignKey(log.c.id), primary_key=True, autoincrement=False),
     Column("size", BigInteger, primary_key=True, autoincrement=False),
     Column("note", LargeBinary, nullable=False),
-    # How many demanded ones the note has; `checkpoint_store.QUORUM_REACHED` more with the asked.
-    Column("cosignatures", SmallInteger, nullable=False),
+    Column("cosignatures", SmallInteger, nullable=False),  # of the demanded ones, in the note
+    Column("quorum", Boolean, nullable=False),  # whether that of the further ones is reached, too
 )

@@ -4,7 +4,6 @@ from typing import Any
 
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.log.checkpoint_store import QUORUM_REACHED
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.store.states import FINAL
 from ragaudit.prover.verifier.cosigners import AskedLog, Cosigners
@@ -75,8 +74,8 @@ class CosigningRounds:
             return status
         checkpoints = self._open_windows.signed_log(name).checkpoints
         status["failures"] = self._cosigners.failures(checkpoints.log_key.name)
-        for member, least in (("latest", 1), ("reached", QUORUM_REACHED)):
-            signed = checkpoints.latest(cosignatures=least)
+        for member, quorum in (("latest", False), ("reached", True)):
+            signed = checkpoints.latest(cosignatures=1, quorum=quorum)
             if signed is not None:
                 status[member] = policy.judge(signed.encode(), checkpoints.log_key).to_json()
         return status

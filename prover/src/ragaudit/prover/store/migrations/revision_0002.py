@@ -1,10 +1,8 @@
 """Attributes of documents, later versions of an index, and answers that a retry gets again."""
 
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
-from ragaudit.serving.revisions import no_way_back
+from ragaudit.serving.revisions import add_with_values, no_way_back
 
 revision = "0002"
 down_revision = "0001"
@@ -13,8 +11,8 @@ _NORM_BOUND = 127  # of every index until then
 
 
 def upgrade() -> None:
-    _with_values("prover_document", (sa.Column("attributes", sa.Text()), ""))
-    _with_values(
+    add_with_values("prover_document", (sa.Column("attributes", sa.Text()), ""))
+    add_with_values(
         "prover_index_version",
         (sa.Column("columns", sa.LargeBinary()), b"[]"),
         (sa.Column("norm_bound", sa.Integer()), _NORM_BOUND),
@@ -59,18 +57,6 @@ def upgrade() -> None:
         sa.Column("version", sa.Integer(), nullable=False),
     )
     op.execute("UPDATE prover_schema SET version = 3")
-
-
-def _with_values(table: str, *columns: tuple[sa.Column[Any], object]) -> None:
-    """Add columns that are never null, with one value each in the rows that are there."""
-    for column, _ in columns:
-        op.add_column(table, column)
-    rows = sa.table(table, *(sa.column(column.name, column.type) for column, _ in columns))
-    op.execute(sa.update(rows).values({column.name: value for column, value in columns}))
-    # At once, since SQLite copies the table. No default stays behind: the code gives all values.
-    with op.batch_alter_table(table) as batch:
-        for column, _ in columns:
-            batch.alter_column(column.name, existing_type=column.type, nullable=False)
 
 
 def downgrade() -> None:
