@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,13 +36,15 @@ from ragaudit.lab.risk.trade_off import (
     composed_total_variation,
     gaussian_total_variation,
 )
-from ragaudit.privacy.accounting import renyi
 from ragaudit.privacy.guarantees import (
     ApproximateDp,
     GaussianDp,
     NeighboringRelation,
     TotalVariation,
 )
+from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
+from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
+from ragaudit.privacy.mechanisms.streams import Bin, MuragAda
 
 Entry = dict[str, Any]
 Inputs = dict[str, Any]
@@ -296,12 +299,23 @@ def refused(i: Inputs) -> Any:
         "ss": lambda: mechanisms.ss_channel(i["m"], 1.0, i["omega"]),
         "gaussian": lambda: GaussianNoise(i["sigma"]),
         "calibrate_grr": lambda: calibration.grr_epsilon(i["rad"], i["m"], 1 / i["m"]),
+        "ada": lambda: MuragAda(
+            answerer=None,  # type: ignore[arg-type]
+            budgets=DocumentBudgets(1, 1),
+            epsilon_threshold=Fraction(1, 2),
+            bins=tuple(Bin(Fraction(low), Fraction(high)) for low, high in i["bins"]),
+            enough=1,
+        ),
+        "ksa": lambda: DpKsa(
+            Fraction(1), Fraction(1), Fraction(1, 100), 10, tuple(i["k_candidates"])
+        ),
         "auc": lambda: ranking.area_under_curve([0.5] * i["members"], [0.5]),
     }
     try:
         return calls[i["fn"]]()
     except ValueError as error:
         assert str(error).split(":")[0] in {
+            "bins",
             "delta",
             "epsilon",
             "eta",
@@ -311,6 +325,7 @@ def refused(i: Inputs) -> Any:
             "records",
             "subset",
             "scale",
+            "sizes",
         }  # the field's name comes first
         return "ValueError"
 
@@ -321,28 +336,13 @@ def power(i: Inputs) -> float:
     return ranking.null_deviation(i["members"], i["nonmembers"])
 
 
-def closed_conversion(i: Inputs) -> float:
-    """rho + 2 sqrt(rho ln(1/delta)): Mironov's conversion at its best order."""
-    rho, delta = i["rho"], i["delta"]
-    best = 1 + math.sqrt(-math.log(delta) / rho)
-    return float(renyi.mironov_epsilon(rho, delta, best))
-
-
-def asked_again(i: Inputs) -> str:
-    """What T answers cost that each cost eps_q, exactly."""
-    each = ApproximateDp.of(i["eps_q"], 0, NeighboringRelation.REPLACE)
-    return str(ApproximateDp.compose([each] * i["T"]).epsilon)
-
-
 RECOMPUTE: dict[str, Callable[[Inputs], Any]] = {
     "audit.eq61": lambda i: calibration.uniform_exact_guess_epsilon(i["rad"], i["m"], i["delta"]),
     "audit.inverse": inverse,
     "calibrate.gdp": gradient_noise,
     "calibrate.grr": inverse,
-    "ksa.closed": closed_conversion,
     "mia.auc": lambda i: ranking.area_under_curve(i["member"], i["nonmember"]),
     "mia.power": power,
-    "naive.total": asked_again,
     "rad.closed.oue": lambda i: closed_forms.oue_advantage_uniform(i["m"], i["eps"]),
     "rad.compare": crossing,
     "rad.continuous": continuous,

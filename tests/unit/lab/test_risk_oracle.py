@@ -1,4 +1,4 @@
-"""Entries of tests/vectors/dp_oracle.json: recomputed here or elsewhere, or of no part here.
+"""Entries of tests/vectors/dp_oracle.json: recomputed here or elsewhere.
 
 Claims are those of docs/notes/disclosure-risk.md.
 """
@@ -18,28 +18,20 @@ ELSEWHERE = {
     "audit.confidence": "unit/lab/test_risk_audit_estimation.py",
     "audit.estimator": "unit/lab/test_risk_audit_estimation.py",
     "audit.ldpauditor": "unit/lab/test_risk_audit_estimation.py",
+    "dprag": "unit/privacy/test_mechanism_oracle.py",
     "gdp": "unit/privacy/test_privacy_guarantees.py",
+    "ksa.accounting": "unit/privacy/test_mechanism_oracle.py",
+    "ksa.calibration": "unit/privacy/test_mechanism_oracle.py",
+    "ksa.em": "unit/privacy/test_mechanism_oracle.py",
+    "ksa.hist": "unit/privacy/test_mechanism_oracle.py",
+    "ksa.ptr": "unit/privacy/test_mechanism_oracle.py",
     "mia.auc_limit": "unit/lab/test_risk_auditing.py",
+    "murag": "unit/privacy/test_mechanism_oracle.py",
     "rad.attack": "unit/lab/test_risk_audit_attacks.py",
     "rad.dpsgd": "unit/lab/test_reproduce_rad.py",
     "rad.dpsgd.attack": "unit/lab/test_risk_gradient_attacks.py",
 }
 """Topics that are recomputed in full by the test of what computes them."""
-BOUNDED_RANGE = "exponential mechanism's Rényi curve: of answers in words"
-LEDGER = "budget ledger per document: of answers in words"
-NOT_BUILT = {
-    "dprag": "DP-RAG's tokens and sparse vectors: of answers in words",
-    "ksa.accounting": BOUNDED_RANGE,
-    "ksa.calibration": BOUNDED_RANGE,
-    "ksa.em": "DP-KSA's choice of k: of answers in words",
-    "ksa.hist": "DP-KSA's histogram of words: of answers in words",
-    "ksa.ptr": "DP-KSA's test of a gap: of answers in words",
-    "ada.exact": LEDGER,
-    "bad.bins_ascending": LEDGER,
-    "bad.k_gt_vocab": "DP-KSA's choice of k: of answers in words",
-}
-"""Topics and entries of mechanisms for private answers in words. The service releases rows: no
-generator, and so nothing here to ask for these values."""
 
 
 def assert_close(found: Any, expected: Any, tolerance: float) -> None:
@@ -57,25 +49,13 @@ def assert_close(found: Any, expected: Any, tolerance: float) -> None:
         assert found == expected
 
 
-def not_built(name: str) -> str | None:
-    """Why no mechanism of this service gives the entry; the entry's own reason before its topic's.
-
-    ``ksa.closed`` is a conversion, whatever it was made for.
-    """
-    if name in RECOMPUTE:
-        return None
-    return NOT_BUILT.get(name) or NOT_BUILT.get(ENTRIES[name]["topic"])
-
-
 HERE = [name for name, entry in ENTRIES.items() if entry["topic"] not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("name", HERE)
 def test_entry(name: str) -> None:
-    """Recomputed, or of a mechanism for answers in words; a new topic fails here."""
+    """Recomputed; a new topic fails here."""
     entry = ENTRIES[name]
-    if reason := not_built(name):
-        pytest.skip(reason)
     recompute = RECOMPUTE.get(name) or RECOMPUTE[entry["topic"]]
     assert_close(recompute(entry["inputs"]), entry["expected"], entry["atol"])
 
@@ -87,14 +67,6 @@ def test_what_is_recomputed_elsewhere_is() -> None:
             text = (Path(__file__).parents[2] / ELSEWHERE[entry["topic"]]).read_text()
             family = ".".join(name.split(".")[:2])
             assert any(f'"{word}"' in text for word in (name, entry["topic"], family)), name
-
-
-def test_what_is_not_built_makes_answers() -> None:
-    """37 entries: their families are those of answers, or refusals of theirs."""
-    skipped = [name for name in HERE if not_built(name)]
-    assert len(skipped) == 37
-    families = {name.split(".")[0] for name in skipped}
-    assert families == {"dprag", "ksa", "ada", "bad"}
 
 
 def test_values_on_kinks_by_a_sum_that_knows_no_kinks() -> None:

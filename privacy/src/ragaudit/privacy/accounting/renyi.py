@@ -8,7 +8,7 @@ from ragaudit.privacy.accounting.events import NoisyScores, check_scores
 from ragaudit.privacy.normal import decimal_of, precise
 from ragaudit.privacy.numbers import Number, decimal, exact
 
-__all__ = ["RenyiBound", "bound", "canonne_epsilon", "mironov_epsilon", "optimal"]
+__all__ = ["RenyiBound", "bound", "canonne_epsilon", "canonne_inner", "mironov_epsilon", "optimal"]
 
 LARGEST_RHO = 10**30
 """At larger rho, 80 digits do not carry the conversion."""
@@ -134,8 +134,17 @@ def _read(rho: Number, target: Number, order: Number) -> tuple[Decimal, Decimal,
 
 def _canonne(rho: Decimal, goal: Decimal, order: Decimal) -> Decimal:
     # Canonne, Kamath and Steinke 2020, Proposition 12; below 0 it says no more than 0.
-    inner = -goal.ln() + (order - 1) * (1 - 1 / order).ln() - order.ln()
-    return max(Decimal(0), rho * order + inner / (order - 1))
+    return max(Decimal(0), rho * order + canonne_inner(goal, order) / (order - 1))
+
+
+def canonne_inner(goal: Decimal, order: Decimal) -> Decimal:
+    """Return ``ln(1/δ) + (α - 1) ln(1 - 1/α) - ln α``, over ``α - 1`` what the conversion adds.
+
+    Args:
+        goal: delta, in (0, 1).
+        order: alpha > 1.
+    """
+    return -goal.ln() + (order - 1) * (1 - 1 / order).ln() - order.ln()
 
 
 def _at(rho: Decimal, goal: Decimal, start: Decimal, shift: Decimal) -> Decimal:
