@@ -138,7 +138,7 @@ def test_progress_is_reported_and_what_it_raises_ends_the_run() -> None:
         engine=engine("core"),
         progress=lambda step, done, total: seen.append(step),
     )
-    assert list(dict.fromkeys(seen)) == [check.id for check in CHECKS if not check.of_accounts]
+    assert list(dict.fromkeys(seen)) == [check.id for check in CHECKS if not check.asked_by]
 
     class Stopped(Exception):
         pass

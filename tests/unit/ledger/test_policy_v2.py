@@ -11,6 +11,7 @@ from integrity_scene import COLUMNS, DELETED, NOISE, digest_of, index, policy_va
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.tagged import enc
+from ragaudit.lab.scenario.cosigned import trust_text
 from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.challenge import NO_KEY, Response
 from ragaudit.ledger.messages.columns import NULL_ROW, PublicColumn
@@ -103,6 +104,32 @@ def test_an_account_index_is_asked_for_or_not_mentioned() -> None:
     assert Policy.from_json(policy_value(account_index=True)).account_index
     without = Policy.from_json(policy_value())
     assert not without.account_index and b"account_index" not in without.canonical
+
+
+def test_a_policy_names_further_cosigners() -> None:
+    asked = {"demand": "required", "trust": trust_text()}
+    policy = Policy.from_json(policy_value(cosigners=asked))
+    terms = policy.cosigners
+    assert terms is not None and terms.required and terms.to_json() == asked
+    assert [each.name for each in terms.trust.cosigners] == ["one", "two", "three"]
+    assert Policy.from_json(policy_value()).cosigners is None
+
+
+def test_what_further_cosigners_may_be() -> None:
+    text, keys = trust_text(), policy_value()["keys"]
+    quorum = "quorum them\n"
+    for trust in (
+        "", text[:-1], f"# ours\n{text}", text.replace("one ", "one  ", 1),
+        text.replace("\nwitness", " https://one.example\nwitness", 1),
+        f"log {keys['log']}\n{text}", text.replace(quorum, "quorum none\n"),
+        text.replace("them 2", "them 4"), f"witness v {keys['cosigner']}\nquorum v\n", 7,
+    ):  # fmt: skip
+        with pytest.raises(MalformedPolicy) as caught:
+            Policy.from_json(policy_value(cosigners={"demand": "required", "trust": trust}))
+        assert caught.value.where == "cosigners.trust"
+    for member in (None, {}, {"demand": "all", "trust": text}, {"trust": text}):
+        with pytest.raises(MalformedPolicy):
+            Policy.from_json(policy_value(cosigners=member))
 
 
 @pytest.mark.parametrize("name", ["privacy", "metric", "public_columns", "versions"])

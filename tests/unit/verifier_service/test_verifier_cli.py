@@ -354,7 +354,7 @@ def test_a_re_check_of_a_part_has_an_exit_code_of_its_own(audited: Any) -> None:
     found = json.loads(run("recheck", audited / "all.zip", "--records", 1, "--json", code=5))
     assert (found["stands"], found["complete"], found["part"]) == (True, False, "all")
     assert found["repeated"] == {"checks": [18, 21], "proofs": [1, 8]}
-    assert len(found["checks"]) == sum(not check.of_accounts for check in CHECKS)
+    assert len(found["checks"]) == sum(not check.asked_by for check in CHECKS)
     output = run("recheck", audited / "public.zip", code=5)
     assert output.startswith(
         "nothing differs, but not everything was repeated: 9 of 21 checks and 0 of 8 proofs"

@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 37
+OPERATIONS = 38
 
 
 def operations(scenario: Any) -> Any:
@@ -69,6 +69,7 @@ def test_the_description_is_whole(scenario: Any) -> None:
         ("PUT", base + "/disputes/{index}/file"),
         ("POST", base + "/findings"),
         ("POST", base + "/statements"),
+        ("POST", base + "/cosigned"),
         ("PUT", base + "/records"),
         ("POST", base + "/close"),
         ("GET", base + "/challenge"),
@@ -104,7 +105,7 @@ def test_who_may_call_is_described(scenario: Any) -> None:
     assert wanted["provider"] == {
         ("POST", "windows"), ("PUT", "1"), ("POST", "countersign"), ("GET", "claims"),
         ("POST", "entries"), ("PUT", "records"), ("POST", "close"), ("GET", "challenge"),
-        ("PUT", "{index}"), ("GET", "{counter}"), ("PUT", "{version}"),
+        ("PUT", "{index}"), ("GET", "{counter}"), ("PUT", "{version}"), ("POST", "cosigned"),
     }  # fmt: skip
 
 

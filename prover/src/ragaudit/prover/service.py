@@ -93,7 +93,8 @@ class Service:
         self.open_windows = OpenWindows(
             self.store, self.windows, committer, on_committed=commits.committed
         )
-        self.cosigning = CosigningRounds(self.windows, self.open_windows, further)
+        rounds = (self.windows, self.open_windows, self.verifier, self.clock)
+        self.cosigning = CosigningRounds(*rounds, further)
         self.registrar = components.registrar(self.store, self.windows, self.clock)
         self.mechanism = components.mechanism(self.embedder)
         self.answering = Answering(
@@ -256,8 +257,7 @@ class Service:
         check_kinds(self.embedder, options.query_kinds)
         keys = checked_keys(self.verifier.keys(), self.settings.verifier)
         check_clocks(self.clock(), keys.time, options.clock_skew_seconds)
-        # Never of an experiment's seed: that is public, and anybody could sign the log.
-        log_key = PrivateKey.generate()
+        log_key = PrivateKey.generate()  # never of an experiment's seed, which is public
         policy = self.policy_builder.build(
             window=name,
             log_key=log_key.public,
@@ -267,9 +267,10 @@ class Service:
             verifier=keys,
             previous_checkpoint=self.windows.last_handed_over(keys.verifier),
             now=self.clock(),
+            trust=self.cosigning.trust,
         )
-        for tenant in tenants:
-            check_size(tenant, self.backend.count(tenant), policy.dimension, policy.norm_bound)
+        for each in tenants:
+            check_size(each, self.backend.count(each), policy.dimension, policy.norm_bound)
         randomness = randomness_for(policy.experiment_seed)
         window = self.windows.create(
             name,

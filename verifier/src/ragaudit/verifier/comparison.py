@@ -96,6 +96,7 @@ class Comparison:
         self._compare_sampling()
         self._compare_coalition()
         self._compare_counts()
+        self._compare_value(_Rank.NUMBERS, "attested", self._signed.attested, self.outcome.attested)
         self._compare_texts()
         self._compare_time()
         ranked = sorted(self._differences, key=lambda difference: difference[0])

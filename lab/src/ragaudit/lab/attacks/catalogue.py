@@ -7,6 +7,7 @@ from ragaudit.lab.attacks.cheat import FAMILIES, Cheat
 from ragaudit.lab.attacks.cheats import (
     accounts,
     coalition,
+    cosigners,
     disputes,
     embedding,
     exact_service,
@@ -30,8 +31,8 @@ from ragaudit.lab.attacks.cheats import (
 
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, integrity, exact_service, accounts, versions, version_service, null_rows,
-    proofs, coalition, intrusions,
+    embedding, selection, integrity, exact_service, accounts, cosigners, versions,
+    version_service, null_rows, proofs, coalition, intrusions,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(

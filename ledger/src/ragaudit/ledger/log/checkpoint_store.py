@@ -196,6 +196,23 @@ class CheckpointStore:
             size = self._size(connection, cosignatures, quorum=quorum, largest=True)
             return None if size is None else self._read(connection, size)
 
+    def reached(self, above: int, most: int) -> list[SignedCheckpoint]:
+        """Return the checkpoints with the quorum that is asked, by rising size.
+
+        Args:
+            above: size of the largest that is left out.
+            most: of them, the smallest ones.
+        """
+        found: list[SignedCheckpoint] = []
+        with read_transaction(self._store.engine) as connection:
+            while len(found) < most:
+                size = self._size(connection, self._cosigners.quorum, quorum=True, above=above)
+                if size is None:
+                    break
+                found.append(self._read(connection, size))
+                above = size
+        return found
+
     def at(self, size: int) -> SignedCheckpoint:
         """Return the signed checkpoint of ``size``.
 

@@ -5,13 +5,13 @@
     group <name> all|any|<k> <member> ...
     quorum <name>|none
 
-A relying party writes one of its own: it is no part of a window's policy, and nobody signs it.
+A relying party writes one of its own, which nobody signs; a window's policy may hold one (5.2).
 """
 
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ragaudit.encoding.errors import RagauditError
@@ -187,6 +187,11 @@ class TrustPolicy:
         lines.append(["quorum", self.quorum])
         text = "".join(" ".join(word for word in line if word) + "\n" for line in lines)
         return text.encode("utf-8", "surrogateescape")
+
+    def named(self) -> "TrustPolicy":
+        """Return the policy without logs and URLs: who is trusted, wherever they are asked."""
+        cosigners = tuple(replace(each, url=None) for each in self.cosigners)
+        return replace(self, logs=(), cosigners=cosigners)
 
     @property
     def digest(self) -> bytes:

@@ -29,6 +29,7 @@ __all__ = [
     "CaseBody",
     "ClaimBody",
     "CloseBody",
+    "CosignedBody",
     "DisputesBody",
     "EntriesBody",
     "FindingBody",
@@ -44,6 +45,9 @@ Json = dict[str, Any]
 
 MAX_BATCH: Final = 1000
 """Entries, receipts, refusals or disputes in one call, each of which costs a signature's check."""
+
+MAX_NOTES: Final = 100
+"""Checkpoints in one call, each with as many signatures as its note has room for."""
 
 
 class Body(ABC):
@@ -141,6 +145,21 @@ class CloseBody(Body):
     def from_json(cls, value: Any) -> Self:
         f = Fields(value, "final_checkpoint", MalformedRequest)
         return cls(f.text("final_checkpoint", 0, MAX_NOTE_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class CosignedBody(Body):
+    """`POST .../cosigned`: notes with the quorum of further cosigners, at most MAX_NOTES."""
+
+    checkpoints: tuple[str, ...]
+
+    def to_json(self) -> Json:
+        return {"checkpoints": list(self.checkpoints)}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        f = Fields(value, "checkpoints", MalformedRequest)
+        return cls(f.texts("checkpoints", MAX_NOTES, MAX_NOTE_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

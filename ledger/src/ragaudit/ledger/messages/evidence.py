@@ -88,7 +88,10 @@ class Activations(EvidenceList[Activation]):
 
 
 class Checkpoints(EvidenceList[bytes]):
-    """`public/checkpoints.json`: the notes that the cosigner signed, by rising size."""
+    """`public/checkpoints.json`: the notes that the cosigner signed, by rising size.
+
+    `public/cosigned.json`, those with the quorum of the policy's further cosigners, likewise.
+    """
 
     @staticmethod
     def read(value: Any) -> bytes:

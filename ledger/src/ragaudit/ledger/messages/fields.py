@@ -224,7 +224,13 @@ class Fields:
 
     def text(self, name: str, low: int, high: int) -> str:
         """Return a text of ``low``..``high`` bytes of UTF-8."""
-        value = self._value[name]
+        return self._text(name, self._value[name], low, high)
+
+    def texts(self, name: str, count: int, longest: int) -> tuple[str, ...]:
+        """Return a list of at most ``count`` texts of at most ``longest`` bytes of UTF-8."""
+        return tuple(self._text(name, item, 0, longest) for item in self._list(name, 0, count))
+
+    def _text(self, name: str, value: Any, low: int, high: int) -> str:
         # Lone surrogates, which a lenient JSON reader lets in, make it no text at all.
         data = value.encode(errors="replace") if isinstance(value, str) else b""
         if not isinstance(value, str) or data != value.encode(errors="surrogatepass"):

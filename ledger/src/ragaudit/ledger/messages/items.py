@@ -43,6 +43,7 @@ TERMS: Final = "public/terms.json"
 STATEMENTS: Final = "public/statements.json"
 JUDGED: Final = "public/judged.json"
 PREVIOUS: Final = "public/previous.json"
+COSIGNED: Final = "public/cosigned.json"
 RECORDS: Final = "confidential/records.bin"
 CLAIMS: Final = "confidential/claims.json"
 DISPUTES: Final = "confidential/disputes.json"
@@ -71,6 +72,7 @@ FIXED: Final = frozenset(
         STATEMENTS,
         JUDGED,
         PREVIOUS,
+        COSIGNED,
         RECORDS,
         CLAIMS,
         DISPUTES,

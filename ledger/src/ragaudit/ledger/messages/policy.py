@@ -38,6 +38,7 @@ from ragaudit.ledger.messages.policy_terms import (
     read_estimator,
     read_keys,
 )
+from ragaudit.ledger.messages.third_parties import CosignerTerms
 
 __all__ = [
     "FORMAT",
@@ -73,6 +74,7 @@ _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc d
     claim_margin_seconds release_seconds keys experiment_seed"""
 _MEMBERS_V2 = f"""{_MEMBERS} privacy metric largest_norm public_columns query_kinds retry_seconds
     versions"""
+_OPTIONAL = ("account_index", "cosigners")  # in version 2 only
 _SAMPLER: dict[str, object] = {"id": "ragaudit/v1/dgs", "distance": "2^-100"}
 
 
@@ -88,6 +90,7 @@ class Policy:
             epsilon is claimed, and the selection is the exact top K.
         norm_bound: B, 127 or, without noise only, 4095.
         account_index: whether the log ends with an account index (5.14).
+        cosigners: whom the checkpoints are shown to beside the verifier; None for nobody.
     """
 
     canonical: bytes
@@ -118,6 +121,7 @@ class Policy:
     keys: PolicyKeys
     experiment_seed: str | None
     account_index: bool = False
+    cosigners: CosignerTerms | None = None
 
     @property
     def digest(self) -> bytes:
@@ -267,8 +271,8 @@ class Policy:
 
 
 def _members(value: dict[str, Any]) -> str:
-    # Left out rather than false: policies from before the member stay what they were, to the byte.
-    return f"{_MEMBERS_V2} account_index" if "account_index" in value else _MEMBERS_V2
+    # Left out rather than null: policies from before a member stay what they were, to the byte.
+    return " ".join([_MEMBERS_V2, *(name for name in _OPTIONAL if name in value)])
 
 
 def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
@@ -286,7 +290,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
     slots = f.integer("slots", 1, 1_000_000)
     queries = f.integer("queries_per_account", 1, min(1_000_000, MAX_KEYS // slots))
     instants = _instants(f, start, end)
-    audit = read_audit(f)
+    audit, keys = read_audit(f), read_keys(f, log_origin(provider, window))
     return Policy(
         canonical=canonical,
         version=version,
@@ -313,9 +317,10 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         promise_life_seconds=f.integer("promise_life_seconds", 1, 86_400),
         claim_margin_seconds=f.integer("claim_margin_seconds", 1, min(86_400, end - start - 1)),
         release_seconds=f.integer("release_seconds", 1, audit.deadline_seconds - 1),
-        keys=read_keys(f, log_origin(provider, window)),
+        keys=keys,
         experiment_seed=f.optional(f.text, "experiment_seed", 1, 500),
         account_index="account_index" in f.value,
+        cosigners=CosignerTerms.read(f, keys) if "cosigners" in f.value else None,
     )
 
 

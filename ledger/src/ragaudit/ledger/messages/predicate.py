@@ -87,6 +87,8 @@ class Predicate:
             nothing is stated.
         sampling, counts, coalition, scope: JSON objects, shown whole by every report.
         claims: integrity and privacy; None in a v1 verdict, which states its result alone.
+        attested: what third parties say of the log (10.3), a JSON object; None where the policy
+            asks none.
     """
 
     window: str
@@ -105,6 +107,7 @@ class Predicate:
     not_covered: tuple[str, ...]
     assumptions: tuple[str, ...]
     claims: Claims | None = None
+    attested: Json | None = None
 
     @property
     def warning(self) -> str:
@@ -116,6 +119,8 @@ class Predicate:
         members = {name: getattr(self, name) for name in _PREDICATE}
         if self.claims is not None:
             members["claims"] = self.claims.to_json()
+        if self.attested is not None:
+            members["attested"] = self.attested
         return members | {
             "checks": [check.to_json() for check in self.checks],
             "not_covered": list(self.not_covered),
@@ -127,14 +132,16 @@ class Predicate:
         """Return the predicate of a JSON value, the strict inverse of `to_json`.
 
         Args:
-            value: with the member "claims" of a v2 verdict, without it of a v1 verdict.
+            value: with the member "claims" of a v2 verdict, without it of a v1 verdict; with
+                "attested" in a v2 verdict only.
 
         Raises:
             MalformedVerdict: other members, another type, result or status; claims that do not
                 follow from the checks.
         """
-        claimed = isinstance(value, dict) and "claims" in value
-        names = {**_PREDICATE, **({"claims": dict} if claimed else {})}
+        names = {**_PREDICATE}
+        if isinstance(value, dict) and "claims" in value:
+            names |= {name: dict for name in ("claims", "attested") if name in value}
         if not isinstance(value, dict) or value.keys() != names.keys():
             raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
         for name, kind in names.items():

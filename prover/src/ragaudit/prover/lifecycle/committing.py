@@ -274,4 +274,6 @@ class Committer:
             )
 
     def _checkpoints(self, entries: LogStore, policy: Policy) -> CheckpointStore:
-        return CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1), self._asked)
+        # What a policy promises of further cosigners outranks what the settings say today.
+        asked = self._asked if policy.cosigners is None else policy.cosigners.trust
+        return CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1), asked)

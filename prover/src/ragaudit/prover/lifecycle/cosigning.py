@@ -1,13 +1,22 @@
-"""Rounds of the further cosigners: one checkpoint for all of them, from time to time."""
+"""Rounds of the further cosigners: one checkpoint for all of them, from time to time.
 
+Where the policy names them, what has their quorum goes to the verifier, which judges it.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.log.tlog_policy import TrustPolicy
+from ragaudit.ledger.messages.bodies import MAX_NOTES
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.store.states import FINAL
+from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.cosigners import AskedLog, Cosigners
-from ragaudit.prover.window.windows import Windows
+from ragaudit.prover.window.windows import Window, Windows
 
 
 class CosigningRounds:
@@ -18,19 +27,34 @@ class CosigningRounds:
     """
 
     def __init__(
-        self, windows: Windows, open_windows: OpenWindows, cosigners: Cosigners | None
+        self,
+        windows: Windows,
+        open_windows: OpenWindows,
+        verifier: VerifierClient,
+        clock: Callable[[], int],
+        cosigners: Cosigners | None,
     ) -> None:
         """Collect the parts.
 
         Args:
             windows: all of them.
             open_windows: with their logs.
+            verifier: is given what has the quorum.
+            clock: Unix milliseconds.
             cosigners: None if the settings name none.
         """
         self._windows = windows
         self._open_windows = open_windows
+        self._verifier = verifier
+        self._clock = clock
         self._cosigners = cosigners
+        self._given: dict[str, int] = {}  # size of the last checkpoint that the verifier was given
         self.every_seconds = 0.0 if cosigners is None else cosigners.every_seconds
+
+    @property
+    def trust(self) -> TrustPolicy | None:
+        """The further cosigners that the settings name."""
+        return None if self._cosigners is None else self._cosigners.policy
 
     def step(self, name: str) -> bool:
         """Begin a round with the last checkpoint; return False once there is nothing to ask for.
@@ -52,7 +76,22 @@ class CosigningRounds:
             except RestoredBackup as error:
                 self._open_windows.give_up(name, error)
                 return False
+        self._give(name, window, log.checkpoints)
         return True
+
+    def _give(self, name: str, window: Window, checkpoints: CheckpointStore) -> None:
+        """Give the verifier what has the quorum since the last time; all of it after a restart.
+
+        Raises:
+            VerifierUnreachable, VerifierRefused: not taken; the next round gives it again.
+        """
+        policy = Policy.parse(window.policy)
+        # From the sampling instant on the verifier takes nothing more.
+        if policy.cosigners is None or self._clock() >= 1000 * policy.sampling_instant:
+            return
+        while found := checkpoints.reached(self._given.get(name, -1), MAX_NOTES):
+            self._verifier.put_cosigned(name, [signed.encode() for signed in found])
+            self._given[name] = found[-1].head.size
 
     def status(self, name: str) -> dict[str, Any] | None:
         """Return what is asked and what is reached; None if nothing is asked.
@@ -62,7 +101,7 @@ class CosigningRounds:
         """
         if self._cosigners is None:
             return None
-        policy = self._cosigners.policy
+        policy = self._policy(name, self._cosigners.policy)
         status: dict[str, Any] = {
             "policy": hex_encode(policy.digest),
             "quorum": policy.quorum,
@@ -79,6 +118,11 @@ class CosigningRounds:
             if signed is not None:
                 status[member] = policy.judge(signed.encode(), checkpoints.log_key).to_json()
         return status
+
+    def _policy(self, name: str, asked: TrustPolicy) -> TrustPolicy:
+        """Return whose quorum counts in a window: its policy says so, or else the settings."""
+        terms = Policy.parse(self._windows.get(name).policy).cosigners
+        return asked if terms is None else terms.trust
 
     def close(self) -> None:
         """Break off what is under way."""

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, TypedDict, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack
 
 from ragaudit.encoding.errors import MalformedError, MalformedSettings, RefusedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import ceil_decimal, hex_encode, parse_decimal
 from ragaudit.ledger.log.notes import ED25519, VerifierKey
+from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, Policy
 from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR, NOISE_MEMBERS
@@ -32,6 +33,7 @@ class NewWindow(TypedDict):
         verifier: the keys that the verifier shows, checked against the settings' pins.
         previous_checkpoint: the final one of the provider's last window, a note, or None.
         now: Unix milliseconds.
+        trust: the further cosigners of the settings, None if they name none.
     """
 
     window: str
@@ -42,6 +44,7 @@ class NewWindow(TypedDict):
     verifier: ShownKeys
     previous_checkpoint: str | None
     now: int
+    trust: NotRequired[TrustPolicy | None]
 
 
 class PolicyBuilder:
@@ -78,6 +81,7 @@ class PolicyBuilder:
         verifier: ShownKeys,
         previous_checkpoint: str | None,
         now: int,
+        trust: TrustPolicy | None = None,
     ) -> dict[str, Any]:
         """Return the policy document before it is checked; arguments as `NewWindow`."""
         # Rounded up: the verifier gets no less time to countersign than the setting says.
@@ -96,6 +100,7 @@ class PolicyBuilder:
             "previous_checkpoint": previous_checkpoint,
             **noise_members(settings),
             **retrieval_members(settings),
+            **third_party_members(settings, trust),
             "norm_bound": settings.bound,
             "dimension": dimension,
             "top_k_max": settings.top_k_max,
@@ -169,6 +174,30 @@ def retrieval_members(settings: WindowSettings) -> dict[str, Any]:
         # Left out rather than false: that is the one form of a policy without it.
         **({"account_index": True} if settings.account_index else {}),
     }
+
+
+def third_party_members(settings: WindowSettings, trust: TrustPolicy | None) -> dict[str, Any]:
+    """Return what a policy of version 2 asks of third parties; nothing where it asks nothing.
+
+    Args:
+        trust: the further cosigners, None if the settings name none.
+
+    Raises:
+        MalformedSettings: cosigners are to be named, and there are none; names that are no UTF-8.
+    """
+    if settings.cosigners is None:
+        return {}
+    if trust is None:
+        raise MalformedSettings(
+            "no further cosigners", where="window.cosigners", expected="cosigners.policy_file"
+        )
+    try:
+        text = trust.named().encode().decode()
+    except UnicodeDecodeError:
+        raise MalformedSettings(
+            "a name that is no UTF-8", where="cosigners.policy_file", expected="UTF-8"
+        ) from None
+    return {"cosigners": {"demand": settings.cosigners, "trust": text}}
 
 
 def noise_of(settings: WindowSettings) -> tuple[str, str, str]:

@@ -21,7 +21,13 @@ from ragaudit.ledger.log.cosigner_protocol import (
     parse_cosignatures,
 )
 from ragaudit.ledger.log.notes import NoteSignature
-from ragaudit.ledger.messages.bodies import CloseBody, EntriesBody, OpeningBody, WindowBody
+from ragaudit.ledger.messages.bodies import (
+    CloseBody,
+    CosignedBody,
+    EntriesBody,
+    OpeningBody,
+    WindowBody,
+)
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.handover import Entry
@@ -110,6 +116,11 @@ class VerifierClient(Connection):
     def put_entries(self, window: str, entries: Sequence[Entry]) -> None:
         """Hand over log entries other than records, at most 1,000."""
         self._send("POST", f"{_window(window)}/entries", EntriesBody(tuple(entries)).encode())
+
+    def put_cosigned(self, window: str, notes: Sequence[bytes]) -> None:
+        """Hand over checkpoints with the quorum of further cosigners, at most MAX_NOTES."""
+        body = CosignedBody(tuple(note.decode() for note in notes))
+        self._send("POST", f"{_window(window)}/cosigned", body.encode())
 
     def add_checkpoint(
         self, request: AddCheckpointRequest, read: int

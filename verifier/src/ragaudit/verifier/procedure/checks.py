@@ -17,6 +17,7 @@ from ragaudit.verifier.procedure import covered, members
 from ragaudit.verifier.procedure.account_checks import check_accounts
 from ragaudit.verifier.procedure.answer_checks import check_embedding, check_selection
 from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.cosigner_checks import check_cosigners
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
 from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome, claims, conclude
 from ragaudit.verifier.procedure.log_checks import (
@@ -67,7 +68,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(19, "selection", "Noise first, then selection", check_selection),
     Check(20, "coalition", "Accounts that act together", check_coalition, of_noise=True),
     Check(21, "epsilon", "What the guarantee is worth", check_epsilon, of_noise=True),
-    Check(22, "accounts", "Every account's records counted", check_accounts, of_accounts=True),
+    Check(22, "accounts", "Every account's records counted", check_accounts, "account_index"),
+    Check(23, "cosigners", "Third parties saw the log", check_cosigners, "cosigners"),
 )
 
 OPENING_CHECKS: Final[tuple[Check, ...]] = CHECKS[:4]
@@ -82,8 +84,10 @@ def listed(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Check,
         checks: the list, in its order.
     """
     document = _document(evidence)
-    indexed = document.get("format") == FORMAT_V2 and document.get("account_index") is True
-    return tuple(check for check in checks if indexed or not check.of_accounts)
+    if document.get("format") != FORMAT_V2:
+        document = {}
+    asked = {name for name, value in document.items() if value is True or isinstance(value, dict)}
+    return tuple(check for check in checks if not check.asked_by or check.asked_by in asked)
 
 
 def run(
@@ -198,6 +202,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         not_covered=covered.reach(policy, counts),
         assumptions=covered.assumptions(policy),
         claimed=_claimed(context.evidence),
+        attested=members.attested(context),
     )
 
 

@@ -8,6 +8,7 @@ from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedErro
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.log.cosignatures import verify_cosigned
+from ragaudit.ledger.log.tlog_policy import QuorumFinding
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.chains import (
     activation_randomness,
@@ -91,6 +92,24 @@ class Context(LogFacts):
         if sizes != sorted(set(sizes)):
             raise RejectedError("sizes do not rise", where=items.CHECKPOINTS)
         return tuple(known)
+
+    @fact("cosigners")
+    def further(self) -> tuple[QuorumFinding, ...]:
+        """The checkpoints with the quorum of the policy's further cosigners, sizes rising."""
+        terms, known = self.policy.cosigners, {one.size: one for one in self.checkpoints}
+        assert terms is not None  # asked for by a check that is listed under such a policy only
+        found: list[QuorumFinding] = []
+        for note in self.parsed(items.COSIGNED, "cosigners", Checkpoints.parse).messages:
+            finding = terms.trust.judge(note, self.policy.keys.log)
+            finding.demand()
+            size = finding.signed.head.size
+            # A quorum over what the verifier never saw says nothing of this log.
+            if size not in known or known[size].signed.head != finding.signed.head:
+                raise RejectedError("not one that the verifier cosigned", where=f"size {size}")
+            if found and found[-1].signed.head.size >= size:
+                raise RejectedError("sizes do not rise", where=items.COSIGNED)
+            found.append(finding)
+        return tuple(found)
 
     @fact("sampling")
     def activations(self) -> Mapping[int, Activation]:

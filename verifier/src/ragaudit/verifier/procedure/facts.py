@@ -4,7 +4,7 @@
 has an owner too (docs/spec/09-audit.md §9.6).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, overload
 
@@ -119,11 +119,13 @@ class Stated:
         estimated: accounts of the largest group that looks alike, of check 20.
         disputes_open: disputes that nobody judged, of check 15.
         epsilon: the table of check 21.
+        quorum: of the further cosigners, of check 23.
     """
 
     estimated: int | None = None
     disputes_open: int | None = None
     epsilon: EpsilonTable | None = None
+    quorum: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

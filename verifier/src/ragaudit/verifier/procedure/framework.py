@@ -150,7 +150,7 @@ class Check:
 
     Attributes:
         of_noise: whether its rule is about noise, so that it does not apply without (9.7).
-        of_accounts: whether it is listed only where the policy asks for an account index (5.14).
+        asked_by: the member of a policy without which it is not listed; empty if it always is.
         run: reports what it finds; whatever it raises beside MissingInput and RagauditError is a
             fault of this software and ends the procedure without a verdict.
     """
@@ -159,8 +159,8 @@ class Check:
     id: str
     title: str
     run: Callable[[Context, Findings], None] = field(repr=False)
+    asked_by: str = ""
     of_noise: bool = False
-    of_accounts: bool = False
 
     def apply(self, context: Context) -> CheckResult:
         """Return what the check concludes about the evidence of ``context``."""
@@ -185,6 +185,7 @@ class Outcome:
         epsilon: the table of spec 7.4; None where check 21 did not run.
         sampling, counts, coalition, scope: JSON objects of spec 10.3.
         claimed: whether its verdict states claims (10.6): of a v2 policy.
+        attested: what third parties say of the log; None where the policy asks none.
     """
 
     window: str
@@ -202,6 +203,7 @@ class Outcome:
     not_covered: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     claimed: bool = False
+    attested: Mapping[str, Any] | None = None
 
     def check(self, check_id: str) -> CheckResult:
         """Return the result of the check called ``check_id``.
@@ -249,6 +251,7 @@ class Outcome:
             not_covered=self.not_covered,
             assumptions=self.assumptions,
             claims=self.claims,
+            attested=self.attested,
         )
 
     @property

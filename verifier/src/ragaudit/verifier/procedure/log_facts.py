@@ -172,6 +172,12 @@ class LogFacts(OpeningFacts):
             return len(log.leaves) - len(log.entries)
         return len(self.records)
 
+    @property
+    def record_places(self) -> tuple[int, ...]:
+        """Log indices of the records, rising; known from the public part too."""
+        others = {entry.index for entry in self.log.entries if entry.kind != Record.KIND}
+        return tuple(at for at in range(len(self.log.leaves)) if at not in others)
+
     @fact("log")
     def by_account(self) -> Mapping[bytes, tuple[LoggedRecord, ...]]:
         """Records by pseudonym, in log order."""

@@ -24,8 +24,9 @@ _SCOPE_V2: Final = (
     "filter_grammar",
     "query_kinds",
     "versions",
+    "cosigners",
 )
-"""Members of a v2 policy that its verdict repeats."""
+"""Members of a v2 policy that its verdict repeats, those that it has."""
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ def scope(context: Context) -> Mapping[str, Any]:
         "slots": policy.slots,
         "audit": document["audit"],
         "keys": document["keys"],
-    } | {name: document[name] for name in _SCOPE_V2 if policy.version == 2}
+    } | {name: document[name] for name in _SCOPE_V2 if policy.version == 2 and name in document}
 
 
 def sampling(context: Context) -> dict[str, Any]:
@@ -212,6 +213,17 @@ def coalition(context: Context) -> dict[str, int | None]:
         "estimated": context.stated.estimated,
         "max": known(lambda: context.policy.coalition_max),
     }
+
+
+def attested(context: Context) -> dict[str, Any] | None:
+    """Return the member ``attested``: what third parties say of the log.
+
+    Null for what was not looked at, or could not be read; None where the policy asks nobody.
+    """
+    policy = known(lambda: context.policy)
+    if policy is None or policy.cosigners is None:
+        return None
+    return {"cosigners": context.stated.quorum}
 
 
 def _difference(whole: int | None, part: int | None) -> int | None:

@@ -118,6 +118,7 @@ class Report:
     coalition: tuple[Row, ...]
     counts: tuple[Row, ...]
     counts_statement: str
+    attested: tuple[Row, ...]
     not_covered: tuple[str, ...]
     assumptions: tuple[str, ...]
     signer: Signer
@@ -176,6 +177,7 @@ def report_of(verdict: Verdict) -> Report:
         coalition=() if unclaimed else tuple(_rows(predicate.coalition)),
         counts=tuple(_rows(predicate.counts)),
         counts_statement=wording.ANCHORED if predicate.counts.get("anchored") else "",
+        attested=tuple(_rows(predicate.attested or {})),
         not_covered=predicate.not_covered,
         assumptions=predicate.assumptions,
         signer=_signer(verdict),

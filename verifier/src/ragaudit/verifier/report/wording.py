@@ -111,7 +111,7 @@ RESPONSES: Final = (
 CASES: Final = {"uniform_priors": "candidates", "tenants": "id", "public_columns": "name"}
 """Lists of objects, and the member that names each."""
 
-SECONDS: Final = frozenset({"start", "end", "sampling_instant"})
+SECONDS: Final = frozenset({"start", "end", "sampling_instant", "time"})
 """Members that are Unix seconds."""
 
 WAYS: Final = (
@@ -217,6 +217,18 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "receipts": ("Receipts submitted", "with a valid signature of the provider"),
     "disputes": ("Disputes", "about answers that accounts were given; they never move the sample"),
     "disputes_open": ("Disputes that nobody judged", ""),
+    "cosigners": ("Further cosigners", "third parties that the policy names"),
+    "demand": ("demand", "required: without the quorum the audit fails"),
+    "trust": ("who they are", "C2SP tlog-policy"),
+    "policy": ("digest of their list", "SHA-256"),
+    "quorum": ("quorum", ""),
+    "known": ("of so many", "cosigners"),
+    "opening": ("Opening checkpoint", "none: no third party's quorum stands behind it"),
+    "final": ("Final checkpoint", "none: no third party's quorum stands behind it"),
+    "size": ("entries", ""),
+    "time": ("since", "by their clocks"),
+    "cosigned": ("cosigned by", "and when"),
+    "records_in_time": ("Records under the quorum", "within the merge delay"),
 }
 
 _PLACES: Final = {name: place for place, name in enumerate(LABELS)}

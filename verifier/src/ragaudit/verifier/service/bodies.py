@@ -5,11 +5,13 @@ from typing import Any, TypeVar
 from ragaudit.encoding.errors import MalformedError, MalformedRequest
 from ragaudit.ledger.messages.bodies import (
     MAX_BATCH,
+    MAX_NOTES,
     AccessBody,
     Body,
     CaseBody,
     ClaimBody,
     CloseBody,
+    CosignedBody,
     DisputesBody,
     EntriesBody,
     FindingBody,
@@ -93,6 +95,9 @@ SCHEMAS: dict[type[Body], Schema] = {
     OpeningBody: _object({"opening": _HEX, "salt": _DIGEST, "empty_checkpoint": _TEXT}),
     EntriesBody: _object({"entries": _list(_ENTRY)}),
     CloseBody: _object({"final_checkpoint": _TEXT}),
+    CosignedBody: _object(
+        {"checkpoints": {"type": "array", "items": _TEXT, "maxItems": MAX_NOTES}}
+    ),
     ReceiptsBody: _object({"receipts": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),
     RefusalsBody: _object({"refusals": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),
     ClaimBody: _object({"promise": _SIGNED, "nonce": _DIGEST}, registration=_REGISTRATION),

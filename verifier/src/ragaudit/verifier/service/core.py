@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.service.attestations import Attestations
 from ragaudit.verifier.service.audit import AuditRunner, Scheduler
 from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler
@@ -41,6 +42,7 @@ class Service:
     intake: Intake
     disputes: Disputes
     handover: Handover
+    attestations: Attestations
     sampler: Sampler
     runner: AuditRunner
     scheduler: Scheduler
@@ -83,6 +85,7 @@ class Service:
             intake=Intake(database, settings.limits.submitted_bytes),
             disputes=disputes,
             handover=Handover(database, settings.limits),
+            attestations=Attestations(database),
             sampler=sampler,
             runner=runner,
             scheduler=Scheduler(

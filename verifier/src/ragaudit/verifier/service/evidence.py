@@ -23,6 +23,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import (
     accesses,
+    attestations,
     challenge,
     cosigner,
     disputes,
@@ -68,7 +69,8 @@ def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
         window: its row, as read in ``transaction``.
     """
     connection, origin = transaction.connection, window.origin
-    instants = windows.policy(connection, window).activation_instants
+    policy = windows.policy(connection, window)
+    instants = policy.activation_instants
     # Those that nobody asked for, too: the evidence holds every one that has an instant.
     released = [
         challenge.ensure_activation(transaction, keys, window, instants, a)
@@ -82,6 +84,10 @@ def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
         names.DISPUTES: _array(disputes.kept(connection, origin)),
         names.JUDGED: _array(disputes.judged(connection, origin)),
     }
+    if policy.cosigners is not None:
+        shown = attestations.all_of(connection, origin, attestations.Kind.COSIGNED)
+        notes = [each.document.decode() for each in shown]
+        derived[names.COSIGNED] = canonical_json.dumps(notes)
     for item, kinds in _LISTS.items():
         found = (submissions.documents(connection, origin, kind) for kind in kinds)
         derived[item] = _array([document for documents in found for document in documents])

@@ -8,6 +8,7 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import (
     ClaimBody,
     CloseBody,
+    CosignedBody,
     EntriesBody,
     ReceiptsBody,
     RefusalsBody,
@@ -105,6 +106,17 @@ def entries(request: SignedJson, service: ServiceOf) -> None:
     """Give log entries other than records."""
     document = parse(EntriesBody, request.body.read())
     service.handover.put_entries(request.window, document.entries)
+
+
+@router.post(
+    "/cosigned",
+    openapi_extra=described(CosignedBody),
+    responses=documented(400, 401, 404, 409, 413, 422),
+)
+def cosigned(request: SignedJson, service: ServiceOf) -> dict[str, int]:
+    """Give checkpoints with the quorum of the policy's further cosigners."""
+    document = parse(CosignedBody, request.body.read())
+    return service.attestations.cosigned(request.window, document.checkpoints)
 
 
 @router.put(

@@ -126,6 +126,17 @@ submission = Table(
     Column("document", LargeBinary, nullable=False),
 )
 
+# What third parties say of a checkpoint, as the provider brought it; one of a kind and identity.
+attestation = Table(
+    "attestation",
+    metadata,
+    Column("window", String(ORIGIN_LENGTH), primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("size", BigInteger, primary_key=True, autoincrement=False),
+    Column("identity", LargeBinary(32), primary_key=True),
+    Column("document", LargeBinary, nullable=False),
+)
+
 dispute = Table(
     "dispute",
     metadata,

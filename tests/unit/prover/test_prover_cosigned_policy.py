@@ -1,0 +1,151 @@
+"""A policy that names further cosigners: what has their quorum reaches the verifier's verdict."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from databases import ON_EACH_ENGINE
+from exact_windows import ask, start
+from further_cosigners import Parties, key, policy_text
+from ragaudit.encoding.errors import MalformedSettings
+from ragaudit.encoding.text import b64_decode
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.prover.cosigner_settings import CosignerSettings
+from ragaudit.prover.errors import VerifierRefused
+from ragaudit.prover.store.states import State
+from scenario import ProverScenario
+
+pytestmark = ON_EACH_ENGINE
+
+
+class Asked:
+    """A window without noise whose policy names three cosigners, of whom two must sign."""
+
+    def __init__(self, scenario: ProverScenario, folder: Path) -> None:
+        self.scenario = scenario
+        self.parties = Parties(folder / "parties", scenario.clock)
+        trust = folder / "cosigners.policy"
+        trust.write_text(policy_text())
+        section = CosignerSettings(policy_file=trust)
+        scenario.settings = scenario.settings.model_copy(update={"cosigners": section})
+        scenario.restart(replace(scenario.components, cosigner_transport=self.parties.transport))
+
+    def start(self, demand: str = "required") -> None:
+        start(self.scenario, cosigners=demand)
+        self.parties.take_up(self.scenario.policy().keys.log)
+        self.round()
+
+    def round(self) -> None:
+        """Two rounds: the second gives the verifier what the first one asked for."""
+        service = self.scenario.service
+        asked = service.cosigning._cosigners
+        assert asked is not None
+        service.driver.checkpoint("w1")
+        for _ in range(2):
+            service.cosigning.step("w1")
+            asked.wait()
+
+    def finish(self) -> Any:
+        """The predicate of the verdict."""
+        scenario = self.scenario
+        policy = scenario.policy()
+        scenario.clock.at(policy.end)
+        scenario.drive(State.CLOSED)
+        scenario.service.driver.step("w1")
+        self.round()
+        scenario.clock.at(policy.sampling_instant)
+        scenario.drive(State.CHALLENGED)
+        scenario.service.driver.step("w1")
+        scenario.clock.at(policy.release_time // 1000)
+        for _ in range(200):
+            if scenario.state() is State.ARCHIVED:
+                break
+            scenario.service.driver.step("w1")
+            scenario.verifier.get("/v1/windows/w1/progress")
+        envelope = json.loads(scenario.service.windows.get("w1").verdict or b"")
+        return json.loads(b64_decode(envelope["payload"]))["predicate"]
+
+
+@pytest.fixture
+def asked(scenario: ProverScenario, tmp_path: Path) -> Iterator[Asked]:
+    made = Asked(scenario, tmp_path)
+    yield made
+    made.parties.close()
+
+
+def test_the_verdict_names_the_quorum(asked: Asked) -> None:
+    asked.start()
+    ask(asked.scenario, "bread", 2)
+    asked.round()
+    predicate = asked.finish()
+    assert predicate["result"] == "PASS"
+    stated = predicate["attested"]["cosigners"]
+    assert stated["final"]["cosigned"].keys() == {"one", "two", "three"}
+    assert (stated["records"], stated["records_in_time"]) == (1, 1)
+    assert predicate["checks"][-1]["id"] == "cosigners"
+    assert predicate["scope"]["cosigners"]["demand"] == "required"
+
+
+@pytest.mark.parametrize(("demand", "result"), [("required", "FAIL"), ("reported", "PASS")])
+def test_cosigners_that_are_away_at_the_end(asked: Asked, demand: str, result: str) -> None:
+    asked.start(demand)
+    for name in ("one", "three"):
+        asked.parties.of[name].instead = lambda _request: httpx.Response(503)
+    predicate = asked.finish()
+    assert predicate["result"] == result
+    assert predicate["attested"]["cosigners"]["final"] is None
+    check = predicate["checks"][-1]
+    assert "no final checkpoint has the quorum them" in check["reason"]
+
+
+def test_after_a_restart_all_of_it_is_given_again(asked: Asked) -> None:
+    asked.start()
+    cosigning = asked.scenario.service.cosigning
+    given = dict(cosigning._given)
+    assert given["w1"] > 0
+    cosigning._given.clear()
+    cosigning.step("w1")
+    assert cosigning._given == given
+
+
+def test_what_the_verifier_does_not_take(asked: Asked) -> None:
+    asked.start()
+    scenario = asked.scenario
+    live = scenario.service.open_windows.get("w1")
+    (shown, *_) = live.log.checkpoints.reached(-1, 1)
+
+    def give(note: bytes) -> None:
+        scenario.service.verifier.put_cosigned("w1", [note])
+
+    give(shown.encode())  # once more
+    bare = parse_checkpoint(live.log.checkpoints.demanded(shown).encode())
+    with pytest.raises(VerifierRefused, match="quorum them NOT reached"):
+        give(bare.encode())
+    # Signed and never shown to the verifier: third parties would be the only ones who know it.
+    ask(scenario, "bread", 2)
+    signed = live.log.sign()
+    lines = [cosign(signed.note.text, key(name), 1_900_000_000) for name in ("one", "two")]
+    with pytest.raises(VerifierRefused, match="not cosigned here"):
+        give(signed.note.with_signatures(lines).encode())
+    scenario.clock.at(scenario.policy().sampling_instant)
+    with pytest.raises(VerifierRefused, match="taken no more"):
+        give(shown.encode())
+
+
+def test_without_such_a_policy_nothing_is_given(asked: Asked) -> None:
+    start(asked.scenario)
+    asked.parties.take_up(asked.scenario.policy().keys.log)
+    asked.round()
+    assert asked.scenario.service.cosigning._given == {}
+    with pytest.raises(VerifierRefused, match="names no further cosigners"):
+        asked.scenario.service.verifier.put_cosigned("w1", [])
+
+
+def test_a_policy_cannot_name_nobody(scenario: ProverScenario) -> None:
+    with pytest.raises(MalformedSettings, match="no further cosigners"):
+        start(scenario, cosigners="required")
