@@ -4,6 +4,8 @@ Written from docs/spec alone, to be read beside it: standard library only, no co
 compiled code but CPython's own. Slow on purpose where speed would cost clarity.
 """
 
+from .budget import verify_budget
+from .charge import ChargeEntry, verify_charge
 from .errors import (
     InvalidNoiseRequest,
     InvalidStatement,
@@ -17,12 +19,15 @@ from .selection import verify_selection
 from .ties import verify_ties
 
 __all__ = [
+    "ChargeEntry",
     "InvalidNoiseRequest",
     "InvalidStatement",
     "MalformedProof",
     "ProofRejected",
     "ReferenceVerifierError",
     "sample_noise",
+    "verify_budget",
+    "verify_charge",
     "verify_index",
     "verify_selection",
     "verify_ties",
