@@ -141,6 +141,15 @@ BEHAVIOURS = {
         "the argument of another version": "argument-of-the-version-before",
         "a version that nobody gets": "version-that-nobody-gets",
     },
+    "EPOCH": {
+        "the old seed after an epoch": "old-seed-after-an-epoch",
+        "answers between restore and instant": "answers-between-restore-and-instant",
+        "an epoch without activation": "epoch-without-activation",
+        "counters used again in an epoch": "counters-anew-in-an-epoch",
+        "an epoch that hides records": "epoch-that-hides-records",
+        "two epochs at once": "two-epochs-at-once",
+        "keys of the epoch before": "key-of-the-epoch-before",
+    },
     "RECEIPT": {
         "answer differs from the committed selection": "answer-differs-from-the-selection",
         "content not of its row": "content-not-of-its-row",

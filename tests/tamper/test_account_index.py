@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from private_window import PrivateWindow
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.lab.scenario.indexed import IndexedWindow
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages import items as names

@@ -12,7 +12,8 @@ from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import END
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.records import Close, Epoch, Record, Registration, Version
+from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.records import Close, Record, Registration, Version
 
 use_cached_table()
 
@@ -22,8 +23,8 @@ use_cached_table()
 @pytest.mark.parametrize(
     ("window", "reason"),
     [
-        (altering(version=2), "version 2, epoch 1"),
-        (altering(epoch=2), "version 1, epoch 2"),
+        (altering(version=2), r"version 2 \(expected 1\)"),
+        (altering(epoch=2), r"epoch 2 \(expected 1\)"),
         # carol was activated at t_1; noise of another activation would be a second draw.
         (altering("carol", 1, activation=2), "activation 2 .expected 1"),
         (altering("dora", 0, activation=1), "activation 1 .expected 2"),
@@ -224,9 +225,12 @@ class ChangesIndex(Window):
         super().close()
 
 
+EPOCH = Epoch("w1", 2, "restore", b"o" * 32, b"s" * 32, 0, bytes(32), ms(90))
+
+
 class ChangesSeed(Window):
     def close(self) -> None:
-        self.append("epoch", Epoch(self.window, 2, b"s" * 32, "restored", ms(90)).encode())
+        self.append("epoch", EPOCH.encode())
         super().close()
 
 

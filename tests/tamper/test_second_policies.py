@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from private_window import PrivateWindow
 from procedure_cases import ms, use_cached_table
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.versions import Row
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.columns import canonical_text
+from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.ledger.messages.records import Epoch, Opening, Record, Registration, Version
+from ragaudit.ledger.messages.records import Opening, Record, Registration, Version
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, Status, run_opening_checks
@@ -316,7 +317,9 @@ class StartsAnEpoch(IntegrityWindow):
         return [*super().script()[:4], ("epoch", 0), *super().script()[4:]]
 
     def epoch(self, time: int) -> None:
-        self.append("epoch", Epoch(self.window, 2, bytes(32), "restored", ms(time)).encode())
+        self.append(
+            "epoch", Epoch(self.window, 2, "restore", b"", b"", 0, bytes(32), ms(time)).encode()
+        )
 
 
 def test_no_epoch_starts() -> None:

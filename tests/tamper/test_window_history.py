@@ -77,9 +77,9 @@ def test_where_the_check_fails_its_faults_are_no_history() -> None:
 
 
 def test_a_long_history_says_how_much_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragaudit.verifier.procedure.record_checks._MOST_HISTORY", 1)
+    monkeypatch.setattr("ragaudit.verifier.procedure.history._MOST", 1)
     lines = judged(LastVersionTooLate()).check("schedule").evidence
-    assert (len(lines), lines[1]) == (2, "1 more versions")
+    assert (len(lines), lines[1]) == (2, "1 more changes")
 
 
 def test_the_words_do_not_fail_a_window_whose_versions_do_not_follow() -> None:

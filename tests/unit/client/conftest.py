@@ -25,13 +25,8 @@ from ragaudit.ledger.messages.receipts import (
 )
 from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.ledger.messages.requests import Openings, Request
-from ragaudit.ledger.messages.shown import (
-    RegistrationEntry,
-    ShownAccount,
-    ShownKeys,
-    ShownOpening,
-    ShownWindow,
-)
+from ragaudit.ledger.messages.shown import ShownAccount, ShownKeys, ShownWindow
+from ragaudit.ledger.messages.shown_entries import RegistrationEntry, ShownOpening
 
 SERVED = (1, 4)
 API_KEY = "secret-api-key"

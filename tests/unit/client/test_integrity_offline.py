@@ -20,7 +20,8 @@ from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile
 from ragaudit.ledger.messages.records import Version
-from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, VersionEntry
+from ragaudit.ledger.messages.shown import ShownWindow
+from ragaudit.ledger.messages.shown_entries import ShownOpening, VersionEntry
 from typer.testing import CliRunner
 
 UNDONE = {"inclusion", "body", "embedder"}  # of a file without proof and account

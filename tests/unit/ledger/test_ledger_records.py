@@ -10,9 +10,9 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.records import (
     Close,
-    Epoch,
     Opening,
     Record,
     Registration,
@@ -41,7 +41,7 @@ BODIES: list[Any] = [
     replace(RECORD, nonce=None),
     Close("w1", 12, 2, 1_800_000_000_000),
     Version("w1", "alpha", 2, 100, D[3], D[4], 5),
-    Epoch("w1", 2, D[3], "restored from backup", 5),
+    Epoch("w1", 2, "restore", D[3], D[4], 7, D[5], 5),
 ]
 
 
@@ -150,7 +150,8 @@ def test_record_fields_are_in_range(change: Any) -> None:
         (7, {"records": -1}), (7, {"coalition_claim": -1}), (7, {"coalition_claim": 1_000_001}),
         (7, {"window": "."}), (7, {"time": -1}), (8, {"version": 1}), (8, {"index_root": b""}),
         (8, {"rows": 0}), (8, {"time": -1}), (8, {"tenant": ""}), (8, {"window": ""}),
-        (9, {"epoch": 1}), (9, {"reason": ""}), (9, {"reason": "é" * 251}), (9, {"seed_root": b""}),
+        (9, {"epoch": 1}), (9, {"reason": ""}), (9, {"reason": "schedule"}),
+        (9, {"seed_root": b""}), (9, {"previous_root": b""}), (9, {"root": b""}), (9, {"size": -1}),
         (9, {"time": -1}), (9, {"window": ""}), (0, {"seed_root": b"x"}),
     ],
 )  # fmt: skip

@@ -23,7 +23,7 @@ from ragaudit.ledger.messages.disputes import (
 )
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.shown import RegistrationEntry
+from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.ledger.messages.submissions import Submission, record_index
 
 __all__ = [

@@ -19,7 +19,8 @@ from ragaudit.ledger.messages.bodies import (
 from ragaudit.ledger.messages.disputes import DisputeStatus
 from ragaudit.ledger.messages.identifiers import read_origin
 from ragaudit.ledger.messages.promises import Claim
-from ragaudit.ledger.messages.shown import RegistrationEntry, ShownKeys
+from ragaudit.ledger.messages.shown import ShownKeys
+from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = ["SignedFor", "SignsFor", "VerifierService"]

@@ -14,7 +14,8 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView
 from ragaudit.ledger.messages.records import Registration
-from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount, ShownWindow
+from ragaudit.ledger.messages.shown import ShownAccount, ShownWindow
+from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 
 __all__ = ["AccountState", "Pins", "Window", "authenticate", "check_activated", "check_entry"]
 
@@ -122,7 +123,7 @@ def _authenticate(shown: ShownWindow, pins: Pins) -> Window:
         raise AnswerRejected("countersigned too late", where="countersignature")
     # In the order of a, each on the countersigned chain: `authenticate` has checked that.
     covered = [activation.covered_size for activation in shown.activations]
-    view = WindowView(policy, opening, covered, shown.logged_versions())
+    view = WindowView(policy, opening, covered, shown.logged_versions(), shown.logged_epochs())
     return Window(shown.window, shown.state, view, shown.embedder.to_json(), not pins.none, shown)
 
 

@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.seed_commitments import (
     slot_key,
 )
 
-EPOCH = 1
+EPOCH = 1  # of the opening; later ones follow a restore
 SCALAR_BYTES = 32
 # Order of the ristretto255 group (RFC 9496 §4).
 _GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -103,13 +103,16 @@ def randomness_for(experiment_seed: str | None) -> Randomness:
 
 
 class SeedTree:
-    """All noise keys of a window's one epoch, under the secret s_W (docs/spec/05-records.md §5.5).
+    """All noise keys of one epoch of a window, under its secret s_W (docs/spec/05-records.md §5.5).
 
     They are fixed before the first query, so that noise cannot be chosen after it.
     """
 
-    def __init__(self, window: str, secret: bytes, slots: int, queries: int) -> None:
+    def __init__(
+        self, window: str, secret: bytes, slots: int, queries: int, epoch: int = EPOCH
+    ) -> None:
         """Take s_W, 32 bytes, and the policy's numbers of slots and of queries per account."""
+        self._epoch = epoch
         self._window = window
         self._secret = secret
         self._slots = slots
@@ -120,7 +123,7 @@ class SeedTree:
         """Return the commitment to every key; computed once, slots x queries hashes."""
         if self._commitment is None:
             self._commitment = SeedCommitment.build(
-                self._secret, self._window, EPOCH, self._slots, self._queries
+                self._secret, self._window, self._epoch, self._slots, self._queries
             )
         return self._commitment
 
@@ -132,17 +135,17 @@ class SeedTree:
         """
         # Building it again would cost slots x queries hashes at every start.
         self._commitment = SeedCommitment(
-            self._secret, self._window, EPOCH, slot_roots, self._queries
+            self._secret, self._window, self._epoch, slot_roots, self._queries
         )
 
     def key(self, slot: int, counter: int) -> bytes:
-        """Return k_(1, slot, counter): the 32-byte key of one record's noise.
+        """Return k_(g, slot, counter): the 32-byte key of one record's noise.
 
         Args:
             slot: from 0, below the policy's slots.
             counter: c, from 0, below the policy's queries per account.
         """
-        return counter_key(slot_key(self._secret, self._window, EPOCH, slot), counter)
+        return counter_key(slot_key(self._secret, self._window, self._epoch, slot), counter)
 
     def open(self, slot: int, counter: int) -> KeyOpening:
         """Return a key with its paths, for the verifier and a sampled record only.

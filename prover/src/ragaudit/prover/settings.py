@@ -184,6 +184,7 @@ _OF_VERSION_2 = (
     "versions",
     "account_index",
     "cosigners",
+    "epochs",
 )
 _LARGE_B = 4095
 
@@ -194,13 +195,14 @@ class WindowSettings(Section):
     Attributes:
         privacy: "gaussian" or "none", with a policy of version 2; without it, a policy of version
             1, which is noised and has none of the members from ``norm_bound`` to
-            ``cosigners``.
+            ``epochs``.
             With "none" the members of the noise are left out.
         public_columns: the type of each public column, by name.
         filters: whether requests may filter by public columns.
         account_index: whether the log ends with an index that proves every account's count.
         cosigners: whether the policy names the further cosigners of ``cosigners.policy_file``, and
             what follows without their quorum: the audit fails, or the verdict says so.
+        epochs: whether the window may go on under a new seed after a restore.
         register_accounts: whether every account of the served tenants is registered as plain as
             soon as the window is countersigned, so that it can ask from the opening on.
     """
@@ -218,6 +220,7 @@ class WindowSettings(Section):
     versions: bool = False
     account_index: bool = True
     cosigners: Literal["required", "reported"] | None = None
+    epochs: bool = True
     register_accounts: bool = False
     opens_after_seconds: int = Field(default=120, ge=1, le=10**7)
     length_seconds: int = Field(default=86_400, ge=1, le=400 * 86_400)

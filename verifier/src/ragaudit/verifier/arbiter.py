@@ -143,7 +143,8 @@ def read_window(value: Any, verifier: PublicKey) -> WindowView:
             "of another verifier", where="keys.verifier", expected=verifier.raw.hex()
         )
     _, opening = window.countersigned()
-    return WindowView(window.policy, opening, versions=window.logged_versions())
+    versions, epochs = window.logged_versions(), window.logged_epochs()
+    return WindowView(window.policy, opening, versions=versions, epochs=epochs)
 
 
 def _keep_apart(folder: Path) -> None:

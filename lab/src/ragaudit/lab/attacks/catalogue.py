@@ -10,6 +10,7 @@ from ragaudit.lab.attacks.cheats import (
     cosigners,
     disputes,
     embedding,
+    epochs,
     exact_service,
     index,
     intake,
@@ -31,7 +32,7 @@ from ragaudit.lab.attacks.cheats import (
 
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, integrity, exact_service, accounts, cosigners, versions,
+    embedding, selection, integrity, exact_service, accounts, cosigners, versions, epochs,
     version_service, null_rows, proofs, coalition, intrusions,
 )  # fmt: skip
 

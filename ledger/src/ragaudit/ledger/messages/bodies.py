@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.evidence_access import (
 )
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES, Entry
-from ragaudit.ledger.messages.shown import RegistrationEntry
+from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 
 __all__ = [
     "MAX_BATCH",

@@ -74,7 +74,7 @@ _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc d
     claim_margin_seconds release_seconds keys experiment_seed"""
 _MEMBERS_V2 = f"""{_MEMBERS} privacy metric largest_norm public_columns query_kinds retry_seconds
     versions"""
-_OPTIONAL = ("account_index", "cosigners")  # in version 2 only
+_OPTIONAL = ("account_index", "cosigners", "epochs")  # in version 2 only
 _SAMPLER: dict[str, object] = {"id": "ragaudit/v1/dgs", "distance": "2^-100"}
 
 
@@ -91,6 +91,7 @@ class Policy:
         norm_bound: B, 127 or, without noise only, 4095.
         account_index: whether the log ends with an account index (5.14).
         cosigners: whom the checkpoints are shown to beside the verifier; None for nobody.
+        epochs: whether the log may go on under later seed epochs after a restore (5.15).
     """
 
     canonical: bytes
@@ -122,6 +123,7 @@ class Policy:
     experiment_seed: str | None
     account_index: bool = False
     cosigners: CosignerTerms | None = None
+    epochs: bool = False
 
     @property
     def digest(self) -> bytes:
@@ -277,8 +279,9 @@ def _members(value: dict[str, Any]) -> str:
 
 def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
     f.constant("format", FORMAT if version == 1 else FORMAT_V2)
-    if "account_index" in f.value:
-        f.constant("account_index", True)
+    for name in ("account_index", "epochs"):
+        if name in f.value:
+            f.constant(name, True)
     noised = version == 1 or f.choice("privacy", "gaussian", "none") == "gaussian"
     if noised or f.raw("norm_bound") != LARGE_B:
         f.constant("norm_bound", B)
@@ -321,6 +324,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         experiment_seed=f.optional(f.text, "experiment_seed", 1, 500),
         account_index="account_index" in f.value,
         cosigners=CosignerTerms.read(f, keys) if "cosigners" in f.value else None,
+        epochs="epochs" in f.value,
     )
 
 

@@ -31,7 +31,7 @@ def check_body(record: Record, request: Request, view: WindowView) -> LoggedVers
     index = view.index(record)
     same("policy", record.policy_digest, policy.digest)
     same("window", record.window, policy.window)
-    same("epoch", record.epoch, 1)  # the only one of version 1
+    view.epoch(record)
     same("top_k", record.top_k, request.top_k)
     if record.top_k > policy.top_k_max:
         reject(f"K = {record.top_k}", "top_k", f"1..{policy.top_k_max}")
@@ -73,13 +73,13 @@ def check_account(
         return "the account is not known here"
     if account.registration_index is None or not view.covered_sizes:
         return "the activation of the registration is not known here"
-    entries = (0, account.registration_index, index.entry)
+    entries = (0, account.registration_index, index.entry, view.epoch(record).entry)
     instants = [activation_of(index, view.covered_sizes) for index in entries]
     known = [instant for instant in instants if instant is not None]
     if len(known) < len(entries):
         reject("the registration is not activated", where="activation")
-    # The latest of them: no randomness that was out before opening, registration and index were
-    # logged.
+    # The latest of them: no randomness that was out before opening, registration, index and epoch
+    # were logged.
     same("activation", record.activation, max(known))
     return None
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.epochs import EpochSchedule, LoggedEpoch
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, Record, Version
 from ragaudit.ledger.messages.ties import TiesStatement
@@ -43,12 +45,14 @@ class WindowView:
         covered_sizes: of the activations a = 1, 2, .. released so far, signed by the verifier.
         versions: (log index, body) of the entries of later index versions, whose inclusion in the
             log the caller has checked.
+        epochs: (log index, body) of the entries of later seed epochs, likewise.
     """
 
     policy: Policy
     opening: Opening
     covered_sizes: Sequence[int] = ()
     versions: Sequence[tuple[int, Version]] = ()
+    epochs: Sequence[tuple[int, Epoch]] = ()
 
     @property
     def schedule(self) -> VersionSchedule:
@@ -71,6 +75,22 @@ class WindowView:
         # Before the first instant nobody knows the order of instants and entries; a window whose
         # index never changes does not depend on it.
         if self.policy.retrieval.versions and self.covered_sizes:
+            return schedule.verify(record)
+        return schedule.named(record)
+
+    def epoch(self, record: Record) -> LoggedEpoch:
+        """Return the seed epoch that a record names.
+
+        Args:
+            record: promised or logged.
+
+        Raises:
+            ReceiptRejected: not the epoch in force at its time. While no covered sizes are known,
+                only that the named epoch exists is checked.
+            MalformedRecord: the epoch entries do not follow each other.
+        """
+        schedule = EpochSchedule.of(self.policy, self.opening, self.epochs, self.covered_sizes)
+        if self.policy.epochs and self.covered_sizes:
             return schedule.verify(record)
         return schedule.named(record)
 

@@ -20,6 +20,7 @@ from ragaudit.ledger.messages.encoded import (
     check_range,
     parsed_body,
 )
+from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.identifiers import check_tenant, check_window
 
@@ -27,7 +28,6 @@ MAX_TENANTS = 1000
 MAX_ROWS = 2**40
 MAX_SLOTS = 1_000_000
 MAX_QUERIES = 1_000_000
-MAX_REASON_BYTES = 500
 
 _TENANT = "ragaudit/v1/opening/tenant"
 
@@ -345,27 +345,6 @@ class Version(EntryBody):
         return TenantOpening(
             self.tenant, self.rows, self.index_root, self.proof_digest, self.version
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch(EntryBody):
-    """A later seed epoch: a reserved kind, FAIL in version 1."""
-
-    KIND: ClassVar[str] = "epoch"
-    READ = (read_text, read_int, bytes, read_text, read_int)
-
-    window: str
-    epoch: int
-    seed_root: bytes
-    reason: str
-    time: int
-
-    def __post_init__(self) -> None:
-        check_window(self.window)
-        check_digests(self.seed_root)
-        check_range("epoch", self.epoch, 2, MAX_TIME)
-        check_range("bytes of the reason", len(self.reason.encode()), 1, MAX_REASON_BYTES)
-        check_range("time", self.time, 0, MAX_TIME)
 
 
 Body: TypeAlias = Opening | Registration | Record | Close | Version | Epoch | Accounts

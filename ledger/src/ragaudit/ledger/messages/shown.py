@@ -4,134 +4,32 @@ The provider shows a window and an account's place in it, the verifier its keys 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
 
-from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data
-from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.digests import DIGEST_BYTES
+from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import MAX_NAME_BYTES, VerifierKey
-from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
-from ragaudit.ledger.log.tree import leaf_hash
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
-from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
+from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.messages.policy import FORMAT_V2, MAX_INSTANTS, Policy
-from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, Opening, Registration, Version
+from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, Opening, Version
+from ragaudit.ledger.messages.shown_entries import (
+    EpochEntry,
+    RegistrationEntry,
+    ShownEntry,
+    ShownOpening,
+    VersionEntry,
+)
+
+_Entry = TypeVar("_Entry", bound=ShownEntry)
 
 MAX_VERSIONS = 100_000  # of all tenants in one window
-
-
-@dataclass(frozen=True, slots=True)
-class ShownOpening(JsonMessage):
-    """The log's entry 0 as it is shown: salt of 32 bytes, and body."""
-
-    MEMBERS: ClassVar[str] = "index salt body"
-    WHERE: ClassVar[str] = "opening"
-
-    salt: bytes = field(repr=False)
-    body: bytes = field(repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        return {"index": 0, "salt": self.salt.hex(), "body": self.body.hex()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        f.constant("index", 0)
-        return cls(f.hex("salt", SALT_BYTES), f.hex("body", limit=MAX_OPENING_BYTES))
-
-
-@dataclass(frozen=True, slots=True)
-class ShownEntry(JsonMessage):
-    """A log entry as the provider shows it.
-
-    Attributes:
-        index: of the entry, from 1.
-        salt: 32 bytes.
-        proof: .tlog-proof of its inclusion; None while there is none.
-    """
-
-    MEMBERS: ClassVar[str] = "index salt body proof"
-    KIND: ClassVar[str]
-
-    index: int
-    salt: bytes = field(repr=False)
-    body: bytes
-    proof: str | None
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "index": self.index,
-            "salt": self.salt.hex(),
-            "body": self.body.hex(),
-            "proof": self.proof,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            # Entry 0 is the opening.
-            index=f.integer("index", 1, MAX_TIME),
-            salt=f.hex("salt", SALT_BYTES),
-            body=f.hex("body", limit=MAX_BODY_BYTES),
-            proof=f.optional(f.text, "proof", 1, MAX_PROOF_BYTES),
-        )
-
-    def verify_inclusion(self, policy: Policy) -> None:
-        """Check that the entry is in the window's log.
-
-        Args:
-            policy: of the window, whose log and cosigner it names.
-
-        Raises:
-            MalformedError: no proof; whoever may wait for one looks at `proof` first.
-            RejectedError: a proof of another entry.
-            MalformedError, RejectedError: not a proof under a checkpoint that the policy's
-                cosigner signed.
-        """
-        # Raised, not told by a value: an entry of no log must not pass for one by oversight.
-        if self.proof is None:
-            raise MalformedError("no proof", where=self.WHERE)
-        proof = TlogProof.parse(self.proof.encode())
-        # The index decides which activation the account's records have (5.6), so the proof must be
-        # of this place, not merely of this log.
-        if proof.index != self.index:
-            raise RejectedError(f"a proof of leaf {proof.index}", where=self.WHERE)
-        # Under the kind's name: the entry of a record is no registration, whatever its body says.
-        leaf = leaf_hash(leaf_data(self.salt, self.KIND, self.body))
-        # A log's signature alone could be of a tree that is shown to this account only.
-        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
-        verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
-
-
-@dataclass(frozen=True, slots=True)
-class RegistrationEntry(ShownEntry):
-    """The log entry of a registration, as the provider shows it and the account shows it on."""
-
-    WHERE: ClassVar[str] = "registration"
-    KIND: ClassVar[str] = Registration.KIND
-
-    @property
-    def registration(self) -> Registration:
-        """The body of the entry; MalformedRecord if it is no registration."""
-        return Registration.parse(self.body)
-
-
-@dataclass(frozen=True, slots=True)
-class VersionEntry(ShownEntry):
-    """The log entry of a later version of an index, as the provider shows it."""
-
-    WHERE: ClassVar[str] = "version"
-    KIND: ClassVar[str] = Version.KIND
-
-    @property
-    def version(self) -> Version:
-        """The body of the entry; MalformedRecord if it is no version."""
-        return Version.parse(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +44,7 @@ class ShownWindow(JsonMessage):
         embedder: C_emb's manifest.
         activations: those released so far, a = 1, 2, ..
         versions: entries of later index versions, by rising index; in windows of a v2 policy.
+        epochs: entries of later seed epochs, likewise; where the policy allows them.
     """
 
     MEMBERS: ClassVar[str] = (
@@ -162,11 +61,14 @@ class ShownWindow(JsonMessage):
     embedder: EmbedderManifest
     activations: Sequence[Activation]
     versions: Sequence[VersionEntry] = ()
+    epochs: Sequence[EpochEntry] = ()
 
     @classmethod
     def members_of(cls, value: Any) -> str:
-        """Return the names of the members: with ``versions`` under a v2 policy."""
+        """Return the names of the members: with what the policy allows to come later."""
         match value:
+            case {"policy": {"format": form, "epochs": True}} if form == FORMAT_V2:
+                return f"{cls.MEMBERS} versions epochs"
             case {"policy": {"format": form}} if form == FORMAT_V2:
                 return f"{cls.MEMBERS} versions"
         return cls.MEMBERS
@@ -176,6 +78,9 @@ class ShownWindow(JsonMessage):
         second = self.policy.version > 1
         return {
             **({"versions": [entry.to_json() for entry in self.versions]} if second else {}),
+            **(
+                {"epochs": [entry.to_json() for entry in self.epochs]} if self.policy.epochs else {}
+            ),
             "window": self.window,
             "state": self.state,
             "policy": self.policy.to_json(),
@@ -188,7 +93,7 @@ class ShownWindow(JsonMessage):
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        second = "versions" in f.value
+        second, later = "versions" in f.value, "epochs" in f.value
         return cls(
             window=f.text("window", 1, 64),
             state=f.text("state", 1, 64),
@@ -199,6 +104,7 @@ class ShownWindow(JsonMessage):
             embedder=EmbedderManifest.from_json(f.raw("embedder")),
             activations=f.messages("activations", Activation, 0, MAX_INSTANTS),
             versions=f.messages("versions", VersionEntry, 0, MAX_VERSIONS) if second else (),
+            epochs=f.messages("epochs", EpochEntry, 0, MAX_INSTANTS) if later else (),
         )
 
     def countersigned(self) -> tuple[Countersignature, Opening]:
@@ -231,10 +137,21 @@ class ShownWindow(JsonMessage):
         Raises:
             MalformedError, RejectedError: an entry that is no version, or not in the log.
         """
-        proven = [entry for entry in self.versions if entry.proof is not None]
+        return [(entry.index, entry.version) for entry in self._proven(self.versions)]
+
+    def logged_epochs(self) -> list[tuple[int, Epoch]]:
+        """Return (log index, body) of the later seed epochs, as `logged_versions` does.
+
+        Raises:
+            MalformedError, RejectedError: an entry that is no epoch, or not in the log.
+        """
+        return [(entry.index, entry.epoch) for entry in self._proven(self.epochs)]
+
+    def _proven(self, entries: Sequence[_Entry]) -> list[_Entry]:
+        proven = [entry for entry in entries if entry.proof is not None]
         for entry in proven:
             entry.verify_inclusion(self.policy)
-        return [(entry.index, entry.version) for entry in proven]
+        return proven
 
     def authenticate(self) -> tuple[Countersignature, Opening]:
         """Return the countersignature and the opening; everything shown has been checked.

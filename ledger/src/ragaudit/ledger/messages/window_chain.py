@@ -16,7 +16,7 @@ from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import check_provider
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening
-from ragaudit.ledger.messages.shown import ShownOpening
+from ragaudit.ledger.messages.shown_entries import ShownOpening
 
 __all__ = ["ChainedWindow", "Link", "WindowChain"]
 

@@ -79,7 +79,7 @@ class Mechanism:
         """
         # The released activation is part of the key: nobody knew the noise before its instant.
         key = noise_key(
-            live.seed.key(record.slot, record.counter),
+            live.epochs.tree(record.epoch).key(record.slot, record.counter),
             window=record.window,
             tenant=record.tenant,
             version=record.version,

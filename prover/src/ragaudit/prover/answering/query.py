@@ -79,6 +79,11 @@ class Query:
             # Not in this window: the next one begins then, at the earliest.
             raise refuse("budget", again=end)
         # Before its activation the verifier's share of the noise key is unknown (check 9).
+        instants = [1000 * instant for instant in policy.activation_instants[:-1]]
+        following = next((instant for instant in instants if instant > now), None)
+        epoch = window.epochs.in_force(now)
+        if epoch is None:
+            raise refuse("unavailable", "restored; a new seed is activated first", again=following)
         index = window.versions.in_force(registered.tenant, now)
         if index is None:
             raise refuse(
@@ -88,16 +93,14 @@ class Query:
         if activation is not None:
             # It is in force, so it has one.
             later = window.versions.activation(registered.tenant, index.version)
-            activation = max(activation, later or activation)
+            began = window.epochs.activation(epoch)
+            activation = max(activation, later or activation, began or activation)
         if activation is None or now < 1000 * policy.activation_instants[activation - 1]:
-            instants = (1000 * instant for instant in policy.activation_instants[:-1])
             raise refuse(
-                "unavailable",
-                "the registration is activated at the next instant",
-                again=next((instant for instant in instants if instant > now), None),
+                "unavailable", "the registration is activated at the next instant", again=following
             )
         return self.context.stages.admitted(
-            self.context, window, registered, activation, index.version
+            self.context, window, registered, activation, index.version, epoch
         )
 
     def activation(self, registered: Registered) -> int | None:
@@ -117,10 +120,12 @@ class Admitted(Stage):
     Attributes:
         activation: its record's a, from 1.
         index_version: the version of its tenant's index that is in force.
+        epoch: the seed epoch that is in force.
     """
 
     activation: int
     index_version: int = VERSION
+    epoch: int = EPOCH
 
     @property
     def version(self) -> int:
@@ -185,7 +190,7 @@ class Admitted(Stage):
             top_k=request.top_k,
             filter_digest=salted(openings.salt_f, openings.filter),
             pseudonym=registered.pseudonym,
-            epoch=EPOCH,
+            epoch=self.epoch,
             slot=registered.slot,
             counter=registered.counter,
             activation=self.activation,
@@ -281,10 +286,17 @@ class Promised(Stage):
         """Take the 32-byte nonce, which is of the account's chain, and go on.
 
         Raises:
-            Conflict: the promise is too old.
+            Conflict: the promise is too old, or of an earlier seed epoch.
         """
         record = self.promise.record
         self.check_age(record)
+        # Before the restore it may have been answered already. Claimed, it is kept at the end.
+        if record.epoch != self.window.epochs.latest.epoch:
+            raise Conflict(
+                "the promise was made before a restore",
+                where="counter",
+                expected="a claim at the verifier",
+            )
         # Durable before the noise is drawn: a promise whose noise was seen is never superseded.
         with self.window.committing(self.context.store) as transaction:
             note_nonce(

@@ -143,6 +143,8 @@ class Stage:
         # Check 9 of the audit wants the version that is in force at the record's time.
         if index is None or index.version != record.version:
             raise VersionMoved("another version of the index came into force", where=window.name)
+        if window.epochs.in_force(time) != record.epoch:
+            raise VersionMoved("another seed epoch came into force", where=window.name)
         return replace(record, time=time)
 
     def selection(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.encoding.text import hex_encode
+from ragaudit.encoding.text import hex_encode, rfc3339
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command import index_commands, operator_commands
 from ragaudit.prover.command.checks import explained, run_checks
@@ -118,6 +118,39 @@ def check(
             emit({name: str(fault or "good") for name, fault in faults.items()}, as_json)
         if any(faults.values()):
             raise typer.Exit(ExitCode.FALSE)
+
+
+@app.command()
+def restore(
+    window: Annotated[str, typer.Argument(help="The window that answers no more.")],
+    settings: SettingsOption = Path("prover/prover.yaml"),
+    reason: Annotated[
+        str, typer.Option(help="restore: database or fence; key-loss: of the seed of the noise.")
+    ] = "restore",
+    as_json: JsonOption = False,
+) -> None:
+    """Let a window go on after its database or fence was restored or lost. Stop the service first.
+
+    The database must hold everything that was cosigned, and every answer that the fence knows of:
+    what is missing is named, and nothing is changed. A fresh seed is logged, which the next
+    instant of the policy activates; nothing is answered before. Calling again does no harm.
+
+    Example: ragaudit prover restore 2026-11 --settings prover/prover.yaml
+    """
+    with failing(as_json):
+        from ragaudit.prover.command.restoring import restore_window  # noqa: PLC0415 - as `serve`
+
+        with progress_bar(as_json, "comparing, and committing to a new seed"):
+            done = restore_window(load_settings(settings), window, reason)
+        instant = None if done.instant is None else rfc3339(1000 * done.instant)
+        emit(
+            {"window": window, "epoch": done.epoch, "entry": done.entry,
+             "entries": done.entries, "answers_from": instant},
+            as_json,
+            "Start the service now: the epoch must be cosigned before that instant."
+            if instant
+            else "No instant is left: start the service, so that the window is closed in order.",
+        )  # fmt: skip
 
 
 @app.command("settings-schema")

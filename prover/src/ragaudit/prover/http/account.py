@@ -6,7 +6,8 @@ from fastapi import APIRouter, Header, Path, Response, status
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount
+from ragaudit.ledger.messages.shown import ShownAccount
+from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.prover.http.dependencies import (
     AccountDependency,
     ActingDependency,

@@ -1,6 +1,6 @@
 """What everybody may ask: health, windows, the log and its proofs."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
@@ -10,8 +10,8 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Version
-from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, VersionEntry, WindowList
+from ragaudit.ledger.messages.shown import ShownWindow, WindowList
+from ragaudit.ledger.messages.shown_entries import EpochEntry, ShownOpening, VersionEntry
 from ragaudit.ledger.messages.window_chain import ChainedWindow, WindowChain
 from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
@@ -20,6 +20,8 @@ from ragaudit.prover.service import Service
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.windows import Window
 from ragaudit.serving.validation import NAME_PATTERN
+
+_Shown = TypeVar("_Shown", VersionEntry, EpochEntry)
 
 WindowName = Annotated[str, Path(pattern=NAME_PATTERN)]
 
@@ -116,6 +118,7 @@ def view(service: Service, window: Window) -> ShownWindow:
         opening=None if salt is None or body is None else ShownOpening(salt, body),
         embedder=EmbedderManifest.parse(window.embedder),
         versions=_versions(service, policy) if signed is not None else (),
+        epochs=_epochs(service, policy) if signed is not None else (),
         activations=[Activation.parse(activations[number]) for number in sorted(activations)],
     )
 
@@ -136,19 +139,21 @@ def _chained(service: Service, window: Window) -> ChainedWindow:
 
 def _versions(service: Service, policy: Policy) -> list[VersionEntry]:
     """Return the entries of later index versions; windows of version 1 have none."""
-    if not policy.retrieval.versions:
-        return []
+    return _shown(service, policy, VersionEntry) if policy.retrieval.versions else []
+
+
+def _epochs(service: Service, policy: Policy) -> list[EpochEntry]:
+    """Return the entries of later seed epochs."""
+    return _shown(service, policy, EpochEntry) if policy.epochs else []
+
+
+def _shown(service: Service, policy: Policy, kind: type[_Shown]) -> list[_Shown]:
     log = service.open_windows.signed_log(policy.window)
     with service.store.read() as connection:
-        logged = entries_of(connection, policy.window, Version.KIND)
-    proofs = {entry.index: log.checkpoints.tlog_proof(entry.index) for entry in logged}
-    return [
-        VersionEntry(
-            entry.index,
-            entry.salt,
-            entry.body,
-            None if proof is None else proof.encode().decode("utf-8"),
-        )
-        for entry in logged
-        for proof in [proofs[entry.index]]
-    ]
+        logged = entries_of(connection, policy.window, kind.KIND)
+    found = []
+    for entry in logged:
+        proof = log.checkpoints.tlog_proof(entry.index)
+        text = None if proof is None else proof.encode().decode("utf-8")
+        found.append(kind(entry.index, entry.salt, entry.body, text))
+    return found

@@ -181,7 +181,7 @@ class ChallengeWorker:
         """
         if not live.policy.noised:
             return NO_KEY
-        return live.seed.open(record.slot, record.counter)
+        return live.epochs.tree(record.epoch).open(record.slot, record.counter)
 
     def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
         """Return the proof that the committed selection follows from embedding, noise and index.
@@ -218,7 +218,7 @@ class ChallengeWorker:
             body=logged.body,
             index_root=index.root,
             commitments=index.commitments,
-            seed_root=live.seed.commit().root if noised else None,
+            seed_root=live.epochs.tree(record.epoch).commit().root if noised else None,
             activation_randomness=live.activation_randomness(record.activation) if noised else None,
             query=np.array(logged.openings.openings.embedding, dtype=np.int16),
             # The noise is drawn again from the committed key: it is never stored.

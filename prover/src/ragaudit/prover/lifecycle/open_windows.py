@@ -9,6 +9,7 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.messages.account_proof import AccountProof
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
+from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Version
 from ragaudit.prover.errors import WrongState
@@ -22,11 +23,15 @@ from ragaudit.prover.window.accounts import AccountProofs
 from ragaudit.prover.window.open_window import OpenWindow, WindowFence, WindowLog
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.registrations import used_counters
+from ragaudit.prover.window.seed_epochs import StandingEpoch, stored_tree
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
 
-_GO_ON = "start a window under another name, and leave fence and database as they are"
+_GO_ON = (
+    "leave fence and database as they are; stop the service and call `ragaudit prover restore`, or "
+    "start a window under another name"
+)
 _APPENDS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN, State.CLOSED)
 
 
@@ -148,6 +153,10 @@ class OpenWindows:
         with self._store.read() as connection:
             indexes = load_indexes(connection, window.name)
             logged = entries_of(connection, window.name, Version.KIND)
+            epochs = [
+                StandingEpoch(g, entry.index, stored_tree(connection, policy, g))
+                for g, entry in enumerate(entries_of(connection, window.name, Epoch.KIND), start=2)
+            ]
         live = OpenWindow(
             policy=policy,
             pseudonym_key=window.pseudonym_key,
@@ -162,6 +171,8 @@ class OpenWindows:
             load=partial(self._index, window.name),
         )
         del indexes  # or those that are let go below would stay
+        for epoch in epochs:
+            live.epochs.add(epoch)
         # Verified again: a database that was tampered with must not decide the noise.
         for number, message in self._windows.activations(window.name).items():
             activation = Activation.parse(message)
@@ -204,8 +215,8 @@ class OpenWindows:
             _log.warning("window %s: not compared with what was cosigned: %s", name, error)
 
     def give_up(self, name: str, error: RestoredBackup) -> None:
-        """Store that a window never answers again: its database is behind fence or cosigner."""
-        _log.error("window %s never answers again: %s", name, error)
+        """Store that a window answers no more: its database is behind fence or cosigner."""
+        _log.error("window %s answers no more: %s; %s", name, error, _GO_ON)
         self._windows.note(name, unusable=f"{error}; {_GO_ON}")
 
     def _index(self, window: str, tenant: str, version: int) -> CommittedIndex:

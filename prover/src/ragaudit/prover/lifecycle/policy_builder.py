@@ -171,8 +171,9 @@ def retrieval_members(settings: WindowSettings) -> dict[str, Any]:
         "query_kinds": sorted(settings.query_kinds),
         "retry_seconds": settings.retry_seconds,
         "versions": settings.versions,
-        # Left out rather than false: that is the one form of a policy without it.
+        # Left out rather than false: that is the one form of a policy without them.
         **({"account_index": True} if settings.account_index else {}),
+        **({"epochs": True} if settings.epochs else {}),
     }
 
 

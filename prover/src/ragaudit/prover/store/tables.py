@@ -68,7 +68,7 @@ window = Table(
     Column("opening_salt", LargeBinary(32)),
     Column("opening_body", LargeBinary),
     Column("countersignature", LargeBinary),
-    Column("unusable", Text),  # why this window never answers again
+    Column("unusable", Text),  # why this window answers no more, unless it is restored
     Column("stopped", Boolean, nullable=False),  # the operator stopped the queries early
     Column("entries_sent", BigInteger, nullable=False),  # entries below are known to the verifier
     Column("final_checkpoint", LargeBinary),
@@ -104,6 +104,16 @@ activation = Table(
     Column("window", ForeignKey(window.c.name), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("message", LargeBinary, nullable=False),
+)
+
+# The seeds of later epochs; that of epoch 1 stands with the window.
+seed_epoch = Table(
+    "prover_seed_epoch",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
+    Column("noise_seed", LargeBinary(32), nullable=False),
+    Column("slot_roots", LargeBinary, nullable=False),  # 32 bytes a slot; empty without noise
 )
 
 # Salt and body of each leaf; the ledger's own tables hold their digests only.

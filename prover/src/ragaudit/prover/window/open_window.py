@@ -25,11 +25,12 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.index.committed import VERSION, CommittedIndex
 from ragaudit.prover.index.form import IndexForm
-from ragaudit.prover.randomness import Randomness, SeedTree
+from ragaudit.prover.randomness import EPOCH, Randomness, SeedTree
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.group_commit import GroupCommit
 from ragaudit.prover.window.index_versions import IndexVersions
 from ragaudit.prover.window.log_transaction import LogTransaction
+from ragaudit.prover.window.seed_epochs import SeedEpochs
 from sqlalchemy import Connection
 
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class OpenWindow:
         Args:
             pseudonym_key: 32 bytes, from which the accounts' pseudonyms are derived.
             indexes: those of the opening, by tenant.
-            seed: of the noise keys; None in a window without noise.
+            seed: of the opening's noise keys; None in a window without noise.
             anchor: of the countersigned activation chain, 32 bytes.
             load: returns a version of a tenant's index as it is stored, see `IndexVersions`.
         """
@@ -96,7 +97,6 @@ class OpenWindow:
         self.policy_digest = policy.digest
         self.form = IndexForm.of(policy)
         self.name = policy.window
-        self._seed = seed
         self.log = log
         self.fence = fence
         self.randomness = randomness
@@ -105,6 +105,7 @@ class OpenWindow:
         self._noise_table = table_for(policy.sigma) if policy.noised else None
         table = self._noise_table
         self._activations: dict[int, Activation] = {}
+        self.epochs = SeedEpochs(policy, seed, self.activation_of)
         self.versions = IndexVersions(
             policy,
             indexes,
@@ -128,14 +129,12 @@ class OpenWindow:
 
     @property
     def seed(self) -> SeedTree:
-        """The noise keys.
+        """The noise keys of the opening's epoch.
 
         Raises:
             InternalError: the window has no noise.
         """
-        if self._seed is None:
-            raise InternalError("no noise keys in a window without noise", where=self.name)
-        return self._seed
+        return self.epochs.tree(EPOCH)
 
     @property
     def noise_table(self) -> Table:

@@ -215,6 +215,15 @@ def count_record(connection: Connection, window: str, account: str, time: int) -
     _COUNT.change(connection, of_window=window, of_account=account, time=time)
 
 
+def all_used_counters(connection: Connection, window: str) -> dict[bytes, int]:
+    """Return `used_counters` of every registered account, by pseudonym, where it is not 0."""
+    pseudonyms = connection.scalars(
+        select(tables.registration.c.pseudonym).where(tables.registration.c.window == window)
+    ).all()
+    used = {each: used_counters(connection, window, each) for each in map(bytes, pseudonyms)}
+    return {pseudonym: count for pseudonym, count in used.items() if count}
+
+
 def used_counters(connection: Connection, window: str, pseudonym: bytes) -> int:
     """Return how many counters of a pseudonym are logged or promised: what the fence compares.
 

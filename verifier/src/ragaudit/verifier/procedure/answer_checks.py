@@ -265,7 +265,7 @@ def _statement(context: Context, logged: LoggedRecord, response: Response) -> Se
         body=logged.body,
         index_root=index_root,
         commitments=index.commitments,
-        seed_root=context.opening.seed_root,
+        seed_root=context.seed_root(record.epoch),
         activation_randomness=randomness,
         query=query,
         # For all rows, whatever the filter allows: z does not depend on it.

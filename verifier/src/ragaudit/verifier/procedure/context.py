@@ -18,6 +18,7 @@ from ragaudit.ledger.messages.chains import (
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Response
 from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.disputes import RegistrationStatement
+from ragaudit.ledger.messages.epochs import EpochSchedule
 from ragaudit.ledger.messages.evidence import (
     Activations,
     Checkpoints,
@@ -144,6 +145,12 @@ class Context(LogFacts):
         """Versions of all indexes with what activated them."""
         opening, entries = self.opening, self.version_entries
         return VersionSchedule.of(self.policy, opening, entries, self.covered_sizes)
+
+    @fact("schedule")
+    def epochs(self) -> EpochSchedule:
+        """Seed epochs with what activated them."""
+        opening, entries = self.opening, self.epoch_entries
+        return EpochSchedule.of(self.policy, opening, entries, self.covered_sizes)
 
     def randomness(self, a: int) -> bytes:
         """Return rnd_a, 32 bytes (docs/spec/05-records.md §5.6).

@@ -79,6 +79,11 @@ VERSIONS: Final = (
     "logged before it is used; what it holds is the provider's word."
 )
 
+EPOCHS: Final = (
+    "What was lost before a restore: answers that no checkpoint covered, and of which no account "
+    "sent a receipt or a claim, are in no log."
+)
+
 NO_PRIVACY: Final = (
     "Privacy: no noise was added and no epsilon is claimed. Answers show what the documents hold, "
     "and how near each is to the question, to whoever may ask."
@@ -146,6 +151,8 @@ def not_covered(
         texts.append(COLUMNS)
     if numbers.get("versions"):
         texts.append(VERSIONS)
+    if numbers.get("epochs"):
+        texts.append(EPOCHS)
     return tuple(texts)
 
 

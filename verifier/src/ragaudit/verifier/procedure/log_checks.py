@@ -8,7 +8,8 @@ from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.log.split_view import SplitView, find_split_view
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.account_index import Accounts
-from ragaudit.ledger.messages.records import Close, Epoch, Record, Registration, Version
+from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.records import Close, Record, Registration, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
 

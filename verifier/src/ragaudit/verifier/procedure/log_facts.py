@@ -12,6 +12,8 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
 from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.epochs import EpochSchedule
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry, read_handover
 from ragaudit.ledger.messages.records import (
@@ -214,6 +216,41 @@ class LogFacts(OpeningFacts):
         All or none: what a tenant's versions are, after one that does not follow, nobody can say.
         """
         return VersionSchedule.of(self.policy, self.opening, self.version_entries, ())
+
+    @property
+    def epoch_count(self) -> int:
+        """Number of epoch entries."""
+        return sum(1 for _ in self.log.of_kind(Epoch.KIND))
+
+    @fact("log")
+    def epoch_entries(self) -> tuple[tuple[int, Epoch], ...]:
+        """(log index, body) of epoch entries; none under a policy that allows none."""
+        if not self.policy.epochs:
+            return ()
+        entries = self.log.of_kind(Epoch.KIND)
+        return tuple((entry.index, Epoch.parse(entry.body)) for entry in entries)
+
+    @fact("schedule")
+    def epoch_order(self) -> EpochSchedule:
+        """Seed epochs as opening and log have them, whatever activated them (9.9)."""
+        return EpochSchedule.of(self.policy, self.opening, self.epoch_entries, ())
+
+    def seed_root(self, epoch: int) -> bytes:
+        """Return C_seed of an epoch, 32 bytes, as opening or log say.
+
+        Args:
+            epoch: 1 is the opening's.
+
+        Raises:
+            MissingInput: `commitments` without an opening that can be read; `schedule` for an
+                epoch that there is not.
+        """
+        if epoch == 1:
+            return self.opening.seed_root
+        later = {body.epoch: body.seed_root for _, body in self.epoch_entries}
+        if epoch not in later:
+            raise MissingInput("schedule", f"there is no epoch {epoch}")
+        return later[epoch]
 
     def stated_index(self, tenant: str, version: int) -> TenantOpening:
         """Return what opening or log say of a version of a tenant's index.

@@ -170,8 +170,8 @@ def _count(signed: Mapping[str, Any], name: str) -> int:
 def counts(context: Context) -> dict[str, int | None]:
     """Return the member ``counts``; null for what is not at hand.
 
-    A verdict of a v2 policy counts the later versions of indexes too, and without noise the rows
-    that their last ones mark as null rows.
+    A verdict of a v2 policy counts the later versions of indexes too, where the policy allows them
+    the later seed epochs, and without noise the rows that the last versions mark as null rows.
     """
     registrations, records = known(lambda: context.registrations), known(lambda: context.records)
     anchored = known(lambda: context.anchored)
@@ -184,6 +184,8 @@ def counts(context: Context) -> dict[str, int | None]:
     policy, versions = known(lambda: context.policy), {}
     if policy is not None and policy.version == 2:
         versions["versions"] = known(lambda: context.version_count)
+    if policy is not None and policy.epochs:
+        versions["epochs"] = known(lambda: context.epoch_count)
     if policy is not None and policy.marks_null_rows:
         versions["null_rows"] = known(lambda: context.null_row_count)
     return versions | {

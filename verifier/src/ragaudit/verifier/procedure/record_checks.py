@@ -1,30 +1,32 @@
 """Checks 9 to 11: every record at its time, in its tenant, with its client's nonce."""
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from typing import Final
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import activation_of, verify_nonce
-from ragaudit.ledger.messages.records import Epoch, Version
+from ragaudit.ledger.messages.records import Record, Version
 from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.epoch_checks import check_epoch, check_epochs
 from ragaudit.verifier.procedure.facts import MissingInput
-from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings
+from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.history import note_history
 from ragaudit.verifier.procedure.log_facts import LoggedRecord, LoggedRegistration
 
-_MOST_HISTORY: Final = MAX_EVIDENCE - 1  # with a line for how many there are more
 _SECOND: Final = 999  # a cosignature at second t was made up to 999 ms later
 
 
 def check_schedule(context: Context, found: Findings) -> None:
     """9: version, epoch, activation and time of every entry."""
-    for entry in context.log.of_kind(Epoch.KIND):
-        found.fault("an epoch entry after the opening", f"entry {entry.index}")
+    check_epochs(context, found)
     _check_versions(context, found)
     bounds = None
     with found.attempt():
         bounds = TimeBounds(context)
         _check_other_times(context, bounds, found)
+    claimed = context.claimed_records if context.epoch_entries else {}
     for pseudonym, records in context.by_account.items():
         activation = None
         with found.attempt(f"account {pseudonym.hex()}"):
@@ -32,7 +34,7 @@ def check_schedule(context: Context, found: Findings) -> None:
         last = 0
         for logged in records:
             with found.attempt(logged.name):
-                _check_in_force(context, logged)
+                _check_in_force(context, logged, claimed)
             if activation is not None:
                 with found.attempt(logged.name):
                     activation.check(logged)
@@ -43,7 +45,7 @@ def check_schedule(context: Context, found: Findings) -> None:
             if logged.record.time < last:
                 found.fault("earlier than the account's record before it", logged.name)
             last = logged.record.time
-    _note_history(context, found)
+    note_history(context, found)
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
 
 
@@ -56,28 +58,6 @@ def _check_versions(context: Context, found: Findings) -> None:
         found.fault("a version entry after the opening", f"entry {entry.index}")
 
 
-def _note_history(context: Context, found: Findings) -> None:
-    """Say for people which indexes changed within the window, when, and from when that counted."""
-    try:
-        times = {index: version.time for index, version in context.version_entries}
-        later = [version for version in context.schedule.versions if version.entry]
-    except MissingInput:
-        # Told by whoever needs them: words for people are no rule that could be broken.
-        return
-    for logged in later[:_MOST_HISTORY]:
-        index, activation = logged.index, logged.activation
-        in_force = "never in force: the window had no instant left"
-        if activation is not None:
-            instant = context.policy.activation_instants[activation - 1]
-            in_force = f"in force from {rfc3339(1000 * instant)}"
-        found.note(
-            f"{rfc3339(times[logged.entry])}: version {index.version} of the index of "
-            f"{index.tenant}, {index.rows} rows, logged as entry {logged.entry}; {in_force}"
-        )
-    if len(later) > _MOST_HISTORY:
-        found.note(f"{len(later) - _MOST_HISTORY} more versions")
-
-
 def _check_other_times(context: Context, bounds: "TimeBounds", found: Findings) -> None:
     for logged in context.registrations:
         with found.attempt(logged.name):
@@ -85,13 +65,18 @@ def _check_other_times(context: Context, bounds: "TimeBounds", found: Findings) 
     with found.attempt():
         for index, version in context.version_entries:
             with found.attempt(f"version entry {index}"):
-                bounds.check_version(version.time, index)
+                bounds.check_change(version.time, index)
+        for index, epoch in context.epoch_entries:
+            with found.attempt(f"epoch entry {index}"):
+                bounds.check_change(epoch.time, index)
     with found.attempt("close"):
         bounds.check_close(context.close.time, context.log.entries[-1].index)
 
 
-def _check_in_force(context: Context, logged: LoggedRecord) -> None:
-    """RejectedError unless the record is of the index in force, within the window."""
+def _check_in_force(
+    context: Context, logged: LoggedRecord, claimed: Mapping[tuple[bytes, int], Record]
+) -> None:
+    """RejectedError unless the record is of index and epoch in force, within the window."""
     record, policy = logged.record, context.policy
     if not 1000 * policy.start <= record.time < 1000 * policy.end:
         raise RejectedError(f"at {rfc3339(record.time)}, outside the window")
@@ -101,12 +86,15 @@ def _check_in_force(context: Context, logged: LoggedRecord) -> None:
         logged_version = context.schedule.in_force(tenant, record.time)
         due, entry = logged_version.index.version, logged_version.entry
     # A later version could be fitted to what was asked; an earlier one serves what was replaced.
-    if (record.version, record.epoch) != (due, 1):
-        raise RejectedError(
-            f"version {record.version}, epoch {record.epoch}", expected=f"{due} and 1"
-        )
+    if record.version != due:
+        raise RejectedError(f"version {record.version}", expected=f"{due}")
     if logged.index < entry:
         raise RejectedError("before the entry of its version")
+    if context.policy.epochs:
+        promised = claimed.get((record.pseudonym, record.counter))
+        check_epoch(context, logged, claimed=promised == record.promised())
+    elif record.epoch != 1:
+        raise RejectedError(f"epoch {record.epoch}", expected="1")
 
 
 class _Activation:
@@ -135,7 +123,7 @@ class _Activation:
         # Else one registration could be made for queries that had been answered already.
         if logged.index < self._registered:
             raise RejectedError("before its account's registration")
-        due = max(self._due, self._of_version(record.time))
+        due = max(self._due, self._of_version(record.time), self._of_epoch(record.time))
         # An earlier value was known when account or index were: its noise could be chosen.
         if record.activation != due:
             raise RejectedError(f"activation {record.activation}", expected=str(due))
@@ -150,6 +138,12 @@ class _Activation:
         if not self._context.policy.retrieval.versions:
             return 0
         return self._context.schedule.in_force(self._tenant, time).activation or 0
+
+    def _of_epoch(self, time: int) -> int:
+        """The activation of the seed epoch in force, likewise."""
+        if not self._context.policy.epochs:
+            return 0
+        return self._context.epochs.in_force(time).activation or 0
 
 
 class TimeBounds:
@@ -203,8 +197,8 @@ class TimeBounds:
         """
         self._check_around(logged.registration.time, logged.index, 0)
 
-    def check_version(self, time: int, index: int) -> None:
-        """Check that V's clock confirms the time of a version entry.
+    def check_change(self, time: int, index: int) -> None:
+        """Check that V's clock confirms the time of a version or epoch entry.
 
         Args:
             time, index: of the entry.

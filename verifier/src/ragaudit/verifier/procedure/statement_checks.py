@@ -171,7 +171,12 @@ def check_disputes(context: Context, found: Findings) -> None:
 
     A dispute has no effect on the sample, and none at all unless it is upheld.
     """
-    view = WindowView(context.policy, context.opening, versions=context.version_entries)
+    view = WindowView(
+        context.policy,
+        context.opening,
+        versions=context.version_entries,
+        epochs=context.epoch_entries,
+    )
     counts = {"judged": 0, "open": 0}
     for item in context.disputes:
         where = f"dispute about record {item.dispute.index}"

@@ -144,6 +144,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "filter_grammar": ("filters of requests", ""),
     "query_kinds": ("kinds of queries", ""),
     "versions": ("later versions of an index", ""),
+    "epochs": ("later seed epochs", "after a restore: what was lost before is in no log"),
     "null_rows": ("Null rows", "that the last versions of indexes mark as deleted documents"),
     "top_k_max": ("K_max", "documents that one answer returns at most"),
     "queries_per_account": ("queries per account", "at most"),

@@ -22,6 +22,7 @@ from ragaudit.ledger.messages.disputes import (
     RegistrationStatement,
     file_digest,
 )
+from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.items import OPENING, OpeningItem
 from ragaudit.ledger.messages.policy import Policy
@@ -356,12 +357,15 @@ def _json(document: bytes | None) -> Any:
 def _view(connection: Connection, window: Window) -> WindowView:
     item = OpeningItem.parse(windows.read_item(connection, window.origin, OPENING) or b"")
     policy = windows.policy(connection, window)
-    versions = []
+    entries = handover.entries_of(connection, window.origin).values()
+    versions, epochs = [], []
     if policy.retrieval.versions:
-        entries = handover.entries_of(connection, window.origin).values()
         bodies = ((one.index, one.body) for one in entries if one.kind == Version.KIND)
         versions = [(index, Version.parse(body)) for index, body in bodies]
-    return WindowView(policy, Opening.parse(item.body), versions=versions)
+    if policy.epochs:
+        bodies = ((one.index, one.body) for one in entries if one.kind == Epoch.KIND)
+        epochs = [(index, Epoch.parse(body)) for index, body in bodies]
+    return WindowView(policy, Opening.parse(item.body), versions=versions, epochs=epochs)
 
 
 def _check_unsealed(window: Window) -> None:

@@ -25,7 +25,7 @@ from ragaudit.ledger.messages.handover import (
 )
 from ragaudit.ledger.messages.items import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.ledger.messages.records import Record, Registration, Version
-from ragaudit.ledger.messages.shown import RegistrationEntry
+from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.service import cosigner, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
@@ -318,6 +318,8 @@ def _most_entries(connection: Connection, window: Window) -> int:
     planned = 2 + policy.slots * (1 + policy.queries_per_account) + _OTHER_KINDS
     if policy.retrieval.versions:
         planned += len(policy.tenants) * MOST_VERSIONS
+    if policy.epochs:
+        planned += policy.activations
     # What no checkpoint covers is in no log that anybody confirmed.
     return min(cosigned, planned)
 

@@ -10,7 +10,9 @@ from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.records import Epoch, Record, Version
+from ragaudit.ledger.log.tree import EMPTY_ROOT
+from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.records import Record, Version
 from ragaudit.prover.answering.query import Query, Stages
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.window.open_window import OpenWindow
@@ -66,8 +68,9 @@ class NewEpoch(_LogsMore):
     """
 
     def entry(self, live: OpenWindow) -> Any:
-        root = structure("another seed", live.seed.commit().root)
-        return Epoch(live.name, 2, root, "a restore that never happened", self._clock())
+        before = live.seed.commit().root
+        root = structure("another seed", before)
+        return Epoch(live.name, 2, "restore", before, root, 0, EMPTY_ROOT, self._clock())
 
 
 class NewVersion(_LogsMore):

@@ -89,6 +89,10 @@ class PrivateWindow(IntegrityWindow):
         """T of noise-then-select: a hook for cheats."""
         return select(exact + noise, top_k, allowed)
 
+    def seed_root_of(self, record: Record) -> bytes:
+        """Return the root of C_seed of a record's epoch: here there is one."""
+        return self.seed_root
+
     def statement(self, asked: Asked) -> SelectionStatement:
         index = self.index_of(asked).commitment
         return SelectionStatement.of(
@@ -96,7 +100,7 @@ class PrivateWindow(IntegrityWindow):
             body=asked.record.encode(),
             index_root=index.root,
             commitments=index.commitments,
-            seed_root=self.seed_root,
+            seed_root=self.seed_root_of(asked.record),
             activation_randomness=self.randomness(asked.record.activation),
             query=asked.embedding,
             noise=asked.noise,

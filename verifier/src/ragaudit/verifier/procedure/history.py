@@ -1,0 +1,67 @@
+"""The history of a window in words, for people: what changed in it, and from when that counted."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ragaudit.encoding.text import rfc3339
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.facts import MissingInput
+from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings
+
+_MOST: Final = MAX_EVIDENCE - 1  # with a line for how many there are more
+_REASONS: Final = {
+    "restore": "database or fence had been restored or lost",
+    "key-loss": "the seed of the noise was lost, or had become known",
+}
+
+
+def note_history(context: Context, found: Findings) -> None:
+    """Say which indexes and seeds changed within the window, when, and why, in log order.
+
+    Args:
+        context: of the run.
+        found: of check 9.
+    """
+    try:
+        lines = [text for _, text in sorted([*_versions(context), *_epochs(context)])]
+    except MissingInput:
+        # Told by whoever needs them: words for people are no rule that could be broken.
+        return
+    for line in lines[:_MOST]:
+        found.note(line)
+    if len(lines) > _MOST:
+        found.note(f"{len(lines) - _MOST} more changes")
+
+
+def _versions(context: Context) -> Iterator[tuple[int, str]]:
+    times = {index: version.time for index, version in context.version_entries}
+    for logged in context.schedule.versions:
+        index = logged.index
+        if logged.entry:
+            yield (
+                logged.entry,
+                f"{rfc3339(times[logged.entry])}: version {index.version} of the index of "
+                f"{index.tenant}, {index.rows} rows, logged as entry {logged.entry}; "
+                f"{_in_force(context, logged.activation)}",
+            )
+
+
+def _epochs(context: Context) -> Iterator[tuple[int, str]]:
+    bodies = dict(context.epoch_entries)
+    for logged in context.epochs.epochs:
+        if logged.entry:
+            epoch = bodies[logged.entry]
+            yield (
+                logged.entry,
+                f"{rfc3339(epoch.time)}: {_REASONS[epoch.reason]}; the log goes on behind entry "
+                f"{logged.entry - 1} (cosigned up to {epoch.size} entries) with seed epoch "
+                f"{epoch.epoch}, nothing is answered before it; "
+                f"{_in_force(context, logged.activation)}",
+            )
+
+
+def _in_force(context: Context, activation: int | None) -> str:
+    if activation is None:
+        return "never in force: the window had no instant left"
+    instant = context.policy.activation_instants[activation - 1]
+    return f"in force from {rfc3339(1000 * instant)}"
