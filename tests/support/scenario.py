@@ -177,6 +177,7 @@ def scenarios(folder: Path) -> Iterator[Callable[..., ProverScenario]]:
         data=folder / "verifier/data",
         secrets=secrets,
         terms=small_terms_file(folder / "verifier"),
+        time_stamp_roots=roots if (roots := folder / "verifier/roots.pem").exists() else None,
         tick_seconds=0.05,
     )
     make_data_folder(regulator)

@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 38
+OPERATIONS = 39
 
 
 def operations(scenario: Any) -> Any:
@@ -70,6 +70,7 @@ def test_the_description_is_whole(scenario: Any) -> None:
         ("POST", base + "/findings"),
         ("POST", base + "/statements"),
         ("POST", base + "/cosigned"),
+        ("POST", base + "/time-stamps"),
         ("PUT", base + "/records"),
         ("POST", base + "/close"),
         ("GET", base + "/challenge"),
@@ -106,6 +107,7 @@ def test_who_may_call_is_described(scenario: Any) -> None:
         ("POST", "windows"), ("PUT", "1"), ("POST", "countersign"), ("GET", "claims"),
         ("POST", "entries"), ("PUT", "records"), ("POST", "close"), ("GET", "challenge"),
         ("PUT", "{index}"), ("GET", "{counter}"), ("PUT", "{version}"), ("POST", "cosigned"),
+        ("POST", "time-stamps"),
     }  # fmt: skip
 
 

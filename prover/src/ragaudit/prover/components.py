@@ -16,11 +16,14 @@ from ragaudit.prover.lifecycle.committing import Committer
 from ragaudit.prover.lifecycle.driver import Checkpointer, Driver
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.lifecycle.refreshing import Refresher
+from ragaudit.prover.lifecycle.stamping import Stamping
 from ragaudit.prover.lifecycle.watching import Watcher
 from ragaudit.prover.randomness import SeedTree
 from ragaudit.prover.settings import Settings
+from ragaudit.prover.stamp_settings import StampSettings
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.vector_stores.opening import open_backend, open_embedder
+from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.registrations import Registrar
 from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
 
@@ -56,6 +59,7 @@ class Components:
     driver: type[Driver] = Driver
     refresher: type[Refresher] = Refresher
     watcher: type[Watcher] = Watcher
+    stamping: Callable[[StampSettings, Store, VerifierClient], Stamping | None] = Stamping.of
     backend: Callable[[Settings, Store], Backend] = backend_of_settings
     embedder: Callable[[str], Embedder] | None = None
     transport: httpx.BaseTransport | None = None

@@ -94,7 +94,8 @@ class Service:
             self.store, self.windows, committer, on_committed=commits.committed
         )
         rounds = (self.windows, self.open_windows, self.verifier, self.clock)
-        self.cosigning = CosigningRounds(*rounds, further)
+        stamping = components.stamping(settings.time_stamps, self.store, self.verifier)
+        self.cosigning = CosigningRounds(*rounds, further, stamping)
         self.registrar = components.registrar(self.store, self.windows, self.clock)
         self.mechanism = components.mechanism(self.embedder)
         self.answering = Answering(
@@ -193,8 +194,7 @@ class Service:
 
     def stop(self) -> None:
         """Stop the background threads, wait for them, and let go of files and connections."""
-        # First: a step in progress still needs the connections that are closed below.
-        self._background.stop()
+        self._background.stop()  # first: its steps need the connections that are closed below
         self.cosigning.close()
         self.open_windows.close()
         self.verifier.close()

@@ -22,6 +22,7 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.prover.backend_settings import BackendSettings, Url, absolute_backend
 from ragaudit.prover.cosigner_settings import CosignerSettings
 from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
+from ragaudit.prover.stamp_settings import StampSettings
 from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.serving.operation import OperationSettings
 from ragaudit.serving.secret_files import read_secret_file
@@ -185,6 +186,7 @@ _OF_VERSION_2 = (
     "account_index",
     "cosigners",
     "epochs",
+    "time_stamps",
 )
 _LARGE_B = 4095
 
@@ -195,7 +197,7 @@ class WindowSettings(Section):
     Attributes:
         privacy: "gaussian" or "none", with a policy of version 2; without it, a policy of version
             1, which is noised and has none of the members from ``norm_bound`` to
-            ``epochs``.
+            ``time_stamps``.
             With "none" the members of the noise are left out.
         public_columns: the type of each public column, by name.
         filters: whether requests may filter by public columns.
@@ -203,6 +205,7 @@ class WindowSettings(Section):
         cosigners: whether the policy names the further cosigners of ``cosigners.policy_file``, and
             what follows without their quorum: the audit fails, or the verdict says so.
         epochs: whether the window may go on under a new seed after a restore.
+        time_stamps: likewise, whether it asks for time stamps of opening and final checkpoint.
         register_accounts: whether every account of the served tenants is registered as plain as
             soon as the window is countersigned, so that it can ask from the opening on.
     """
@@ -221,6 +224,7 @@ class WindowSettings(Section):
     account_index: bool = True
     cosigners: Literal["required", "reported"] | None = None
     epochs: bool = True
+    time_stamps: Literal["required", "reported"] | None = None
     register_accounts: bool = False
     opens_after_seconds: int = Field(default=120, ge=1, le=10**7)
     length_seconds: int = Field(default=86_400, ge=1, le=400 * 86_400)
@@ -317,6 +321,7 @@ class Settings(FileSettings):
     keys: KeySettings = KeySettings()
     verifier: VerifierSettings = VerifierSettings()
     cosigners: CosignerSettings = CosignerSettings()
+    time_stamps: StampSettings = StampSettings()
     backend: BackendSettings = BackendSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     window: WindowSettings = WindowSettings()
@@ -375,6 +380,7 @@ def _absolute(settings: Settings, folder: Path) -> Settings:
         update={
             "verifier": beside(folder, settings.verifier, "ca_file"),
             "cosigners": beside(folder, settings.cosigners, "ca_file", "policy_file"),
+            "time_stamps": beside(folder, settings.time_stamps, "ca_file", "roots_file"),
             "backend": absolute_backend(folder, settings.backend),
             "embedder": absolute_embedder(folder, settings.embedder),
             "store": store.model_copy(update={"url": url}),

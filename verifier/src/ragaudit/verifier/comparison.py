@@ -27,7 +27,7 @@ from ragaudit.verifier.procedure import (
     covered,
     members,
 )
-from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART
+from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, STAMP_LIBRARY
 from ragaudit.verifier.procedure.framework import conclude
 from ragaudit.verifier.procedure.privacy_checks import table
 
@@ -181,6 +181,8 @@ class Comparison:
         """Why a check was not repeated whole; empty where it was."""
         if result.status is Status.NOT_RUN and CONFIDENTIAL_PART in result.needs:
             return "needs the confidential part"
+        if result.status is Status.NOT_RUN and STAMP_LIBRARY in result.needs:
+            return result.reason
         if self._public and result.id == "log":
             return "the records themselves are confidential; leaves, root and entries were checked"
         if self._public and self._log_failed and signed == Status.NOT_RUN:

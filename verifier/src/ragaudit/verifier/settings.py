@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import (
     SettingsConfigDict,
 )
-from ragaudit.encoding.errors import UnavailableError
+from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.serving.operation import OperationSettings
@@ -85,6 +85,8 @@ class Settings(FileSettings):
         positions: file of `ragaudit verifier positions`, so that fewer generators are derived anew.
         retention_days: how long after its verdict the confidential evidence of a window is kept;
             for good when absent.
+        time_stamp_roots: PEM file of the time-stamping authorities (RFC 3161) that are trusted;
+            none when absent.
         tick_seconds: how often the service looks for work that an instant has made due.
         operation: how the service is watched.
         embedder: which embedders this verifier has beside the bundled one.
@@ -106,6 +108,7 @@ class Settings(FileSettings):
     limits: Limits = Limits()
     positions: Path | None = None
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
+    time_stamp_roots: Path | None = None
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
     operation: OperationSettings = OperationSettings()
     embedder: EmbedderSettings = EmbedderSettings()
@@ -124,6 +127,17 @@ class Settings(FileSettings):
         )
 
     @property
+    def time_stamp_root_bytes(self) -> bytes | None:
+        """The trusted roots, PEM; MalformedSettings if the file cannot be read."""
+        if self.time_stamp_roots is None:
+            return None
+        try:
+            return self.time_stamp_roots.read_bytes()
+        except OSError as error:
+            where = f"time_stamp_roots: {self.time_stamp_roots}"
+            raise MalformedSettings(f"cannot read: {error.strerror}", where=where) from None
+
+    @property
     def database_url(self) -> str:
         return self.database or f"sqlite:///{self.data / 'verifier.db'}"
 
@@ -139,7 +153,7 @@ def load(path: Path) -> Settings:
         MalformedSettings, MalformedError: as `FileSettings.read`.
     """
     folder = path.resolve().parent
-    names = ("data", "secrets", "database_file", "fence", "terms", "positions")
+    names = ("data", "secrets", "database_file", "fence", "terms", "positions", "time_stamp_roots")
     read = beside(folder, Settings.read(path), *names)
     url = read.database if read.database_file is None else read_secret_file(read.database_file)
     sections = {

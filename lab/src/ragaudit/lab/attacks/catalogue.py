@@ -26,14 +26,15 @@ from ragaudit.lab.attacks.cheats import (
     schedule,
     seed,
     selection,
+    time_stamps,
     version_service,
     versions,
 )
 
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, integrity, exact_service, accounts, cosigners, versions, epochs,
-    version_service, null_rows, proofs, coalition, intrusions,
+    embedding, selection, integrity, exact_service, accounts, cosigners, time_stamps, versions,
+    epochs, version_service, null_rows, proofs, coalition, intrusions,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(

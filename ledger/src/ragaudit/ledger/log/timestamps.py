@@ -139,6 +139,15 @@ def verify_stamp(
     return Stamp(-(-late // 10**6), info.serial_number, info.policy.dotted_string)
 
 
+def check_library() -> None:
+    """Check that time stamps can be verified here.
+
+    Raises:
+        UnsupportedError: the library is not installed.
+    """
+    _library()
+
+
 def _library() -> ModuleType:
     try:
         import rfc3161_client  # noqa: PLC0415 - an extra

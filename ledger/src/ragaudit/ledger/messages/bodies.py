@@ -21,6 +21,7 @@ from ragaudit.ledger.messages.evidence_access import (
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES, Entry
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
+from ragaudit.ledger.messages.time_stamps import TimeStamp
 
 __all__ = [
     "MAX_BATCH",
@@ -37,6 +38,7 @@ __all__ = [
     "OpeningBody",
     "ReceiptsBody",
     "RefusalsBody",
+    "StampsBody",
     "StatementBody",
     "WindowBody",
 ]
@@ -48,6 +50,9 @@ MAX_BATCH: Final = 1000
 
 MAX_NOTES: Final = 100
 """Checkpoints in one call, each with as many signatures as its note has room for."""
+
+MAX_STAMPS: Final = 16
+"""Time stamps in one call, each with a chain of certificates."""
 
 
 class Body(ABC):
@@ -160,6 +165,21 @@ class CosignedBody(Body):
     def from_json(cls, value: Any) -> Self:
         f = Fields(value, "checkpoints", MalformedRequest)
         return cls(f.texts("checkpoints", MAX_NOTES, MAX_NOTE_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class StampsBody(Body):
+    """`POST .../time-stamps`: time stamps of checkpoints, at most MAX_STAMPS."""
+
+    stamps: tuple[TimeStamp, ...]
+
+    def to_json(self) -> Json:
+        return {"stamps": [stamp.to_json() for stamp in self.stamps]}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        f = Fields(value, "stamps", MalformedRequest)
+        return cls(f.messages("stamps", TimeStamp, 0, MAX_STAMPS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Status(StrEnum):
 PRIVACY_CHECKS: Final = ("accounting", "seed", "coalition", "epsilon")
 """The checks that a claim of privacy rests on, beside all others."""
 
-MAY_BE_OPEN: Final = ("embedding", "cosigners")
+MAY_BE_OPEN: Final = ("embedding", "cosigners", "time-stamps")
 """Checks that may leave open what they are about, and say so, in a window with integrity."""
 
 _STATEMENTS: Final = {

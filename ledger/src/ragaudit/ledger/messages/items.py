@@ -44,6 +44,8 @@ STATEMENTS: Final = "public/statements.json"
 JUDGED: Final = "public/judged.json"
 PREVIOUS: Final = "public/previous.json"
 COSIGNED: Final = "public/cosigned.json"
+TIME_STAMPS: Final = "public/time-stamps.json"
+STAMP_ROOTS: Final = "public/time-stamp-roots.pem"
 RECORDS: Final = "confidential/records.bin"
 CLAIMS: Final = "confidential/claims.json"
 DISPUTES: Final = "confidential/disputes.json"
@@ -73,6 +75,8 @@ FIXED: Final = frozenset(
         JUDGED,
         PREVIOUS,
         COSIGNED,
+        TIME_STAMPS,
+        STAMP_ROOTS,
         RECORDS,
         CLAIMS,
         DISPUTES,

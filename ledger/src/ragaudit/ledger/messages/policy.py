@@ -38,7 +38,7 @@ from ragaudit.ledger.messages.policy_terms import (
     read_estimator,
     read_keys,
 )
-from ragaudit.ledger.messages.third_parties import CosignerTerms
+from ragaudit.ledger.messages.third_parties import CosignerTerms, read_time_stamps
 
 __all__ = [
     "FORMAT",
@@ -74,7 +74,7 @@ _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc d
     claim_margin_seconds release_seconds keys experiment_seed"""
 _MEMBERS_V2 = f"""{_MEMBERS} privacy metric largest_norm public_columns query_kinds retry_seconds
     versions"""
-_OPTIONAL = ("account_index", "cosigners", "epochs")  # in version 2 only
+_OPTIONAL = ("account_index", "cosigners", "epochs", "time_stamps")  # in version 2 only
 _SAMPLER: dict[str, object] = {"id": "ragaudit/v1/dgs", "distance": "2^-100"}
 
 
@@ -92,6 +92,7 @@ class Policy:
         account_index: whether the log ends with an account index (5.14).
         cosigners: whom the checkpoints are shown to beside the verifier; None for nobody.
         epochs: whether the log may go on under later seed epochs after a restore (5.15).
+        time_stamps: whether the audit fails without them; None where none are asked for.
     """
 
     canonical: bytes
@@ -124,6 +125,7 @@ class Policy:
     account_index: bool = False
     cosigners: CosignerTerms | None = None
     epochs: bool = False
+    time_stamps: bool | None = None
 
     @property
     def digest(self) -> bytes:
@@ -325,6 +327,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         account_index="account_index" in f.value,
         cosigners=CosignerTerms.read(f, keys) if "cosigners" in f.value else None,
         epochs="epochs" in f.value,
+        time_stamps=read_time_stamps(f) if "time_stamps" in f.value else None,
     )
 
 

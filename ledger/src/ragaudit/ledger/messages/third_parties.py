@@ -1,7 +1,8 @@
 """What a policy asks of third parties (docs/spec/05-records.md §5.2): nobody of the audit is one.
 
-Cosigners beside the verifier say that they saw the same log. What a missing word of theirs means
-is fixed before the window: the audit fails, or the verdict says that it is missing.
+Cosigners beside the verifier say that they saw the same log, time-stamping authorities when it
+existed. What a missing word of theirs means is fixed before the window: the audit fails, or the
+verdict says that it is missing.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,19 @@ from ragaudit.ledger.messages.policy_terms import PolicyKeys
 
 REQUIRED: Final = "required"
 REPORTED: Final = "reported"
+
+
+def read_time_stamps(f: Fields) -> bool:
+    """Return whether the audit fails without time stamps, of the policy's member ``time_stamps``.
+
+    Args:
+        f: the policy, with the member.
+
+    Raises:
+        MalformedPolicy: not such a member.
+    """
+    t = Fields(f.raw("time_stamps"), "demand", MalformedPolicy, "time_stamps")
+    return t.choice("demand", REQUIRED, REPORTED) == REQUIRED
 
 
 @dataclass(frozen=True, slots=True)

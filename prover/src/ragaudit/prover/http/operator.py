@@ -111,5 +111,6 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         "instants": list(policy.activation_instants),
         "last_error": service.driver.failures.get(window.name),
         "cosigners": service.cosigning.status(window.name),
+        "time_stamps": service.cosigning.time_stamps(window.name),
         "busy": None if busy is None else {"with": busy[0], "percent": int(100 * busy[1])},
     }

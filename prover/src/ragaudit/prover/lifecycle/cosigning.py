@@ -13,6 +13,7 @@ from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages.bodies import MAX_NOTES
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
+from ragaudit.prover.lifecycle.stamping import Stamping
 from ragaudit.prover.store.states import FINAL
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.cosigners import AskedLog, Cosigners
@@ -33,6 +34,7 @@ class CosigningRounds:
         verifier: VerifierClient,
         clock: Callable[[], int],
         cosigners: Cosigners | None,
+        stamping: Stamping | None = None,
     ) -> None:
         """Collect the parts.
 
@@ -42,6 +44,7 @@ class CosigningRounds:
             verifier: is given what has the quorum.
             clock: Unix milliseconds.
             cosigners: None if the settings name none.
+            stamping: None if the settings name no time-stamping authority.
         """
         self._windows = windows
         self._open_windows = open_windows
@@ -49,7 +52,9 @@ class CosigningRounds:
         self._clock = clock
         self._cosigners = cosigners
         self._given: dict[str, int] = {}  # size of the last checkpoint that the verifier was given
-        self.every_seconds = 0.0 if cosigners is None else cosigners.every_seconds
+        self._stamping = stamping
+        asked = [each.every_seconds for each in (cosigners, stamping) if each is not None]
+        self.every_seconds = min(asked, default=0.0)
 
     @property
     def trust(self) -> TrustPolicy | None:
@@ -63,20 +68,27 @@ class CosigningRounds:
             name: of any window.
         """
         window = self._windows.get(name)
-        if self._cosigners is None or window.state in FINAL or window.unusable is not None:
+        if window.state in FINAL or window.unusable is not None:
+            return False
+        if self._cosigners is None and self._stamping is None:
             return False
         if window.countersignature is None:
             return True
         log = self._open_windows.get(name).log
         # Only what the verifier has cosigned is shown to anybody (spec 6.2).
         checkpoint = log.checkpoints.latest(cosignatures=1)
-        if checkpoint is not None:
+        if self._cosigners is not None and checkpoint is not None:
             try:
                 self._cosigners.ask(AskedLog(log.entries, log.checkpoints), checkpoint)
             except RestoredBackup as error:
                 self._open_windows.give_up(name, error)
                 return False
-        self._give(name, window, log.checkpoints)
+        # From the sampling instant on the verifier takes nothing more.
+        taken = self._clock() < 1000 * Policy.parse(window.policy).sampling_instant
+        if self._stamping is not None:
+            self._stamping.step(window, log.checkpoints, give=taken)
+        if taken:
+            self._give(name, window, log.checkpoints)
         return True
 
     def _give(self, name: str, window: Window, checkpoints: CheckpointStore) -> None:
@@ -85,9 +97,7 @@ class CosigningRounds:
         Raises:
             VerifierUnreachable, VerifierRefused: not taken; the next round gives it again.
         """
-        policy = Policy.parse(window.policy)
-        # From the sampling instant on the verifier takes nothing more.
-        if policy.cosigners is None or self._clock() >= 1000 * policy.sampling_instant:
+        if Policy.parse(window.policy).cosigners is None:
             return
         while found := checkpoints.reached(self._given.get(name, -1), MAX_NOTES):
             self._verifier.put_cosigned(name, [signed.encode() for signed in found])
@@ -124,7 +134,17 @@ class CosigningRounds:
         terms = Policy.parse(self._windows.get(name).policy).cosigners
         return asked if terms is None else terms.trust
 
+    def time_stamps(self, name: str) -> dict[str, Any] | None:
+        """Return what is stamped; None if the settings name no time-stamping authority.
+
+        Args:
+            name: of any window.
+        """
+        return None if self._stamping is None else self._stamping.status(name)
+
     def close(self) -> None:
         """Break off what is under way."""
+        if self._stamping is not None:
+            self._stamping.close()
         if self._cosigners is not None:
             self._cosigners.close()

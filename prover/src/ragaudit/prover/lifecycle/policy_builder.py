@@ -186,8 +186,10 @@ def third_party_members(settings: WindowSettings, trust: TrustPolicy | None) -> 
     Raises:
         MalformedSettings: cosigners are to be named, and there are none; names that are no UTF-8.
     """
+    stamps = settings.time_stamps
+    members: dict[str, Any] = {} if stamps is None else {"time_stamps": {"demand": stamps}}
     if settings.cosigners is None:
-        return {}
+        return members
     if trust is None:
         raise MalformedSettings(
             "no further cosigners", where="window.cosigners", expected="cosigners.policy_file"
@@ -198,7 +200,7 @@ def third_party_members(settings: WindowSettings, trust: TrustPolicy | None) -> 
         raise MalformedSettings(
             "a name that is no UTF-8", where="cosigners.policy_file", expected="UTF-8"
         ) from None
-    return {"cosigners": {"demand": settings.cosigners, "trust": text}}
+    return {**members, "cosigners": {"demand": settings.cosigners, "trust": text}}
 
 
 def noise_of(settings: WindowSettings) -> tuple[str, str, str]:

@@ -116,6 +116,18 @@ seed_epoch = Table(
     Column("slot_roots", LargeBinary, nullable=False),  # 32 bytes a slot; empty without noise
 )
 
+# What time-stamping authorities gave, of opening and final checkpoint.
+time_stamp = Table(
+    "prover_time_stamp",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("which", Text, primary_key=True),
+    Column("authority", Text, primary_key=True),  # its URL
+    Column("size", BigInteger, nullable=False),
+    Column("not_after", BigInteger, nullable=False),  # seconds
+    Column("token", LargeBinary, nullable=False),
+)
+
 # Salt and body of each leaf; the ledger's own tables hold their digests only.
 entry = Table(
     "prover_entry",

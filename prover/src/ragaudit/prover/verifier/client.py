@@ -26,6 +26,7 @@ from ragaudit.ledger.messages.bodies import (
     CosignedBody,
     EntriesBody,
     OpeningBody,
+    StampsBody,
     WindowBody,
 )
 from ragaudit.ledger.messages.challenge import Challenge
@@ -34,6 +35,7 @@ from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown import ShownKeys
+from ragaudit.ledger.messages.time_stamps import TimeStamp
 from ragaudit.prover.errors import NotPinned, VerifierMessageRejected, VerifierRefused
 from ragaudit.prover.verifier.connection import Connection, json_object
 
@@ -121,6 +123,11 @@ class VerifierClient(Connection):
         """Hand over checkpoints with the quorum of further cosigners, at most MAX_NOTES."""
         body = CosignedBody(tuple(note.decode() for note in notes))
         self._send("POST", f"{_window(window)}/cosigned", body.encode())
+
+    def put_time_stamps(self, window: str, stamps: Sequence[TimeStamp]) -> None:
+        """Hand over time stamps of checkpoints, at most MAX_STAMPS."""
+        body = StampsBody(tuple(stamps))
+        self._send("POST", f"{_window(window)}/time-stamps", body.encode())
 
     def add_checkpoint(
         self, request: AddCheckpointRequest, read: int

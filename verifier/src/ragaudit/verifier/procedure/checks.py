@@ -39,6 +39,7 @@ from ragaudit.verifier.procedure.record_checks import (
     check_schedule,
 )
 from ragaudit.verifier.procedure.sample_checks import check_sampling, check_seed
+from ragaudit.verifier.procedure.stamp_checks import check_time_stamps
 from ragaudit.verifier.procedure.statement_checks import (
     check_disputes,
     check_promises,
@@ -70,6 +71,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(21, "epsilon", "What the guarantee is worth", check_epsilon, of_noise=True),
     Check(22, "accounts", "Every account's records counted", check_accounts, "account_index"),
     Check(23, "cosigners", "Third parties saw the log", check_cosigners, "cosigners"),
+    Check(24, "time-stamps", "When the log existed", check_time_stamps, "time_stamps"),
 )
 
 OPENING_CHECKS: Final[tuple[Check, ...]] = CHECKS[:4]

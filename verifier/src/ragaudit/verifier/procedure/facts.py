@@ -25,6 +25,9 @@ T = TypeVar("T")
 CONFIDENTIAL_PART: Final = "confidential part"
 """What a check names as missing when only the public part of the evidence is at hand."""
 
+STAMP_LIBRARY: Final = "library for time stamps"
+"""What check 24 names as missing where `ragaudit-ledger[timestamps]` is not installed."""
+
 
 class MissingInput(Exception):
     """An input is missing or unusable.
@@ -120,12 +123,14 @@ class Stated:
         disputes_open: disputes that nobody judged, of check 15.
         epsilon: the table of check 21.
         quorum: of the further cosigners, of check 23.
+        time_stamps: of opening and final checkpoint, of check 24.
     """
 
     estimated: int | None = None
     disputes_open: int | None = None
     epsilon: EpsilonTable | None = None
     quorum: Mapping[str, Any] | None = None
+    time_stamps: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

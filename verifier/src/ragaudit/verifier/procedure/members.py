@@ -25,6 +25,7 @@ _SCOPE_V2: Final = (
     "query_kinds",
     "versions",
     "cosigners",
+    "time_stamps",
 )
 """Members of a v2 policy that its verdict repeats, those that it has."""
 
@@ -223,9 +224,13 @@ def attested(context: Context) -> dict[str, Any] | None:
     Null for what was not looked at, or could not be read; None where the policy asks nobody.
     """
     policy = known(lambda: context.policy)
-    if policy is None or policy.cosigners is None:
+    if policy is None:
         return None
-    return {"cosigners": context.stated.quorum}
+    stated = {
+        "cosigners": (policy.cosigners is not None, context.stated.quorum),
+        "time_stamps": (policy.time_stamps is not None, context.stated.time_stamps),
+    }
+    return {name: value for name, (asked, value) in stated.items() if asked} or None
 
 
 def _difference(whole: int | None, part: int | None) -> int | None:

@@ -229,6 +229,8 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "size": ("entries", ""),
     "time": ("since", "by their clocks"),
     "cosigned": ("cosigned by", "and when"),
+    "time_stamps": ("Time stamps", "RFC 3161, by authorities that this verifier trusts"),
+    "stamps": ("stamps of it", "in time"),
     "records_in_time": ("Records under the quorum", "within the merge delay"),
 }
 

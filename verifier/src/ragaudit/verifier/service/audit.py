@@ -57,7 +57,14 @@ class AuditRunner:
         auditor: Auditor,
         sampler: Sampler,
         open_disputes: Disputes,
+        stamp_roots: bytes = b"",
     ) -> None:
+        """Collect the parts.
+
+        Args:
+            stamp_roots: PEM, of the time-stamping authorities that are trusted.
+        """
+        self._stamp_roots = stamp_roots
         self._database = database
         self._keys = keys
         self._auditor = auditor
@@ -154,7 +161,7 @@ class AuditRunner:
                 return
             if window.sealed is None:
                 # What arrives before this transaction is evidence, what comes after is refused.
-                evidence.seal(transaction, self._keys, window)
+                evidence.seal(transaction, self._keys, window, self._stamp_roots)
             now = transaction.now
         verdict = self._auditor.audit(
             evidence.stored(self._database, origin),

@@ -6,6 +6,7 @@ from ragaudit.encoding.errors import MalformedError, MalformedRequest
 from ragaudit.ledger.messages.bodies import (
     MAX_BATCH,
     MAX_NOTES,
+    MAX_STAMPS,
     AccessBody,
     Body,
     CaseBody,
@@ -18,6 +19,7 @@ from ragaudit.ledger.messages.bodies import (
     OpeningBody,
     ReceiptsBody,
     RefusalsBody,
+    StampsBody,
     StatementBody,
     WindowBody,
 )
@@ -97,6 +99,15 @@ SCHEMAS: dict[type[Body], Schema] = {
     CloseBody: _object({"final_checkpoint": _TEXT}),
     CosignedBody: _object(
         {"checkpoints": {"type": "array", "items": _TEXT, "maxItems": MAX_NOTES}}
+    ),
+    StampsBody: _object(
+        {
+            "stamps": {
+                "type": "array",
+                "items": _object({"size": _index(1), "token": _TEXT}),
+                "maxItems": MAX_STAMPS,
+            }
+        }
     ),
     ReceiptsBody: _object({"receipts": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),
     RefusalsBody: _object({"refusals": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),

@@ -73,7 +73,9 @@ class Service:
         disputes = Disputes(
             database, auditor.judge_dispute, sampler, settings.limits.submitted_bytes
         )
-        runner = AuditRunner(database, keys, auditor, sampler, disputes)
+        runner = AuditRunner(
+            database, keys, auditor, sampler, disputes, settings.time_stamp_root_bytes or b""
+        )
         return cls(
             settings=settings,
             keys=keys,
@@ -85,7 +87,7 @@ class Service:
             intake=Intake(database, settings.limits.submitted_bytes),
             disputes=disputes,
             handover=Handover(database, settings.limits),
-            attestations=Attestations(database),
+            attestations=Attestations(database, settings.time_stamp_root_bytes),
             sampler=sampler,
             runner=runner,
             scheduler=Scheduler(

@@ -62,11 +62,14 @@ _TIMES = (
 )
 
 
-def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
+def seal(
+    transaction: Transaction, keys: VerifierKeys, window: Window, stamp_roots: bytes = b""
+) -> None:
     """Write what the evidence derives from rows; nothing is added to the window afterwards.
 
     Args:
         window: its row, as read in ``transaction``.
+        stamp_roots: PEM, of the time-stamping authorities that are trusted.
     """
     connection, origin = transaction.connection, window.origin
     policy = windows.policy(connection, window)
@@ -88,6 +91,10 @@ def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
         shown = attestations.all_of(connection, origin, attestations.Kind.COSIGNED)
         notes = [each.document.decode() for each in shown]
         derived[names.COSIGNED] = canonical_json.dumps(notes)
+    if policy.time_stamps is not None:
+        # With their roots: whoever repeats the audit sees whom this verifier trusted.
+        derived[names.TIME_STAMPS] = attestations.time_stamps(connection, origin).encode()
+        derived[names.STAMP_ROOTS] = stamp_roots
     for item, kinds in _LISTS.items():
         found = (submissions.documents(connection, origin, kind) for kind in kinds)
         derived[item] = _array([document for documents in found for document in documents])

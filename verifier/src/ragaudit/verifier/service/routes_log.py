@@ -12,6 +12,7 @@ from ragaudit.ledger.messages.bodies import (
     EntriesBody,
     ReceiptsBody,
     RefusalsBody,
+    StampsBody,
 )
 from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
@@ -117,6 +118,17 @@ def cosigned(request: SignedJson, service: ServiceOf) -> dict[str, int]:
     """Give checkpoints with the quorum of the policy's further cosigners."""
     document = parse(CosignedBody, request.body.read())
     return service.attestations.cosigned(request.window, document.checkpoints)
+
+
+@router.post(
+    "/time-stamps",
+    openapi_extra=described(StampsBody),
+    responses=documented(400, 401, 404, 409, 413, 422, 429),
+)
+def time_stamps(request: SignedJson, service: ServiceOf) -> dict[str, int]:
+    """Give time stamps of checkpoints."""
+    document = parse(StampsBody, request.body.read())
+    return service.attestations.stamped(request.window, document.stamps)
 
 
 @router.put(

@@ -1,0 +1,121 @@
+"""Check 24 over whole windows: what is stamped, when, by whom; repeated offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.attacks.cheats.time_stamps import StampsTheEndLate
+from ragaudit.lab.scenario.stamped import StampedWindow, authority
+from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.log import timestamps
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.time_stamps import TimeStamp, TimeStamps
+from ragaudit.verifier.bundle import write_bundle
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import Outcome, Status
+from ragaudit.verifier.recheck import Recheck, recheck
+from second_policies import assert_caught, judged
+
+use_cached_table()
+TIME = 1_900_000_500_000
+_PLAYED: dict[str, tuple[Window, dict[str, bytes]]] = {}
+
+
+def played(kind: type[Window]) -> tuple[Window, dict[str, bytes]]:
+    if kind.__name__ not in _PLAYED:
+        window = kind()
+        _PLAYED[kind.__name__] = window, window.items()
+    return _PLAYED[kind.__name__]
+
+
+def outcome_of(kind: type[Window], **given: Any) -> Outcome:
+    window, items = played(kind)
+    return judged(window, items, **given)
+
+
+def test_an_honest_window_says_by_when_its_log_existed() -> None:
+    window, _ = played(StampedWindow)
+    outcome = outcome_of(StampedWindow)
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    assert [check.number for check in outcome.checks] == [*range(1, 22), 24]
+    first, last = window.checkpoints[0], window.checkpoints[-1]
+    assert outcome.attested is not None
+    stated = outcome.attested["time_stamps"]
+    assert (stated["opening"]["size"], stated["opening"]["time"]) == (first[0], first[1] + 1)
+    assert stated["final"] == {"size": last[0], "time": last[1] + 1, "stamps": 1}
+
+
+class Reported(StampsTheEndLate):
+    demand = "reported"
+
+
+def test_where_the_policy_only_reports_a_late_stamp_is_said() -> None:
+    outcome = outcome_of(Reported)
+    assert outcome.result == "PASS"
+    check = outcome.check("time-stamps")
+    assert check.status is Status.NOT_ESTABLISHED
+    assert "no time stamp of the final checkpoint" in check.reason
+    assert outcome.attested is not None and outcome.attested["time_stamps"]["final"] is None
+
+
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [
+        (b"no token", "not a time stamp"),
+        (authority().stamp(b"x", 1_900_000_000), "a stamp of another checkpoint"),
+    ],
+)
+def test_what_is_no_stamp_of_this_log(token: bytes, reason: str) -> None:
+    window, items = played(StampedWindow)
+    *rest, last = TimeStamps.parse(items[names.TIME_STAMPS]).messages
+    stamps = TimeStamps((*rest, TimeStamp(last.size, token)))
+    assert_caught(window, "time-stamps", reason, {**items, names.TIME_STAMPS: stamps.encode()})
+
+
+def test_other_roots_vouch_for_nothing() -> None:
+    window, items = played(StampedWindow)
+    held = {**items, names.STAMP_ROOTS: authority("another root").roots}
+    assert_caught(window, "time-stamps", "a trusted root's", held)
+
+
+def rechecked(path: Path) -> Recheck:
+    window, items = played(StampedWindow)
+    evidence = Evidence.of(items)
+    signed = outcome_of(StampedWindow).sign(window.verdict_key, evidence.digests(), time=TIME)
+    write_bundle(path, evidence, signed, part="all")
+    return recheck(
+        path,
+        engine=engine("core"),
+        verdict_key=window.verdict_key.public,
+        pins=window.pins,
+        embedder=window.embedder,
+    )
+
+
+def test_stamps_are_checked_again_offline(tmp_path: Path) -> None:
+    done = rechecked(tmp_path / "all.zip")
+    assert done.differences == () and done.complete
+
+
+def test_without_the_library_the_check_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, items = played(StampedWindow)
+    evidence = Evidence.of(items)
+    signed = outcome_of(StampedWindow).sign(window.verdict_key, evidence.digests(), time=TIME)
+    write_bundle(tmp_path / "all.zip", evidence, signed, part="all")
+
+    def missing() -> Any:
+        raise UnsupportedError("the library for time stamps is not installed")
+
+    monkeypatch.setattr(timestamps, "_library", missing)
+    done = recheck(
+        tmp_path / "all.zip", engine=engine("core"), verdict_key=window.verdict_key.public
+    )
+    assert any("24 time-stamps" in text for text in done.not_repeated)
+    assert not any("time-stamps:" in text for text in done.differences)
