@@ -35,4 +35,6 @@ metadata = {"year": 2020, "part": "b", "n": 1000}
 added = store.add_documents([Document(page_content=text, metadata=metadata)], ids=[new])
 store.update_document(changed, Document(page_content=another, metadata=metadata))
 store.delete([deleted])
+# A tenth of the handbook, by a filter.
+store.delete(where={"$and": [{"n": {"$gte": 540}}, {"n": {"$lt": 600}}]})
 print(json.dumps({"added": added}))

@@ -3,12 +3,14 @@
 import json
 import os
 import sys
+import uuid
 from urllib.parse import urlsplit
 
 from embedding import embed
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.vector_stores.chroma import ChromaVectorStore
 
 
@@ -45,4 +47,15 @@ index.insert(Document(id_="a memo", text="A memo about tea.", metadata=metadata,
 index.update_ref_doc(Document(id_="a memo", text="A memo on coffee.", metadata=metadata, **bare))
 index.insert(Document(id_="a draft", text="A draft about milk.", metadata=metadata, **bare))
 index.delete_ref_doc("a draft")
+# Of these nodes, those that a filter names.
+notes = [str(uuid.uuid5(uuid.NAMESPACE_URL, each)) for each in ("kept", "draft")]
+states = zip(notes, ("kept", "draft"), strict=True)
+index.insert_nodes(
+    [
+        TextNode(id_=each, text=f"A note to be {state}.", metadata={**metadata, "state": state})
+        for each, state in states
+    ]
+)
+drafts = MetadataFilters(filters=[MetadataFilter(key="state", value="draft")])
+store.delete_nodes(notes, drafts)
 print(json.dumps({"stored": store.stores_text}))

@@ -159,13 +159,26 @@ def test_writes_pass_through(api: TestClient, port: MemoryPort, operation: str) 
     assert answer.json() == ({"deleted": 2} if operation == "delete" else {})
 
 
-def test_a_document_is_deleted_by_its_name(api: TestClient, port: MemoryPort) -> None:
-    """LlamaIndex names what a row is a part of, and has no other way to delete or replace it."""
-    body = {"ids": None, "where": {"document_id": "a memo"}, "where_document": None}
-    answer = api.post(f"{HANDBOOK}/delete", json=body, headers=CHROMA_KEY)
-    assert port.written == [("acme", "delete", {"where": {"document_id": "a memo"}})]
-    # How many rows it had is not said.
-    assert answer.json() == {"deleted": 1}
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"where": {"document_id": "a memo"}},  # LlamaIndex's name of what a row is a part of
+        {"where": {"source": {"$in": ["a.pdf", "b.pdf"]}}, "limit": 7},
+        {"where": {"$and": [{"year": {"$lt": 2000}}, {"draft": True}]}},
+        {"ids": ["new", "old"], "where": {"n": {"$ne": 1}}},
+        # Ids that name nothing, and a filter: Chroma deletes what both name.
+        {"ids": [], "where": {"n": 1}},
+    ],
+)
+def test_rows_are_deleted_by_a_filter(
+    api: TestClient, port: MemoryPort, body: dict[str, Any]
+) -> None:
+    every = {"ids": None, "where": None, "where_document": None, **body}
+    answer = api.post(f"{HANDBOOK}/delete", json=every, headers=CHROMA_KEY)
+    # On any metadata, as a write is: columns are public or not for what is asked.
+    assert port.written == [("acme", "delete", body)]
+    # How many rows it took is not said.
+    assert answer.status_code == 200 and answer.json() == {}
 
 
 def test_collections_are_the_mapped_ones(api: TestClient) -> None:

@@ -99,7 +99,9 @@ def test_writes_of_chromas_client_pass_through(port: MemoryPort, address: int) -
         collection.upsert(ids=["new"], embeddings=[VECTOR], metadatas=[{"n": 1}])
         collection.update(ids=["new"], documents=["other"], embeddings=[VECTOR])
         collection.delete(ids=["new"])
-    assert [name for _, name, _ in port.written[before:]] == ["add", "upsert", "update", "delete"]
+        collection.delete(where={"source": "a.pdf"})
+    operations = ["add", "upsert", "update", "delete", "delete"]
+    assert [name for _, name, _ in port.written[before:]] == operations
     assert all(tenant == "acme" for tenant, _, _ in port.written)
 
 
@@ -118,7 +120,7 @@ def test_what_chromas_client_is_refused(port: MemoryPort, address: int) -> None:
             lambda: collection.get(where={"n": 1}),
             lambda: collection.get(where_document={"$contains": "salary"}),
             collection.peek,
-            lambda: collection.delete(where={"n": 1}),
+            lambda: collection.delete(where_document={"$contains": "salary"}),
             lambda: collection.modify(name="other"),
             lambda: collection.fork("other"),
             lambda: client.delete_collection("handbook"),

@@ -1,9 +1,11 @@
 """Bodies of Chroma's calls, and what of them is not served."""
 
+import json
 from typing import Any, Literal
 
 from pydantic import Field
 from ragaudit.encoding.errors import MalformedRequest, UnsupportedError
+from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
 from ragaudit.prover.surfaces.conditions import all_of, any_of, leaf
 from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.queries import Condition, Query
@@ -16,8 +18,6 @@ _OPERATORS = {
 }  # fmt: skip
 # Chroma's own names for the text and the vector of a row, in a filter.
 _RESERVED = "#"
-# LlamaIndex's name in a row's metadata for the document that the row is a part of.
-_DOCUMENT = "document_id"
 
 
 class CreateBody(Body):
@@ -89,26 +89,31 @@ class WriteBody(Body):
 
 
 class DeleteBody(_Selection):
-    """Rows to delete, by their ids or by that of the document they are parts of."""
+    """Rows to delete, by their ids, by a filter on any metadata, or by both."""
 
-    limit: int | None = None
+    limit: int | None = Field(default=None, ge=1)
 
-    def checked(self) -> tuple[dict[str, Any], int]:
-        """Return what the store is to delete, and how many names that is.
+    def checked(self) -> dict[str, Any]:
+        """Return what the store is to delete.
+
+        A filter is the store's to apply, to rows as they are now. What it took is told later only
+        of rows that are selected for an answer, whose metadata would have come with them.
 
         Raises:
-            NotServed: rows by a filter; how many there are would answer it.
+            NotServed: a filter on texts, also by Chroma's own name for them.
+            UnsupportedError, MalformedRequest: as `condition_of`; neither ids nor a filter, or one
+                that is longer than a query's may be.
         """
         self.check_document_filter()
-        if self.limit is None:
-            if self.ids and not self.where:
-                return {"ids": self.ids}, len(self.ids)
-            match self.where:
-                # A name that the application gave, as an id is: whoever has it may delete what it
-                # names. LlamaIndex has no other way to delete or replace a document.
-                case {"document_id": str(name), **others} if not self.ids and not others:
-                    return {"where": {_DOCUMENT: name}}, 1
-        raise NotServed("deleting by a filter", expected="ids, or an equal document_id")
+        if self.where:
+            if len(json.dumps(condition_of(self.where))) > MAX_FILTER_BYTES:
+                expected = f"at most {MAX_FILTER_BYTES} bytes"
+                raise MalformedRequest("a long filter", where="where", expected=expected)
+        elif not self.ids:
+            raise MalformedRequest("nothing to delete", where="body", expected="ids or a filter")
+        # Ids, if only none of them, with a filter: rows that both name.
+        given = {"ids": self.ids, "where": self.where or None, "limit": self.limit}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def queries_of(body: QueryBody, default: int) -> list[Query]:
