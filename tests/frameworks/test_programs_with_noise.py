@@ -6,12 +6,11 @@ from typing import Any
 
 import chroma_server
 import framework_scene
-import numpy as np
 import pytest
 import wordnet
 from framework_corpus import Corpus
 from framework_scene import Scene
-from ragaudit.circuits.noise import noise_key, sample_noise
+from framework_selection import selection
 from ragaudit.ledger.messages.receipts import ReceiptFile
 
 pytestmark = [
@@ -59,45 +58,18 @@ def answers(private: Scene) -> dict[str, dict[str, Any]]:
     }
 
 
-def selection(scene: Scene, file: ReceiptFile) -> list[int]:
-    """T of a record, by an obvious route: all rows with all noise, sorted, the first K."""
-    live = scene.scenario.service.open_windows.get("w1")
-    record = file.public.record
-    key = noise_key(
-        live.seed.key(record.slot, record.counter),
-        window=record.window,
-        tenant=record.tenant,
-        version=record.version,
-        pseudonym=record.pseudonym,
-        epoch=record.epoch,
-        slot=record.slot,
-        counter=record.counter,
-        activation_randomness=live.activation_randomness(record.activation),
-        nonce=b"",
-    )
-    rows = scene.positions()
-    noise = sample_noise(live.noise_table, key, len(rows))
-    e = np.array(file.private.openings.embedding, dtype=np.int64)
-    noised = [int(x) for x in scene.index.vectors.astype(np.int64) @ e + noise]
-    allowed = [at for at, row in enumerate(rows) if not file.request.filter or row.passes]
-    ranked = sorted(allowed, key=lambda at: -noised[at])
-    next_one = noised[ranked[record.top_k]]
-    return sorted(at for at in ranked[: record.top_k] if noised[at] > next_one)
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_selection_is_the_recomputed_one(
     private: Scene, answers: dict[str, dict[str, Any]], name: str
 ) -> None:
-    found, rows = answers[name], private.positions()
+    found, rows = answers[name], {row.id: row.metadata for row in private.positions()}
     asked: dict[tuple[str | bytes, int, str], list[str]] = {}
     for data in private.files(name.replace("_", "-")).values():
         file = ReceiptFile.parse(data)
-        selected = selection(private, file)
-        assert [document.position for document in file.answer.documents] == selected
+        selected = selection(private, file, rows)
+        assert [(each.position, each.id) for each in file.answer.documents] == selected
         request = file.request
-        ids = [document.id for document in file.answer.documents]
-        assert ids == [rows[at].id for at in selected]
+        ids = [name for _, name in selected]
         asked[request.vector or request.query, request.top_k, request.filter] = ids
     shown = [tuple(ids) for ids in asked.values()]
     # The program printed the answers of those receipts, with the scores that say nothing.

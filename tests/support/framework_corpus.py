@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,8 +37,12 @@ class Row:
     @property
     def passes(self) -> bool:
         """Whether the filter that all programs ask for lets it through."""
-        year, part = self.metadata["year"], self.metadata["part"]
-        return int(year) >= 2015 and str(part) == "b"
+        return passes(self.metadata)
+
+
+def passes(metadata: Mapping[str, Any]) -> bool:
+    """Whether the filter that all programs ask for lets a row with this metadata through."""
+    return int(metadata["year"]) >= 2015 and str(metadata["part"]) == "b"
 
 
 @dataclass
