@@ -13,7 +13,7 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Admitted, Selected
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.open_window import WindowFence
+from ragaudit.prover.window.window_fence import WindowFence
 from ragaudit.verifier.service import cosigner
 from restoring import BackUp
 
@@ -51,7 +51,7 @@ def test_lost_records_and_the_comparison_of_the_head(
 ) -> None:
     if not checked:
         monkeypatch.setattr(
-            WindowFence, "check_head", lambda self, connection: self.log.entries.head(connection)
+            WindowFence, "check_head", lambda self, connection: self.entries.head(connection)
         )
         monkeypatch.setattr(WindowFence, "check_account", lambda *_: None)
     scenario = make_scenario(mechanism=Drawing)

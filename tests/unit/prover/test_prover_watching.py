@@ -294,7 +294,7 @@ class TestBackground:
             update={"backend": BackendSettings.model_validate(section)}
         )
         scenario.restart()
-        background = scenario.service._background
+        background = scenario.service.succession.new_background()
         background.start()
         try:
             names = [each.name for each in background._threads]

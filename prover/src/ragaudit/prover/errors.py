@@ -9,7 +9,7 @@
     │   ├── Conflict         PromisePending
     │   ├── TooMany          TooManyRequests
     │   └── PeerRefused      VerifierRefused
-    └── UnavailableError     VerifierUnreachable, NoWindowOpen, VersionMoved
+    └── UnavailableError     VerifierUnreachable, NoWindowOpen, VersionMoved, NotLeading
         └── BackendUnavailable   BackendMoved
 
 Under which status an error is answered is said once, in `ragaudit.serving.problems`.
@@ -197,6 +197,12 @@ class NoWindowOpen(UnavailableError):
     def __init__(self, what: str, *, where: str = "", expected: str = "", retry_after: int) -> None:
         super().__init__(what, where=where, expected=expected)
         self.retry_after = retry_after
+
+
+class NotLeading(UnavailableError):
+    """What only one of several processes does was asked of another one, or of none."""
+
+    retry_after = 1
 
 
 class VersionMoved(UnavailableError):

@@ -54,6 +54,8 @@ class Background:
         self._poll_seconds = poll_seconds
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._driven: set[str] = set()
+        self._guard = threading.Lock()
         self._started = False
 
     def start(self) -> None:
@@ -65,21 +67,32 @@ class Background:
             self._threads.append(threading.Thread(target=self._run_watcher, name="watcher"))
             self._threads[-1].start()
 
+    def quit(self) -> None:
+        """Have the threads stop after the step that each is in."""
+        self._stopping.set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether no thread runs any more."""
+        return not any(thread.is_alive() for thread in self._threads)
+
     def stop(self) -> None:
         """Stop the threads and wait for them."""
-        self._stopping.set()
+        self.quit()
         # A step that is half done ends first: the database is closed after this.
         for thread in self._threads:
             thread.join()
 
     def drive(self, name: str) -> None:
-        """Drive a window, if the threads were started.
+        """Drive a window, if the threads were started and do not drive it yet.
 
         Args:
-            name: of an unfinished window that is not driven yet.
+            name: of an unfinished window.
         """
-        if not self._started:
-            return
+        with self._guard:
+            if not self._started or self._stopping.is_set() or name in self._driven:
+                return
+            self._driven.add(name)
         # Several threads: a step may prove for long, and the log must be cosigned meanwhile.
         works = (self._run, self._run_checkpoints, self._run_refreshes, self._run_cosigners)
         for work in works:

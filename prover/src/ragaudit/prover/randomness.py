@@ -21,6 +21,7 @@ from ragaudit.ledger.messages.seed_commitments import (
 )
 
 EPOCH = 1  # of the opening; later ones follow a restore
+SECRET_BYTES = 32  # of a window's noise seed and of its pseudonym key
 SCALAR_BYTES = 32
 # Order of the ristretto255 group (RFC 9496 §4).
 _GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493

@@ -1,13 +1,12 @@
 """The prover as one object: everything wired together, its background threads, its operations."""
 
 import hmac
-import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import ReceiptFile
@@ -17,7 +16,7 @@ from ragaudit.prover.answering.stage import Context, refuse
 from ragaudit.prover.backends.interface import check_servable
 from ragaudit.prover.commit_metrics import CommitMetrics
 from ragaudit.prover.components import Components
-from ragaudit.prover.errors import KeyChanged, WindowUnusable, WrongState
+from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.form import check_size
 from ragaudit.prover.jobs import Background
@@ -26,12 +25,15 @@ from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
 from ragaudit.prover.lifecycle.asking import Asking
 from ragaudit.prover.lifecycle.cosigning import CosigningRounds
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
-from ragaudit.prover.randomness import Randomness, randomness_for
+from ragaudit.prover.randomness import SECRET_BYTES, Randomness, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
 from ragaudit.prover.store.accounts import Account, AccountKeys, Accounts
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.disk import check_folder, check_space
+from ragaudit.prover.store.disk import check_space
+from ragaudit.prover.store.fences import FenceFolder
+from ragaudit.prover.store.leadership import Leadership, LeadersStore
 from ragaudit.prover.store.states import FINAL, State
+from ragaudit.prover.succession import Succession
 from ragaudit.prover.vector_stores.opening import check_dimensions, check_kinds, check_metric
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
@@ -42,10 +44,6 @@ from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.serving.observed import Observer
 
 __all__ = ["Components", "Service"]
-
-_log = logging.getLogger(__name__)
-
-SECRET_BYTES = 32
 
 
 class Service:
@@ -69,6 +67,9 @@ class Service:
         self.accounts = Accounts(self.store)
         self.account_keys = AccountKeys(self.accounts, self._operator_digest)
         self.windows = Windows(self.store)
+        self.leadership = Leadership(self.store)
+        # What only the leader does writes through this: a former one is refused.
+        leading = LeadersStore(self.store, self.leadership)
         self.backend = components.backend(settings, self.store)
         self.embedder = components.open_embedder(settings, self.backend)
         self.verifier = VerifierClient.of(settings, provider_key, self.clock, components.transport)
@@ -80,21 +81,26 @@ class Service:
             )
 
         further = Cosigners.of(settings.cosigners, components.cosigner_transport)
+        self._fences = FenceFolder(settings.store.fence_folder)
         committer = components.committer(
-            store=self.store,
-            windows=self.windows,
+            store=leading,
+            windows=Windows(leading),
             builder=builder,
             seed_tree=components.seed_tree,
             verifier=self.verifier,
-            fence_folder=settings.store.fence_folder,
+            fences=self._fences,
             asked=None if further is None else further.policy,
         )
         commits = CommitMetrics(self.observer.metrics.registry)
         self.open_windows = OpenWindows(
-            self.store, self.windows, committer, on_committed=commits.committed
+            self.store,
+            self.windows,
+            committer,
+            vouched=self.leadership.is_vouched,
+            on_committed=commits.committed,
         )
         rounds = (self.windows, self.open_windows, self.verifier, self.clock)
-        stamping = components.stamping(settings.time_stamps, self.store, self.verifier)
+        stamping = components.stamping(settings.time_stamps, leading, self.verifier)
         self.cosigning = CosigningRounds(*rounds, further, stamping)
         self.registrar = components.registrar(self.store, self.windows, self.clock)
         self.mechanism = components.mechanism(self.embedder)
@@ -117,8 +123,8 @@ class Service:
             accounts=self.accounts,
         )
         self.refresher = components.refresher(
-            store=self.store,
-            windows=self.windows,
+            store=leading,
+            windows=Windows(leading),
             open_windows=self.open_windows,
             builder=builder,
             verifier=self.verifier,
@@ -127,19 +133,19 @@ class Service:
         )
         self.promises = components.promises(answering=self.answering, verifier=self.verifier)
         self.driver = components.driver(
-            store=self.store,
-            windows=self.windows,
+            store=leading,
+            windows=Windows(leading),
             open_windows=self.open_windows,
             committer=committer,
             checkpointer=components.checkpointer(self.verifier, self.clock),
             closing=components.closing(
-                store=self.store,
+                store=leading,
                 answering=self.answering,
                 verifier=self.verifier,
                 clock=self.clock,
             ),
             challenges=components.challenges(
-                store=self.store, mechanism=self.mechanism, verifier=self.verifier
+                store=leading, mechanism=self.mechanism, verifier=self.verifier
             ),
             verifier=self.verifier,
             clock=self.clock,
@@ -148,57 +154,65 @@ class Service:
             else None,
         )
         self.watcher = components.watcher(
-            store=self.store,
-            windows=self.windows,
+            store=leading,
+            windows=Windows(leading),
             open_windows=self.open_windows,
             backend=self.backend,
             page_rows=settings.backend.page_rows,
             tell=self.observer.compared,
         )
-        self._background = Background(
+        self.succession = Succession(
+            store=self.store,
+            leadership=self.leadership,
             windows=self.windows,
             open_windows=self.open_windows,
-            driver=self.driver,
-            refresher=self.refresher,
-            cosigning=self.cosigning,
-            timing=settings.timing,
-            # What is in the prover's own database only changes by the prover.
-            watcher=None if settings.backend.kind == "store" else self.watcher,
-            poll_seconds=settings.backend.poll_seconds,
+            background=partial(
+                Background,
+                windows=self.windows,
+                open_windows=self.open_windows,
+                driver=self.driver,
+                refresher=self.refresher,
+                cosigning=self.cosigning,
+                timing=settings.timing,
+                # What is in the prover's own database only changes by the prover.
+                watcher=None if settings.backend.kind == "store" else self.watcher,
+                poll_seconds=settings.backend.poll_seconds,
+            ),
         )
 
     def start(self) -> None:
-        """Take the database, load the countersigned windows, drive every unfinished one.
+        """Serve the database, load the countersigned windows; the one that leads drives them.
 
         Raises:
-            RefusedError: another prover serves this database, a key is not the one that an
+            RefusedError: another prover has this database alone, a key is not the one that an
                 unfinished window has committed to, or the verifier's keys are not pinned.
             StoreUnavailable: the folder of the fences cannot be written.
         """
         check_pins(self.settings.verifier)
-        self.store.take()
-        check_folder(self.settings.store.fence_folder)
+        self.store.serve()
+        self._fences.take()
+        self.leadership.attempt()
         self.accounts.ensure_tenants(self.settings.backend.tenants)
-        for name in self.settings.verifier.unpinned:
-            _log.warning("verifier.%s is not pinned: whoever answers first is believed", name)
         unfinished = [window for window in self.windows.all() if window.state not in FINAL]
         # All of them before the first is driven: nothing is signed with a wrong key.
         for window in unfinished:
-            self._check_key(window)
+            window.check_key(self._provider_key, self.settings.keys.provider_file)
         # Before the threads start: a database behind its fence shows now, not at the first query.
         for window in unfinished:
             if window.countersignature is not None:
                 self.open_windows.get(window.name)
-                self.driver.compare(window.name)
-        self._background.start()
+                if self.leadership.leads:
+                    self.driver.compare(window.name)
+        self.succession.start()
 
     def stop(self) -> None:
         """Stop the background threads, wait for them, and let go of files and connections."""
-        self._background.stop()  # first: its steps need the connections that are closed below
+        self.succession.stop()  # first: its steps need the connections that are closed below
         self.cosigning.close()
         self.open_windows.close()
         self.verifier.close()
         self.backend.close()
+        self._fences.release()
         self.store.close()
 
     def check_ready(self) -> None:
@@ -210,18 +224,13 @@ class Service:
             ClockStepped: the system's clock was set.
             WindowUnusable: an unfinished window is behind its fence.
         """
-        now = self.clock()
         self.store.check_writable()
         self.observer.check()
         self.backend.check()
         # Both disks: without the fence no answer leaves, whatever the database can take.
-        check_space(self.store.file, self.settings.store.free_bytes_min)
-        check_space(self.settings.store.fence_folder, self.settings.store.free_bytes_min)
-        for window in self.windows.all():
-            if window.unusable is None or window.state in FINAL:
-                continue
-            if now < 1000 * Policy.parse(window.policy).end:
-                raise WindowUnusable(window.unusable, where=window.name)
+        for path in (self.store.file, self.settings.store.fence_folder):
+            check_space(path, self.settings.store.free_bytes_min)
+        self.windows.check_usable(self.clock())
 
     def check_operator(self, token: str) -> None:
         """Check that a token is the operator's.
@@ -280,7 +289,7 @@ class Service:
             noise_seed=randomness.draw(SECRET_BYTES, "noise seed", name),
             pseudonym_key=randomness.draw(SECRET_BYTES, "pseudonym key", name),
         )
-        self._background.drive(name)
+        self.succession.drive(name)
         return window
 
     def abandon_window(self, name: str) -> Window:
@@ -295,15 +304,6 @@ class Service:
         """
         self.driver.abandon(name, "abandoned by the operator")
         return self.windows.get(name)
-
-    def _check_key(self, window: Window) -> None:
-        key = Policy.parse(window.policy).keys.provider
-        if key != self._provider_key:
-            raise KeyChanged(
-                "not the provider's key that an unfinished window has committed to",
-                where=f"window {window.name}: {self.settings.keys.provider_file}",
-                expected=f"the key with the public half {hex_encode(key.raw)}",
-            )
 
     def stop_window(self, name: str) -> Window:
         """Stop answering in an open window now; its log is closed at its end.

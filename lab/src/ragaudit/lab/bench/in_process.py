@@ -39,8 +39,9 @@ from ragaudit.prover.settings import WindowSettings
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.open_window import OpenWindow, WindowFence, WindowLog
+from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.registrations import Registrar
+from ragaudit.prover.window.window_fence import WindowFence
 from ragaudit.prover.window.windows import Windows
 from sqlalchemy import Connection, event
 
@@ -143,7 +144,7 @@ class InProcess:
             indexes={TENANT: index},
             seed=SeedTree(WINDOW, secret, policy.slots, policy.queries_per_account),
             log=log,
-            fence=NoFence(Path("none"), log, lambda _: 0),
+            fence=NoFence(Path("none"), entries, lambda _: 0),
             randomness=OsRandomness(),
             anchor=bytes(BYTES),
         )
@@ -153,7 +154,7 @@ class NoFence(WindowFence):
     """Nothing outside the database."""
 
     def check_head(self, connection: Connection) -> TreeHead:
-        return self.log.entries.head(connection)
+        return self.entries.lock(connection)
 
     def check_account(self, pseudonym: bytes, used: int) -> None:
         pass

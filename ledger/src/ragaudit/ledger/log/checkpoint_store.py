@@ -6,7 +6,7 @@ from these entries and the last signed root, (3) signs, (4) stores the note only
 checkpoint is still the one it started from. A note that was not stored is never handed out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ragaudit.ledger.errors import (
     CheckpointConflict,
@@ -71,6 +71,8 @@ _ADVANCE = Prepared(
 )
 _INSERT = Prepared(insert(_TABLE))
 
+Permit = Callable[[Connection], None]
+
 
 class CheckpointStore:
     """The checkpoints of one log."""
@@ -92,12 +94,16 @@ class CheckpointStore:
         self._known = tuple(dict.fromkeys((*cosigners.keys, *further)))
         self._log = store.rows.log_id
 
-    def sign(self, key: SigningKey, again: Leaves | None = None) -> SignedCheckpoint:
+    def sign(
+        self, key: SigningKey, again: Leaves | None = None, permit: Permit | None = None
+    ) -> SignedCheckpoint:
         """Return a stored, signed checkpoint of the committed tree; the last one if it is.
 
         Args:
             key: of the log, type 0x01.
             again: makes the leaves again from what they commit to, see `LogStore.audit`.
+            permit: asked in the transaction that stores the checkpoint; raises if this process may
+                not sign any more.
 
         Raises:
             CorruptLog: entries, tiles, head and the last signed checkpoint do not agree.
@@ -115,7 +121,7 @@ class CheckpointStore:
         signed = sign_checkpoint(Checkpoint(self._store.log_key.name, head), key)
         # Never store what others could not read, or a signature of another key.
         verify_checkpoint(signed.encode(), self._store.log_key)
-        self._insert(signed, last.head.size if last else schema.NO_CHECKPOINT)
+        self._insert(signed, last.head.size if last else schema.NO_CHECKPOINT, permit)
         return signed
 
     def compare(self, note: bytes) -> int:
@@ -318,9 +324,11 @@ class CheckpointStore:
         lines = (signed.note.signature_of(key) for key in self._cosigners.keys)
         return max((cosignature_time(line) for line in lines if line), default=0) >= settled
 
-    def _insert(self, signed: SignedCheckpoint, expected: int) -> None:
+    def _insert(self, signed: SignedCheckpoint, expected: int, permit: Permit | None) -> None:
         size = signed.head.size
         with write_transaction(self._store.engine) as connection:
+            if permit is not None:
+                permit(connection)
             # The last signed size is the lock: of two processes that signed from one checkpoint,
             # one fails here, and its note is seen by nobody.
             moved = _ADVANCE.change(connection, log=self._log, expected=expected, new_size=size)

@@ -32,9 +32,11 @@ from sqlalchemy.exc import InternalError as DatabaseInternalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 LOCK_SECONDS = 30
-_WRITES = "ragaudit_writes"
+_WRITES, _SILENT = "ragaudit_writes", "ragaudit_silent_seconds"
 _BEGIN, _BEGIN_WRITING = Prepared(text("BEGIN")), Prepared(text("BEGIN IMMEDIATE"))
 _ADVISORY_KEY = 0x7261676175646974  # "ragaudit"
+_TRY_ALONE = text("SELECT pg_try_advisory_lock(:key)")
+_TRY_TOGETHER = text("SELECT pg_try_advisory_lock_shared(:key)")
 _MISSING = frozenset({"42P01", "3F000"})  # undefined_table, invalid_schema_name
 _DAMAGED = frozenset({"XX001", "XX002"})  # PostgreSQL's data_corrupted, index_corrupted
 
@@ -129,8 +131,12 @@ class DatabaseLock:
         self.renew = renew
 
 
-def take_database(engine: Engine) -> DatabaseLock:
+def take_database(engine: Engine, *, alone: bool = True) -> DatabaseLock:
     """Take the right to serve a database and return it.
+
+    Args:
+        alone: no other process may serve it; otherwise others that are not alone may serve the
+            same database of a server. A file is always served alone.
 
     Raises:
         RefusedError: another process has it.
@@ -147,15 +153,16 @@ def take_database(engine: Engine) -> DatabaseLock:
             os.close(descriptor)
             raise _served() from None
         return DatabaseLock(lambda: os.close(descriptor))
-    session = _Session(engine)
+    session = _Session(engine, alone=alone)
     return DatabaseLock(session.close, session.renew)
 
 
 class _Session:
-    """A session of PostgreSQL with the lock of the one process that serves a database."""
+    """A session of PostgreSQL with the lock of a process that serves a database."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, alone: bool) -> None:
         self._engine = engine
+        self._try = _TRY_ALONE if alone else _TRY_TOGETHER
         self._guard = threading.Lock()
         self._connection = self._take()
 
@@ -176,11 +183,10 @@ class _Session:
             self._connection.close()
 
     def _take(self) -> Connection:
-        with _errors_of_ours():
+        with database_errors():
             connection = self._engine.connect()
             connection.detach()  # closing it ends the session, and the lock with it
-            query = text("SELECT pg_try_advisory_lock(:key)")
-            free = connection.scalar(query, {"key": _ADVISORY_KEY})
+            free = connection.scalar(self._try, {"key": _ADVISORY_KEY})
             connection.commit()
         if not free:
             connection.close()
@@ -204,16 +210,20 @@ def _open_lock(path: Path) -> int:
 
 
 @contextmanager
-def write_transaction(engine: Engine) -> Iterator[Connection]:
+def write_transaction(engine: Engine, *, silent_seconds: int | None = None) -> Iterator[Connection]:
     """Yield a transaction that may write; it commits at the end, rolls back on any exception.
+
+    Args:
+        silent_seconds: after which a server ends a transaction whose process asks for nothing
+            more, so that one that stands still keeps no lock; None: it waits.
 
     Raises:
         StoreUnavailable: the database is locked, full or gone. Whether a failed *commit* took
             effect is then unknown to us: read the state again, never continue from memory.
         CorruptLog: the database itself says that its file is damaged.
     """
-    with _errors_of_ours(), engine.connect() as plain:
-        connection = plain.execution_options(**{_WRITES: True})
+    with database_errors(), engine.connect() as plain:
+        connection = plain.execution_options(**{_WRITES: True, _SILENT: silent_seconds})
         with connection.begin():
             yield connection
 
@@ -226,15 +236,20 @@ def read_transaction(engine: Engine) -> Iterator[Connection]:
         StoreUnavailable, CorruptLog: as `write_transaction`.
     """
     options = {"isolation_level": "REPEATABLE READ"} if engine.name == "postgresql" else {}
-    with _errors_of_ours(), engine.connect() as plain:
+    with database_errors(), engine.connect() as plain:
         connection = plain.execution_options(**options)
         with connection.begin():
             yield connection
 
 
 @contextmanager
-def _errors_of_ours() -> Iterator[None]:
-    """Raise failures of the database as our errors, without statements and parameters."""
+def database_errors() -> Iterator[None]:
+    """Raise failures of the database as our errors, without statements and parameters.
+
+    Raises:
+        StoreUnavailable: it is locked, full or gone.
+        CorruptLog: it says that its file is damaged.
+    """
     try:
         yield
     except OperationalError as error:
@@ -332,12 +347,16 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _begin_postgresql(connection: Connection) -> None:
-    if connection.get_execution_options().get(_WRITES, False):
+    options = connection.get_execution_options()
+    if options.get(_WRITES, False):
         # A cluster's default may let a commit return before it is on the disk: an index would be
         # told and then be given out again.
         # And who waits for another writer gives up as on SQLite, instead of never.
+        settings = {"synchronous_commit": "on", "lock_timeout": f"{LOCK_SECONDS}s"}
+        if options.get(_SILENT) is not None:
+            settings["idle_in_transaction_session_timeout"] = f"{options[_SILENT]}s"
         connection.exec_driver_sql(
-            f"SET LOCAL synchronous_commit TO on; SET LOCAL lock_timeout TO '{LOCK_SECONDS}s'"
+            "; ".join(f"SET LOCAL {name} TO '{value}'" for name, value in settings.items())
         )
 
 

@@ -90,14 +90,117 @@ class FenceRecord:
         return cls(head, None if pseudonym == _NOBODY else pseudonym, records, place, more)
 
 
-class Fence:
-    """The fence of one window's log; one process at a time, several threads.
+class FenceReader:
+    """What the fence of one window's log says; one that another process holds is read, too.
 
     Attributes:
         path: of the file.
         head: the largest that was durable.
         records: number of records by pseudonym.
     """
+
+    def __init__(self, path: Path, origin: str) -> None:
+        """Read nothing yet, see `read`."""
+        self.path = path
+        self.head = TreeHead(0, EMPTY_ROOT)
+        self.records: dict[bytes, int] = {}
+        self._origin = origin
+        self._header, self._header_v1 = (
+            f"{name} {origin}\n".encode() for name in (HEADER, HEADER_V1)
+        )
+
+    def read(self) -> None:
+        """Read the file.
+
+        Raises:
+            MalformedError: of another log, or damaged before its last commit.
+        """
+        data = self.path.read_bytes()
+        # Against the fence of another window a restored database would seem up to date.
+        first = data.startswith(self._header_v1)
+        if not first and not data.startswith(self._header):
+            raise MalformedError("the fence of another log", where=str(self.path))
+        # The two headers have one length.
+        starts = range(len(self._header), len(data), RECORD_BYTES)
+        most = 1 if first else GROUP_RECORDS
+        broken = None  # number of the first record that is damaged
+        for number, start in enumerate(starts):
+            record = _read(data[start : start + RECORD_BYTES])
+            if record is not None:
+                self._merge(record)
+            elif broken is None:
+                broken = number
+            if broken is None:
+                continue
+            # What a crash cut short, in any order, is of the last commit: a record of a later one
+            # says that the damaged one was synchronised.
+            later = record is not None and number - record.place > broken
+            if later or len(starts) - broken > most:
+                raise MalformedError("not a fence record", where=f"fence: record {broken}")
+
+    def check(self, root_of: Callable[[int], bytes], records_of: Callable[[bytes], int]) -> None:
+        """Compare the database with the fence, before anything is answered.
+
+        Args:
+            root_of: root of the database's tree at a size; UnknownResource if it is smaller.
+            records_of: number of an account's records in the database.
+
+        Raises:
+            RestoredBackup: the database is behind the fence, or holds another history.
+        """
+        self.check_head(root_of)
+        for pseudonym in self.records:
+            self.check_account(pseudonym, records_of(pseudonym))
+
+    def check_head(self, root_of: Callable[[int], bytes]) -> None:
+        """Compare the database's tree with the fence.
+
+        Args:
+            root_of: as of `check`.
+
+        Raises:
+            RestoredBackup: the tree is smaller, or another one.
+        """
+        try:
+            root = root_of(self.head.size)
+        except UnknownResource as error:
+            raise RestoredBackup(
+                "the database is behind the fence", where=self._origin, expected=error.expected
+            ) from error
+        # The size alone is not enough: a restored database that went on has the size again, with
+        # other records under the indices that were given out.
+        if root != self.head.root_hash:
+            raise RestoredBackup("the database holds another history", where=self._origin)
+
+    def check_account(self, pseudonym: bytes, records: int) -> None:
+        """Compare an account's number of records in the database with the fence.
+
+        Args:
+            pseudonym: of the account, 32 bytes.
+            records: how many of it the database has.
+
+        Raises:
+            RestoredBackup: there are fewer.
+        """
+        least = self.records.get(pseudonym, 0)
+        if records < least:
+            raise RestoredBackup(
+                "an account's counter is behind the fence",
+                where=self._origin,
+                expected=f"at least {least}",
+            )
+
+    def _merge(self, record: FenceRecord) -> None:
+        # Threads write in any order, so the last record of the file need not be the highest.
+        if record.head.size > self.head.size:
+            self.head = record.head
+        if record.pseudonym is not None:
+            earlier = self.records.get(record.pseudonym, 0)
+            self.records[record.pseudonym] = max(earlier, record.records)
+
+
+class Fence(FenceReader):
+    """The fence of one window's log; one process at a time, several threads."""
 
     def __init__(self, path: Path, origin: str, *, log_is_empty: bool) -> None:
         """Open the fence at ``path``, read its records and compact it.
@@ -112,18 +215,15 @@ class Fence:
             RestoredBackup: the log has entries and the file is missing.
             MalformedError: of another log, or damaged before its last record.
         """
-        self.path = path
-        self.head = TreeHead(0, EMPTY_ROOT)
-        self.records: dict[bytes, int] = {}
-        self._origin = origin
-        self._header, self._header_v1 = (
-            f"{name} {origin}\n".encode() for name in (HEADER, HEADER_V1)
-        )
+        super().__init__(path, origin)
         self._lock = threading.Lock()
         self._broken = False
         self._process_lock = _take(path.with_name(path.name + ".lock"))
         try:
-            self._load(log_is_empty)
+            if self.path.exists():
+                self.read()
+            elif not log_is_empty:
+                raise RestoredBackup("the fence is missing", where=str(self.path))
             self._file, self._end = self._compact()
         except BaseException:
             os.close(self._process_lock)
@@ -184,100 +284,12 @@ class Fence:
                 self._merge(record)
             self._broken = False
 
-    def check(self, root_of: Callable[[int], bytes], records_of: Callable[[bytes], int]) -> None:
-        """Compare the database with the fence, before anything is answered.
-
-        Args:
-            root_of: root of the database's tree at a size; UnknownResource if it is smaller.
-            records_of: number of an account's records in the database.
-
-        Raises:
-            RestoredBackup: the database is behind the fence, or holds another history.
-        """
-        self.check_head(root_of)
-        for pseudonym in self.records:
-            self.check_account(pseudonym, records_of(pseudonym))
-
-    def check_head(self, root_of: Callable[[int], bytes]) -> None:
-        """Compare the database's tree with the fence.
-
-        Args:
-            root_of: as of `check`.
-
-        Raises:
-            RestoredBackup: the tree is smaller, or another one.
-        """
-        try:
-            root = root_of(self.head.size)
-        except UnknownResource as error:
-            raise RestoredBackup(
-                "the database is behind the fence", where=self._origin, expected=error.expected
-            ) from error
-        # The size alone is not enough: a restored database that went on has the size again, with
-        # other records under the indices that were given out.
-        if root != self.head.root_hash:
-            raise RestoredBackup("the database holds another history", where=self._origin)
-
-    def check_account(self, pseudonym: bytes, records: int) -> None:
-        """Compare an account's number of records in the database with the fence.
-
-        Args:
-            pseudonym: of the account, 32 bytes.
-            records: how many of it the database has.
-
-        Raises:
-            RestoredBackup: there are fewer.
-        """
-        least = self.records.get(pseudonym, 0)
-        if records < least:
-            raise RestoredBackup(
-                "an account's counter is behind the fence",
-                where=self._origin,
-                expected=f"at least {least}",
-            )
-
     def close(self) -> None:
         """Close the file and release the lock; every later call of `advance` fails."""
         with self._lock:
             self._broken = True  # the system gives the descriptor to the next file that is opened
         os.close(self._file)
         os.close(self._process_lock)
-
-    def _merge(self, record: FenceRecord) -> None:
-        # Threads write in any order, so the last record of the file need not be the highest.
-        if record.head.size > self.head.size:
-            self.head = record.head
-        if record.pseudonym is not None:
-            earlier = self.records.get(record.pseudonym, 0)
-            self.records[record.pseudonym] = max(earlier, record.records)
-
-    def _load(self, log_is_empty: bool) -> None:
-        if not self.path.exists():
-            if not log_is_empty:
-                raise RestoredBackup("the fence is missing", where=str(self.path))
-            return
-        data = self.path.read_bytes()
-        # Against the fence of another window a restored database would seem up to date.
-        first = data.startswith(self._header_v1)
-        if not first and not data.startswith(self._header):
-            raise MalformedError("the fence of another log", where=str(self.path))
-        # The two headers have one length.
-        starts = range(len(self._header), len(data), RECORD_BYTES)
-        most = 1 if first else GROUP_RECORDS
-        broken = None  # number of the first record that is damaged
-        for number, start in enumerate(starts):
-            record = _read(data[start : start + RECORD_BYTES])
-            if record is not None:
-                self._merge(record)
-            elif broken is None:
-                broken = number
-            if broken is None:
-                continue
-            # What a crash cut short, in any order, is of the last commit: a record of a later one
-            # says that the damaged one was synchronised.
-            later = record is not None and number - record.place > broken
-            if later or len(starts) - broken > most:
-                raise MalformedError("not a fence record", where=f"fence: record {broken}")
 
     def _compact(self) -> tuple[int, int]:
         """Durably replace the file by one record per account; return it, open, and its length."""

@@ -157,6 +157,15 @@ class LogStore:
             return self.rows.head(connection).head
         return self._reading(self.rows.head).head
 
+    def lock(self, connection: Connection) -> TreeHead:
+        """Return size and root, which nobody else changes before the transaction ends.
+
+        Args:
+            connection: of `transaction`.
+        """
+        demand_writer(connection)
+        return self.rows.head(connection, lock=True).head
+
     def is_frozen(self) -> bool:
         """Return whether the log is closed."""
         return self._reading(self.rows.head).frozen

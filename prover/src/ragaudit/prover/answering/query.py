@@ -27,7 +27,7 @@ from ragaudit.prover.randomness import EPOCH
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.promised import note_nonce, put_promise
+from ragaudit.prover.window.promised import find_promise, is_revealed, note_nonce, put_promise
 from ragaudit.prover.window.registrations import Registered, find
 from ragaudit.serving.exchange import phase
 
@@ -56,6 +56,8 @@ class Query:
         with self.context.store.read() as connection:
             status = self.context.windows.status(connection, window.name)
             registered = find(connection, window.name, self.account.name)
+        if status.generation != window.generation:
+            window.catch_up()
         if registered is None:
             raise Conflict(
                 "the account is not registered", where=window.name, expected="POST .../registration"
@@ -241,6 +243,12 @@ class Described(Stage):
         window, account, counter = self.window, self.registered.account, self.record.counter
         with window.committing(self.context.store) as transaction:
             current = self.current(transaction, counter)
+            self.check_window(transaction.connection, State.OPEN)
+            # Another process may have answered this call meanwhile, if the turn was lost.
+            stored = find_promise(transaction.connection, window.name, account, counter)
+            revealed = is_revealed(transaction.connection, window.name, account, counter)
+            if stored != superseded or revealed:
+                raise Conflict("the counter was promised meanwhile", where=window.name)
             # The fence knows of an expired promise already; of any other one it must not.
             before = counter + (superseded is not None)
             transaction.use_counter(current.pseudonym, before, counter + 1)
@@ -298,14 +306,12 @@ class Promised(Stage):
                 expected="a claim at the verifier",
             )
         # Durable before the noise is drawn: a promise whose noise was seen is never superseded.
+        place = (self.window.name, self.registered.account, record.counter)
         with self.window.committing(self.context.store) as transaction:
-            note_nonce(
-                transaction.connection,
-                self.window.name,
-                self.registered.account,
-                record.counter,
-                nonce,
-            )
+            # Of this transaction: another process may have superseded it, if the turn was lost.
+            if find_promise(transaction.connection, *place) != self.promise:
+                raise Conflict("the promise was superseded", where="counter")
+            note_nonce(transaction.connection, *place, nonce)
         return self.select(nonce)
 
     def select(self, nonce: bytes) -> "Selected":

@@ -10,7 +10,7 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer
 from ragaudit.prover.answering.stage import Stage
 from ragaudit.prover.errors import BackendUnavailable
-from ragaudit.prover.store.states import State, check_state
+from ragaudit.prover.store.states import State
 from ragaudit.prover.window.answered import (
     Asked,
     Delivery,
@@ -177,6 +177,7 @@ class Selected(Stage):
 
         Raises:
             WrongState: the window is in another state.
+            VersionMoved: an activation or a version came that is not in memory.
             Conflict: the account's counter moved, or the promise is too old.
             QueryRefused: the window ended meanwhile, or the clock is behind the cosigner's.
             WindowUnusable, StoreUnavailable: nothing may be answered.
@@ -191,8 +192,7 @@ class Selected(Stage):
         window, account, context = self.window, self.registered.account, self.context
         record, counter, connection = self.record, self.record.counter, transaction.connection
         # A window that closed meanwhile takes the records of claims only.
-        now = context.windows.status(connection, window.name).state
-        check_state(window.name, now, (state,))
+        self.check_window(connection, state)
         # Read again: the work since `admit` was done outside the transaction.
         current = self.current(transaction, counter)
         # The fence counts a promise as used: an anchored account's counter is in it already.

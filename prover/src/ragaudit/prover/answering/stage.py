@@ -17,15 +17,17 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Openings, Request
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.backends.interface import Backend
-from ragaudit.prover.errors import MalformedQuery, QueryRefused, VersionMoved
+from ragaudit.prover.errors import MalformedQuery, QueryRefused, VersionMoved, WindowUnusable
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import State, check_state
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import RecordOpenings
 from ragaudit.prover.window.registrations import Registered, find
 from ragaudit.prover.window.windows import Windows
 from ragaudit.serving.exchange import phase
+from sqlalchemy import Connection
 
 if TYPE_CHECKING:
     from ragaudit.prover.answering.query import Selected, Stages
@@ -115,6 +117,27 @@ class Stage:
         if current is None or current.counter != counter:
             raise Conflict("the account's counter moved", where=name)
         return current
+
+    def check_window(self, connection: Connection, state: State) -> None:
+        """Check that the window still answers, and that nothing of it changed unnoticed.
+
+        Args:
+            connection: of a transaction that holds the log's lock.
+            state: in which the window must still be.
+
+        Raises:
+            WrongState: it is in another one.
+            WindowUnusable: it was stopped for good.
+            VersionMoved: an activation or a version of the index is not in memory yet.
+        """
+        window = self.window
+        status = self.context.windows.status(connection, window.name)
+        check_state(window.name, status.state, (state,))
+        if status.unusable is not None:
+            raise WindowUnusable(status.unusable, where=window.name)
+        # Of this transaction: what another process put in force is never overlooked.
+        if state is State.OPEN and status.generation != window.generation:
+            raise VersionMoved("the window moved on", where=window.name)
 
     def stamp(self, current: Registered, record: Record) -> Record:
         """Return the record with the present time; call it inside `OpenWindow.committing`.

@@ -112,5 +112,8 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         "last_error": service.driver.failures.get(window.name),
         "cosigners": service.cosigning.status(window.name),
         "time_stamps": service.cosigning.time_stamps(window.name),
+        # Of the process that answers; what follows only the leader knows.
+        "leads": service.leadership.leads,
+        "leader": service.leadership.leader(),
         "busy": None if busy is None else {"with": busy[0], "percent": int(100 * busy[1])},
     }

@@ -58,6 +58,11 @@ class WindowMetrics(Collector):
             value=max(0.0, now - min(starts)) if starts else 0.0,
         )
         yield self._budgets(opened)
+        yield GaugeMetricFamily(
+            "ragaudit_leader",
+            "1 if this process drives the windows and signs, 0 if it only answers.",
+            value=float(self._service.leadership.leads),
+        )
 
     def _rows(self, window: str) -> int:
         live = self._service.open_windows.loaded(window)

@@ -158,18 +158,24 @@ class Closing:
             claimed.select(claim.nonce).claimed()
 
     def _log_close(self, live: OpenWindow) -> None:
-        with live.committing(self._store) as transaction:
-            connection = transaction.connection
+        # Before the transaction: nobody else may wait while a large window is counted.
+        with self._store.read() as reading:
+            head = live.log.entries.head(reading)
             logged = [
                 _asked(Record.parse(record.body), record.openings)
-                for record in records(connection, live.name)
+                for record in records(reading, live.name)
             ]
-            # Counted and estimated in this transaction, so that no record is missing from either.
-            body = Close(live.name, len(logged), self.coalition_claim(live, logged), self._clock())
+            index = self.accounts(reading, live) if live.policy.account_index else None
+        k_hat = self.coalition_claim(live, logged)
+        with live.committing(self._store) as transaction:
+            connection = transaction.connection
+            # Only claims are logged now, and all of them were: nothing is missing from either.
+            if live.log.entries.head(connection) != head:
+                raise Conflict("the log grew meanwhile", where=live.name, expected="another step")
             # Before the close and in its transaction, so that it counts all that the log ever has.
-            if live.policy.account_index:
-                self._append(connection, live, self.accounts(connection, live))
-            self._append(connection, live, body)
+            if index is not None:
+                self._append(connection, live, index)
+            self._append(connection, live, Close(live.name, len(logged), k_hat, self._clock()))
             # In the same transaction: nothing may follow the close entry (check 5).
             live.log.entries.freeze(connection)
 
@@ -177,7 +183,7 @@ class Closing:
         """Return the entry that commits to every account's records (spec 5.14).
 
         Args:
-            connection: of the closing transaction.
+            connection: reads what the closing transaction ends.
         """
         return account_index(connection, live.name).entry
 

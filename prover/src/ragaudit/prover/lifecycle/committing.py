@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.digests import SALT_BYTES
@@ -26,6 +25,7 @@ from ragaudit.prover.index.form import IndexForm
 from ragaudit.prover.index.stored import last_index, load_indexes, save_index
 from ragaudit.prover.randomness import Randomness, SeedTree, randomness_for
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.fences import FenceFolder
 from ragaudit.prover.store.staleness import marks_of
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
@@ -58,7 +58,7 @@ class Committer:
         builder: Callable[[Randomness], IndexBuilder],
         seed_tree: type[SeedTree],
         verifier: VerifierClient,
-        fence_folder: Path,
+        fences: FenceFolder,
         asked: TrustPolicy | None = None,
     ) -> None:
         """Collect the parts.
@@ -72,7 +72,7 @@ class Committer:
         self._builder = builder
         self._seed_tree = seed_tree
         self._verifier = verifier
-        self._fence_folder = fence_folder
+        self.fences = fences
 
     def commit(self, window: Window, notify: Notify | None = None) -> None:
         """Commit to every tenant's index and to the noise keys: draft to committed.
@@ -193,7 +193,8 @@ class Committer:
         def again(connection: Connection, start: int, end: int) -> Iterator[bytes]:
             return stored_leaves(connection, window.name, start, end)
 
-        log = WindowLog(entries, self._checkpoints(entries, policy), key, again=again)
+        checkpoints, permit = self._checkpoints(entries, policy), self._store.permit
+        log = WindowLog(entries, checkpoints, key, again=again, permit=permit)
         cosigned = log.checkpoints.latest(cosignatures=1)
         if cosigned is not None:
             # Of an earlier process: a clock that was set back meanwhile stamps nothing.
@@ -208,10 +209,6 @@ class Committer:
         """
         entries = LogStore.open(self._store.engine, policy.keys.log)
         return WindowReader(entries, self._checkpoints(entries, policy))
-
-    def fence_path(self, policy: Policy) -> Path:
-        """Return the file of the window's fence."""
-        return self._fence_folder / f"{policy.window}.fence"
 
     def _indexes(
         self, policy: Policy, randomness: Randomness, notify: Notify | None
@@ -242,11 +239,9 @@ class Committer:
 
     def _make_fence(self, policy: Policy, log: WindowLog) -> None:
         """Create the fence before the first entry: one that is missing later was lost."""
-        self._fence_folder.mkdir(parents=True, exist_ok=True)
-        fence = Fence(
-            self.fence_path(policy), policy.origin, log_is_empty=log.entries.head().size == 0
-        )
-        fence.close()
+        self.fences.make()
+        path, is_empty = self.fences.path(policy.window), log.entries.head().size == 0
+        Fence(path, policy.origin, log_is_empty=is_empty).close()
 
     def _refused(self, window: Window, error: VerifierRefused) -> None:
         # Without a verdict nothing is decided: a proxy's 403 must not end a window.

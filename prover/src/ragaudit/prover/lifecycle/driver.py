@@ -75,10 +75,11 @@ class Checkpointer:
         # Before this process signs anything: fence and database may have been restored together.
         self.compare(log)
         # An entry's time must not lie further than the policy's skew before the cosignature of a
-        # checkpoint that lacks it (check 9). Times are taken under this lock, so every entry that
+        # checkpoint that lacks it (check 9). Times are taken under these locks, so every entry that
         # the head lacks is later than ``read``; a request that is older than the skew when it
         # arrives is not cosigned, and is made anew.
-        with log.append_lock:
+        with log.append_lock, log.entries.transaction() as connection:
+            log.entries.lock(connection)
             read = self._clock()
         checkpoint = log.sign()
         cosigned = log.checkpoints.latest(cosignatures=1)
@@ -280,9 +281,11 @@ class Driver:
         live = self._open_windows.get(window.name)
         self._send_entries(window)
         if window.stopped or self._clock() >= 1000 * live.policy.end:
-            # Under the lock: no answer is between its check of the state and its commit.
-            with live.commit_lock:
-                self._move(window.name, State.OPEN, State.CLOSED)
+            # Under the log's lock: no answer, of whichever process, is between its check of the
+            # state and its commit.
+            with live.committing(self._store) as transaction:
+                self._windows.advance(transaction.connection, window.name, State.OPEN, State.CLOSED)
+            _log.info("window %s is %s", window.name, State.CLOSED)
             return True
         return self._next_activation(live)
 

@@ -20,10 +20,11 @@ from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.window.accounts import AccountProofs
-from ragaudit.prover.window.open_window import OpenWindow, WindowFence, WindowLog
+from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.registrations import used_counters
 from ragaudit.prover.window.seed_epochs import StandingEpoch, stored_tree
+from ragaudit.prover.window.window_fence import WindowFence
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
@@ -44,13 +45,16 @@ class OpenWindows:
         windows: Windows,
         committer: Committer,
         *,
+        vouched: Callable[[], bool],
         on_committed: Callable[[float, int], None],
     ) -> None:
         """Begin without windows.
 
         Args:
+            vouched: returns whether another process serves the windows now.
             on_committed: as of `OpenWindow`, for each window that is loaded.
         """
+        self._vouched = vouched
         self._on_committed = on_committed
         self._store = store
         self._windows = windows
@@ -152,11 +156,12 @@ class OpenWindows:
         log = self._committer.open_log(window, policy)
         with self._store.read() as connection:
             indexes = load_indexes(connection, window.name)
-            logged = entries_of(connection, window.name, Version.KIND)
             epochs = [
                 StandingEpoch(g, entry.index, stored_tree(connection, policy, g))
                 for g, entry in enumerate(entries_of(connection, window.name, Epoch.KIND), start=2)
             ]
+        fences = self._committer.fences
+        fences.make()
         live = OpenWindow(
             policy=policy,
             pseudonym_key=window.pseudonym_key,
@@ -164,26 +169,25 @@ class OpenWindows:
             seed=seed,
             log=log,
             fence=WindowFence(
-                self._committer.fence_path(policy), log, lambda who: self._used(window.name, who)
+                fences.path(policy.window),
+                log.entries,
+                partial(self._used, window.name),
+                partial(fences.others, policy.window),
+                self._vouched,
             ),
             randomness=randomness_for(policy.experiment_seed),
             anchor=countersignature.activation_anchor,
             load=partial(self._index, window.name),
         )
         del indexes  # or those that are let go below would stay
+        # An epoch is only logged while no process runs (`ragaudit prover restore`).
         for epoch in epochs:
             live.epochs.add(epoch)
-        # Verified again: a database that was tampered with must not decide the noise.
-        for number, message in self._windows.activations(window.name).items():
-            activation = Activation.parse(message)
-            activation.authenticate(policy, anchor=live.anchor, number=number)
-            live.activate(activation)
         live.on_committed = self._on_committed
-        # A version that is stored and not logged is the refresher's to log.
-        for entry in logged:
-            version = Version.parse(entry.body)
-            index = self._index(window.name, version.tenant, version.version)
-            live.versions.add(index, entry.index)
+        live.turn = partial(self._store.turn, window.name)
+        live.generation = -1  # of no row: everything is read
+        live.catch_up = partial(self._catch_up, live, threading.Lock())
+        live.catch_up()
         if window.state in _APPENDS and window.unusable is None:
             for index in live.versions.held():
                 index.prepare(scorer=live.versions.scores_all(index))
@@ -194,6 +198,53 @@ class OpenWindows:
             except RestoredBackup as error:
                 live.on_restored(error)
         return live
+
+    def follow(self, name: str) -> None:
+        """Take over what other processes did in a window: what they put in force, and logged.
+
+        Args:
+            name: of a countersigned, unfinished window.
+
+        Raises:
+            StoreUnavailable: database or fence cannot be used; nothing is answered meanwhile.
+        """
+        live = self.get(name)
+        live.catch_up()
+        cosigned = live.log.checkpoints.latest(cosignatures=1)
+        if cosigned is not None:
+            live.log.note_cosigned(cosigned)
+        live.fence.note(live.log.entries.head())
+
+    def compare_again(self) -> None:
+        """Have every log compared with what was cosigned of it, before this process signs."""
+        with self._lock:
+            for live in self._loaded.values():
+                live.log.compared = False
+
+    def _catch_up(self, live: OpenWindow, lock: threading.Lock) -> None:
+        """Bring activations and versions in memory to what is stored; see `Query.admit`."""
+        with lock:
+            with self._store.read() as connection:
+                generation = self._windows.status(connection, live.name).generation
+                if generation == live.generation:
+                    return
+                activations = self._windows.activations(live.name, connection)
+                logged = entries_of(connection, live.name, Version.KIND)
+            # A version that is stored and not logged is the refresher's to log.
+            for entry in logged:
+                version = Version.parse(entry.body)
+                if version.version > live.versions.latest(version.tenant).version:
+                    index = self._index(live.name, version.tenant, version.version)
+                    if live.generation >= 0:
+                        index.prepare(scorer=live.versions.scores_all(index))
+                    live.versions.add(index, entry.index)
+            # After the versions, which they put in force.
+            # Verified again: a database that was tampered with must not decide the noise.
+            for number, message in sorted(activations.items()):
+                activation = Activation.parse(message)
+                activation.authenticate(live.policy, anchor=live.anchor, number=number)
+                live.activate(activation)
+            live.generation = generation
 
     def compare(self, name: str, compare: Callable[[WindowLog], None]) -> None:
         """Compare a window's log with what was cosigned of it, before anything is answered.

@@ -17,7 +17,7 @@ from ragaudit.prover.errors import UnknownTenant, WrongState
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.index.form import IndexForm
-from ragaudit.prover.index.stored import find_index, load_index, save_index
+from ragaudit.prover.index.stored import find_index, save_index
 from ragaudit.prover.index.versions import following
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.randomness import Randomness, randomness_for
@@ -31,7 +31,7 @@ from ragaudit.prover.store.staleness import (
 from ragaudit.prover.store.states import FINAL, REGISTERS, State, check_state
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import append_entry, entries_of
+from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.windows import Windows
 
 _log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Refresher:
         if not policy.retrieval.versions:
             return False
         with self._lock:
-            self._take_over(live)
+            live.catch_up()
         instants = policy.activation_instants[:-1]
         # The first instant that is still to come; an entry behind the last one is never activated.
         after = bisect_right(instants, now // 1000)
@@ -131,7 +131,9 @@ class Refresher:
                 left.
             MalformedDocument, MalformedError: documents that cannot be committed to.
             BackendUnavailable, VerifierUnreachable, VerifierRefused: call again.
+            NotLeading: another process commits to indexes; ask it.
         """
+        self._store.hold()
         live = self._open_windows.get(name)
         policy = live.policy
         if tenant not in policy.tenants:
@@ -143,7 +145,9 @@ class Refresher:
         if self._clock() >= 1000 * policy.activation_instants[-2]:
             raise WrongState("no instant is left", where=name, expected="the next window")
         with self._lock:
-            self._take_over(live)
+            # A version that is logged and, for a failure just after that, not in memory comes into
+            # force all the same, and must not be logged twice.
+            live.catch_up()
             latest = live.versions.latest(tenant)
             with self._store.read() as connection:
                 check_state(name, self._windows.status(connection, name).state, REGISTERS)
@@ -154,19 +158,6 @@ class Refresher:
             if version is not None:
                 self._publish(live, version)
         return latest.version if version is None else version.version
-
-    def _take_over(self, live: OpenWindow) -> None:
-        """Add versions that are in the log and, for a failure just after that, not in memory.
-
-        They come into force all the same, and must not be logged twice. Call it under the lock.
-        """
-        with self._store.read() as connection:
-            for entry in entries_of(connection, live.name, Version.KIND):
-                logged = Version.parse(entry.body)
-                if logged.version > live.versions.latest(logged.tenant).version:
-                    index = load_index(connection, live.name, logged.tenant, logged.version)
-                    index.prepare(scorer=live.versions.scores_all(index))
-                    live.versions.add(index, entry.index)
 
     def _commit(
         self, live: OpenWindow, latest: CommittedIndex, marks: int
@@ -224,6 +215,7 @@ class Refresher:
             entry = append_entry(
                 connection, live.log.entries, live.name, body.KIND, salt, body.encode()
             )
+            self._windows.raise_generation(connection, live.name)
         # Long before the instant that puts it in force, and only once it is durable.
         live.versions.add(version, entry)
         _log.info(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.log.advisory import SILENT_SECONDS, Turns, key_of
 from ragaudit.ledger.log.database import (
     DatabaseLock,
     close_engine,
@@ -28,6 +29,7 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._writer: DatabaseLock | None = None
+        self._turns = Turns(engine)
         self._lost = False
 
     @classmethod
@@ -102,7 +104,10 @@ class Store:
             raise StoreUnavailable(
                 "another process serves this database", where="store", expected="one at a time"
             )
-        with refused_statements(), write_transaction(self.engine) as connection:
+        with (
+            refused_statements(),
+            write_transaction(self.engine, silent_seconds=SILENT_SECONDS) as connection,
+        ):
             yield connection
 
     @contextmanager
@@ -138,9 +143,36 @@ class Store:
         Raises:
             RefusedError: another one serves it.
         """
-        # Two processes would hand out one counter, and so one noise, twice.
         if self._writer is None:
             self._writer = take_database(self.engine)
+
+    def serve(self) -> None:
+        """Serve the database until `close`: a file alone, a server's with others that do.
+
+        Raises:
+            RefusedError: another process serves the file, or has the server's database alone.
+        """
+        if self._writer is None:
+            self._writer = take_database(self.engine, alone=False)
+
+    @contextmanager
+    def turn(self, *words: str) -> Iterator[None]:
+        """Hold what other processes on the database wait for under the same words.
+
+        Threads of one process are let in together, and processes on a file are alone.
+
+        Raises:
+            StoreUnavailable: the database does not answer, or the other one does not end.
+        """
+        if self.engine.name != "postgresql":
+            yield
+            return
+        key = key_of(*words)
+        session = self._turns.take(key)
+        try:
+            yield
+        finally:
+            session.unlock(key)
 
     def hold(self) -> None:
         """Check that this process still has what it took; take it again after an outage.
@@ -158,8 +190,12 @@ class Store:
                 self._lost = True
                 raise
 
+    def permit(self, _connection: Connection) -> None:
+        """Allow a checkpoint to be stored: who drives alone asks nobody, see `LeadersStore`."""
+
     def close(self) -> None:
         """Let go of the database."""
+        self._turns.close()
         if self._writer is not None:
             self._writer.release()
             self._writer = None

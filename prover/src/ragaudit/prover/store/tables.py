@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData()
@@ -35,6 +36,15 @@ document = Table(
     Column("content", Text, nullable=False),
     Column("attributes", Text, nullable=False),  # canonical JSON, empty for none
     UniqueConstraint("tenant", "id"),
+)
+
+# One row: the process that took over last. What a leader writes is refused under another token.
+leader = Table(
+    "prover_leader",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("token", BigInteger, nullable=False),
+    Column("holder", Text, nullable=False),
 )
 
 # How often the documents of a tenant changed, by calls that pass through the prover.
@@ -75,6 +85,8 @@ window = Table(
     Column("handed_over", Boolean, nullable=False),
     Column("challenge", LargeBinary),
     Column("verdict", LargeBinary),
+    # Raised with each activation and version: who holds an earlier one in memory reads again.
+    Column("generation", BigInteger, nullable=False, server_default=text("0")),
 )
 
 index_version = Table(

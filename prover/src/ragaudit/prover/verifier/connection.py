@@ -4,6 +4,7 @@ The party at the other end is the one that audits us: its keys are pinned, its c
 checked, its answers are bounded and parsed strictly.
 """
 
+import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -33,6 +34,8 @@ from ragaudit.prover.errors import (
     VerifierUnreachable,
 )
 from ragaudit.prover.settings import Settings, VerifierSettings
+
+_log = logging.getLogger(__name__)
 
 MAX_ANSWER_BYTES = 2**26  # whoever answers must not fill our memory
 
@@ -271,7 +274,7 @@ def checked_keys(keys: ShownKeys, pinned: VerifierSettings) -> ShownKeys:
 
 
 def check_pins(settings: VerifierSettings) -> None:
-    """Check that every key of the verifier is pinned, or that none has to be.
+    """Check that every key of the verifier is pinned, or warn of each where none has to be.
 
     Raises:
         UnpinnedVerifier: whoever answers first would be believed for the others.
@@ -284,6 +287,8 @@ def check_pins(settings: VerifierSettings) -> None:
             expected="the keys that the regulator published, as GET /v1/keys shows them; or "
             "verifier.allow_unpinned: true",
         )
+    for name in settings.unpinned:
+        _log.warning("verifier.%s is not pinned: whoever answers first is believed", name)
 
 
 def check_clocks(ours: int, verifiers: int, skew: int) -> None:

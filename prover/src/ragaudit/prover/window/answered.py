@@ -267,7 +267,8 @@ def keep_ties(connection: Connection, place: Place, proof: bytes) -> bytes:
         proof: that is stored if there is none yet.
     """
     here = (_ANSWERED.window == place.window) & (_ANSWERED.position == place.position)
-    first: bytes | None = connection.scalar(select(_ANSWERED.ties).where(here))
+    # Locked: two processes that both find none would give out two proofs.
+    first: bytes | None = connection.scalar(select(_ANSWERED.ties).where(here).with_for_update())
     if first is not None:
         return first
     connection.execute(update(tables.answered).where(here).values(ties=proof))

@@ -70,13 +70,15 @@ class IndexVersions:
             self.rule(index)
 
     def add(self, index: CommittedIndex, entry: int) -> None:
-        """Add the next version of a tenant's index, once its entry is durable.
+        """Add the next version of a tenant's index, once its entry is durable. Idempotent.
 
         Args:
             entry: its place in the log.
         """
         self.rule(index)
         with self._lock:
+            if index.version <= self._standing[index.tenant][-1].version:
+                return
             new = Standing(index.version, entry, index)
             self._standing[index.tenant] = (*self._standing[index.tenant], new)
         self._let_go(index.tenant)

@@ -3,21 +3,18 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 from ragaudit.circuits.noise import Table, table_for
-from ragaudit.encoding.errors import InternalError, RagauditError
-from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
-from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.encoding.errors import InternalError
+from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore, Permit
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.log.cosignatures import cosignature_time
-from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.notes import SigningKey
 from ragaudit.ledger.log.store import Leaves, LogStore
-from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.chains import activation_of, activation_randomness
 from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.identifiers import pseudonym
@@ -31,7 +28,7 @@ from ragaudit.prover.window.group_commit import GroupCommit
 from ragaudit.prover.window.index_versions import IndexVersions
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.seed_epochs import SeedEpochs
-from sqlalchemy import Connection
+from ragaudit.prover.window.window_fence import WindowFence
 
 T = TypeVar("T")
 
@@ -46,6 +43,7 @@ class WindowLog:
         cosigned_time: Unix milliseconds of the last cosignature that is known, 0 before the first.
         again: makes leaves again from the stored entries, before they are signed over.
         compared: whether this process has compared the log with what was cosigned of it.
+        permit: asked in the transaction that stores a checkpoint; raises unless this process leads.
     """
 
     entries: LogStore
@@ -56,10 +54,15 @@ class WindowLog:
     cosigned_time: int = 0
     again: Leaves | None = None
     compared: bool = False
+    permit: Permit | None = None
 
     def sign(self) -> SignedCheckpoint:
-        """Sign the committed tree; return the last checkpoint if it did not grow."""
-        return self.checkpoints.sign(self.key, self.again)
+        """Sign the committed tree; return the last checkpoint if it did not grow.
+
+        Raises:
+            NotLeading: another process signs now; what was signed here is thrown away.
+        """
+        return self.checkpoints.sign(self.key, self.again, self.permit)
 
     def note_cosigned(self, signed: SignedCheckpoint) -> None:
         """Take the time of a checkpoint's cosignatures, all of which were verified."""
@@ -79,7 +82,7 @@ class OpenWindow:
         indexes: Mapping[str, CommittedIndex],
         seed: SeedTree | None,
         log: WindowLog,
-        fence: "WindowFence",
+        fence: WindowFence,
         randomness: Randomness,
         anchor: bytes,
         load: Callable[[str, int], CommittedIndex] | None = None,
@@ -124,6 +127,11 @@ class OpenWindow:
         self._group = GroupCommit()
         self.log_changed = threading.Event()  # set when the log grew: the checkpointer waits for it
         self._pseudonym_key = pseudonym_key
+        # What other processes answer in: set once the window is served, see `OpenWindows`.
+        self.turn: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
+        # The generation of the window's row whose activations and versions are in memory.
+        self.generation = 0
+        self.catch_up: Callable[[], None] = lambda: None
         self._account_locks: dict[str, threading.RLock] = {}
         self._locks_guard = threading.Lock()
 
@@ -165,14 +173,21 @@ class OpenWindow:
         """
         return pseudonym(self._pseudonym_key, self.name, account)
 
-    def account_lock(self, account: str) -> AbstractContextManager[bool]:
-        """Return the lock under which an account's queries run one after the other.
+    @contextmanager
+    def account_lock(self, account: str) -> Iterator[None]:
+        """Hold the lock under which an account's queries run one after the other.
 
-        Who holds it may take it again: a batch holds it over all of its queries.
+        In this process and in all others: a counter is read, and its noise drawn, under it. Who
+        holds it may take it again: a batch holds it over all of its queries.
+
+        Raises:
+            StoreUnavailable: another process does not let go of it.
         """
         with self._locks_guard:
             # Never removed: with a second lock, two queries could use one counter.
-            return self._account_locks.setdefault(account, threading.RLock())
+            lock = self._account_locks.setdefault(account, threading.RLock())
+        with lock, self.turn(account):
+            yield
 
     @contextmanager
     def committing(self, store: Store) -> Iterator[LogTransaction]:
@@ -258,99 +273,3 @@ class OpenWindow:
         if activation is None:
             raise InternalError(f"activation {number} was not released", where=self.name)
         return activation_randomness(self.name, number, activation.preimage)
-
-
-@dataclass
-class WindowFence:
-    """The fence of a window's log, opened again after a write that failed.
-
-    Every method raises RestoredBackup where the database is behind the fence.
-
-    Attributes:
-        path: of the fence's file, better on another disk than the database.
-        records_of: returns an account's number of records or promises, by pseudonym.
-    """
-
-    path: Path
-    log: WindowLog
-    records_of: Callable[[bytes], int]
-    _fence: Fence | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def open(self) -> None:
-        """Open the fence and compare the database with it.
-
-        Raises:
-            RestoredBackup: the database is behind, or the fence is missing.
-            RefusedError: another process holds it.
-        """
-        # Only an empty log may be without a fence: a file that is missing later was lost.
-        origin = self.log.entries.log_key.name
-        fence = Fence(self.path, origin, log_is_empty=self.log.entries.head().size == 0)
-        try:
-            fence.check(self.log.entries.root, self.records_of)
-        except RagauditError:
-            # The lock on the file goes with it, or no later attempt could open the fence.
-            fence.close()
-            raise
-        self._fence = fence
-
-    def check_head(self, connection: Connection) -> TreeHead:
-        """Compare the tree that a transaction reads with the fence; return the tree's head.
-
-        Args:
-            connection: of the transaction, before it writes.
-        """
-        # Not of the last commit: what this transaction reads is what it will add to.
-        head = self.log.entries.head(connection)
-
-        def root_of(size: int) -> bytes:
-            same = size == head.size
-            return head.root_hash if same else self.log.entries.root(size, connection)
-
-        with self._lock:
-            self.opened().check_head(root_of)
-        return head
-
-    def check_account(self, pseudonym: bytes, used: int) -> None:
-        """Compare the counters of an account that a transaction reads with the fence.
-
-        Args:
-            pseudonym: 32 bytes.
-            used: how many counters are logged or promised.
-        """
-        with self._lock:
-            self.opened().check_account(pseudonym, used)
-
-    def advance(self, head: TreeHead, counters: Mapping[bytes, int]) -> None:
-        """Make it durable outside the database that the log reached ``head``.
-
-        Args:
-            counters: how many counters of accounts are now logged or promised, by pseudonym, of
-                those that moved.
-
-        Raises:
-            StoreUnavailable: it is not durable; nothing may be answered.
-        """
-        with self._lock:
-            try:
-                self.opened().advance_all(head, counters)
-            except (OSError, InternalError):
-                # Nobody knows how much of it was written: it is read again before the next use.
-                self.close()
-                raise StoreUnavailable(
-                    "the fence cannot be written", where=str(self.path), expected="free disk space"
-                ) from None
-
-    def opened(self) -> Fence:
-        """Return the fence, opened again if a write failed."""
-        if self._fence is None:
-            self.open()
-        assert self._fence is not None
-        return self._fence
-
-    def close(self) -> None:
-        """Release the fence's file."""
-        if self._fence is not None:
-            self._fence.close()
-            self._fence = None

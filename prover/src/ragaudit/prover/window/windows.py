@@ -5,14 +5,16 @@ moment finds the window in a state from which `driver` continues.
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ragaudit.encoding.errors import Conflict
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.errors import UnknownWindow
+from ragaudit.prover.errors import KeyChanged, UnknownWindow, WindowUnusable
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State, check_transition
@@ -42,6 +44,24 @@ class Window:
     challenge: bytes | None = field(repr=False)
     verdict: bytes | None
 
+    def check_key(self, own: PublicKey, file: Path) -> None:
+        """Check that the provider's key is the one that the window has committed to.
+
+        Args:
+            own: the key that the settings name.
+            file: where it was read, for the error.
+
+        Raises:
+            KeyChanged: it is another one.
+        """
+        key = Policy.parse(self.policy).keys.provider
+        if key != own:
+            raise KeyChanged(
+                "not the provider's key that an unfinished window has committed to",
+                where=f"window {self.name}: {file}",
+                expected=f"the key with the public half {hex_encode(key.raw)}",
+            )
+
 
 @dataclass(frozen=True)
 class Status:
@@ -50,6 +70,7 @@ class Status:
     state: State
     unusable: str | None
     stopped: bool
+    generation: int
 
 
 @dataclass(frozen=True)
@@ -196,6 +217,21 @@ class Windows:
                 return final.decode("utf-8")
         return None
 
+    def check_usable(self, now: int) -> None:
+        """Check that no window that is to answer is behind its fence.
+
+        Args:
+            now: Unix milliseconds.
+
+        Raises:
+            WindowUnusable: one is, and has not ended yet.
+        """
+        for window in self.all():
+            if window.unusable is None or window.state in FINAL:
+                continue
+            if now < 1000 * Policy.parse(window.policy).end:
+                raise WindowUnusable(window.unusable, where=window.name)
+
     def recent(self) -> list[Recent]:
         """Return the windows that were created last, the newest first."""
         query = _RECENT.select().order_by(tables.window.c.number.desc()).limit(RECENT)
@@ -235,12 +271,29 @@ class Windows:
                 update(tables.window).where(tables.window.c.name == name).values(**values)
             )
 
-    def activations(self, name: str) -> dict[int, bytes]:
-        """Return the activation messages received so far, by number."""
+    def activations(self, name: str, connection: Connection | None = None) -> dict[int, bytes]:
+        """Return the activation messages received so far, by number.
+
+        Args:
+            connection: as of `get`.
+        """
+        if connection is None:
+            with self._store.read() as own:
+                return self.activations(name, own)
         table = tables.activation
         query = select(table.c.number, table.c.message).where(table.c.window == name)
-        with self._store.read() as connection:
-            return {row.number: row.message for row in connection.execute(query)}
+        return {row.number: row.message for row in connection.execute(query)}
+
+    def raise_generation(self, connection: Connection, name: str) -> None:
+        """Have every process read the activations and versions of a window again.
+
+        Args:
+            connection: of the transaction that adds one.
+        """
+        table = tables.window
+        connection.execute(
+            update(table).where(table.c.name == name).values(generation=table.c.generation + 1)
+        )
 
     def add_activation(
         self, connection: Connection, name: str, number: int, message: bytes
@@ -255,3 +308,4 @@ class Windows:
         connection.execute(
             insert(tables.activation).values(window=name, number=number, message=message)
         )
+        self.raise_generation(connection, name)

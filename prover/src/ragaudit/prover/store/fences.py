@@ -1,0 +1,84 @@
+"""The folder of fences: each process on a machine has files of its own in it.
+
+The first process has the folder itself, further ones have ``process-2``, ``process-3`` and so on
+below it: the first place that nobody holds. Nobody's files are ever another window's or prover's.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+
+from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.prover.store.disk import check_folder
+
+__all__ = ["FenceFolder"]
+
+MOST_PROCESSES = 256
+_LOCK = "process.lock"
+
+
+class FenceFolder:
+    """A process's place in the folder of fences."""
+
+    def __init__(self, folder: Path) -> None:
+        """Have the folder itself, until `take` finds the place that is free."""
+        self._folder = folder
+        self._own = folder
+        self._lock: int | None = None
+
+    def take(self) -> None:
+        """Take the first place that no other process has, until `release`.
+
+        Raises:
+            StoreUnavailable: the folder cannot be written, or every place is taken.
+        """
+        if self._lock is not None:
+            return
+        check_folder(self._folder)
+        try:
+            for place in self._places():
+                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._lock = _try_lock(place / _LOCK)
+                if self._lock is not None:
+                    self._own = place
+                    return
+        except OSError as error:
+            raise StoreUnavailable(
+                f"cannot write: {error.strerror}", where=str(self._folder)
+            ) from None
+        raise StoreUnavailable(
+            "every place is taken", where=str(self._folder), expected=f"{MOST_PROCESSES} processes"
+        )
+
+    def release(self) -> None:
+        """Give the place back; the files stay."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def path(self, window: str) -> Path:
+        """Return the file of this process's fence of a window."""
+        return self._own / f"{window}.fence"
+
+    def others(self, window: str) -> list[Path]:
+        """Return the files of other places' fences of a window, held by a process or not."""
+        paths = (place / f"{window}.fence" for place in self._places() if place != self._own)
+        return [path for path in paths if path.exists()]
+
+    def make(self) -> None:
+        """Make this process's folder, if it is missing."""
+        self._own.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _places(self) -> list[Path]:
+        further = (self._folder / f"process-{number}" for number in range(2, MOST_PROCESSES + 1))
+        return [self._folder, *further]
+
+
+def _try_lock(path: Path) -> int | None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

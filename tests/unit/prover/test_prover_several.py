@@ -1,0 +1,273 @@
+"""Two provers on one PostgreSQL: each answers, with what the other did, and nothing twice."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import postgresql_server
+import pytest
+from exact_windows import ask, change, later, start
+from fastapi.testclient import TestClient
+from ragaudit.encoding.errors import UnavailableError
+from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.messages.requests import Request
+from ragaudit.prover.errors import NotLeading, QueryRefused
+from ragaudit.prover.http.app import create_app
+from ragaudit.prover.lifecycle.answers import receipt_id
+from ragaudit.prover.service import Service
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.states import State
+from ragaudit.prover.window.registrations import find
+from scenario import ProverScenario
+from sqlalchemy import func, select
+
+PATIENCE = 120
+
+
+@pytest.fixture
+def first(
+    postgresql: postgresql_server.Server,
+    monkeypatch: pytest.MonkeyPatch,
+    make_scenario: Callable[..., ProverScenario],
+) -> ProverScenario:
+    monkeypatch.setenv("RAGAUDIT_PROVER__STORE__URL", postgresql.create("prover"))
+    made = make_scenario()
+    take(made)
+    return made
+
+
+@pytest.fixture
+def join(first: ProverScenario) -> Iterator[Callable[..., ProverScenario]]:
+    """A function that lets another process join; it need not be on the same machine."""
+    joined: list[Service] = []
+
+    def make(fences: Path | None = None) -> ProverScenario:
+        settings = first.settings
+        if fences is not None:
+            store = settings.store.model_copy(update={"fence_folder": fences})
+            settings = settings.model_copy(update={"store": store})
+        app = create_app(settings, components=first.components)
+        joined.append(app.state.service)
+        api = TestClient(app, raise_server_exceptions=False)
+        made = replace(first, service=app.state.service, api=api)
+        take(made)
+        return made
+
+    yield make
+    for service in joined:
+        service.stop()
+
+
+def take(scenario: ProverScenario) -> None:
+    """As `Service.start` does, without threads: tests take each step."""
+    scenario.service.store.serve()
+    scenario.service._fences.take()
+    scenario.service.leadership.attempt()
+
+
+def records(scenario: ProverScenario) -> int:
+    with scenario.service.store.read() as connection:
+        return connection.scalar(select(func.count()).select_from(tables.record)) or 0
+
+
+def at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    gate = threading.Barrier(len(calls))
+    found: list[Any] = [None] * len(calls)
+
+    def run(number: int) -> None:
+        gate.wait(PATIENCE)
+        try:
+            found[number] = calls[number]()
+        except Exception as error:
+            found[number] = error
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    return found
+
+
+def test_one_request_to_both_at_once_is_one_record(
+    first: ProverScenario, join: Callable[..., ProverScenario]
+) -> None:
+    """With one key, however the processes race: one draw, one charge, one answer."""
+    start(first)
+    second, ada = join(), first.account("ada")
+    for number in range(4):
+        request = Request.of(first.policy(), f"bread {number}", 2)
+        services = (first.service, second.service)
+        calls = [
+            partial(each.query, ada, request, idempotency_key=f"k{number}") for each in services * 2
+        ]
+        assert len({file.encode() for file in at_once(calls)}) == 1
+        assert records(first) == number + 1
+
+
+def test_counters_have_no_gap_and_budgets_hold_across_processes(
+    first: ProverScenario, join: Callable[..., ProverScenario]
+) -> None:
+    start(first, queries_per_account=6)
+    second, ada = join(), first.account("ada")
+
+    def query(number: int) -> int:
+        scenario = (first, second)[number % 2]
+        request = Request.of(first.policy(), f"butter {number}", 2)
+        return scenario.service.query(ada, request).public.record.counter
+
+    found = at_once([partial(query, number) for number in range(10)])
+    assert sorted(each for each in found if isinstance(each, int)) == list(range(6))
+    refused = [each for each in found if isinstance(each, QueryRefused)]
+    assert len(refused) == 4 and {each.refusal["reason"] for each in refused} == {"budget"}
+    first.service.open_windows.get("w1").log.entries.audit()
+
+
+def test_accounts_that_register_at_both_get_slots_of_their_own(
+    first: ProverScenario, join: Callable[..., ProverScenario]
+) -> None:
+    start(first)
+    second = join()
+    accounts = {name: first.service.accounts.add("one", name) for name in ("eve", "fay")}
+    for each in (first, second):
+        each.keys.update(accounts)
+    at_once([lambda: first.register("eve"), lambda: second.register("fay")])
+    with first.service.store.read() as connection:
+        rows = [find(connection, "w1", name) for name in ("ada", "cyd", "eve", "fay")]
+    assert sorted(row.slot for row in rows if row is not None) == [0, 1, 2, 3]
+
+
+def test_a_version_that_one_logs_is_in_force_at_the_other(
+    first: ProverScenario, join: Callable[..., ProverScenario]
+) -> None:
+    """A document that went through one process is withdrawn at once, and gone in the version."""
+    start(first, versions=True, length_seconds=300)
+    second = join()
+    before = ask(second, "bread", 3)
+    gone = before.answer.documents[0].id
+    change(first, gone, None)
+    first.service.mark_stale("one")
+    withdrawn = ask(second, "bread", 4)
+    assert withdrawn.public.record.version == 1
+    assert gone not in [each.id for each in withdrawn.answer.documents]
+    first.clock.at(first.policy().start + 45)
+    with pytest.raises(NotLeading):
+        second.service.refresh("one", window="w1")
+    assert first.service.refresher.step("w1") is True
+    later(first, 140)
+    after = ask(second, "bread", 2)
+    assert after.public.record.version == 2
+    assert second.service.receipt(first.account("ada"), receipt_id(before)) == before
+
+
+def test_an_answer_that_a_version_overtook_is_made_again(
+    first: ProverScenario, join: Callable[..., ProverScenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version comes into force after the other process has admitted the query."""
+    start(first, versions=True, length_seconds=300)
+    second = join()
+    gone = ask(second, "bread", 3).answer.documents[0].id
+    change(first, gone, None)
+    first.service.mark_stale("one")
+    first.clock.at(first.policy().start + 45)
+    assert first.service.refresher.step("w1") is True
+    mechanism = second.service.mechanism
+    honest = mechanism.embed
+    overtaken: list[str] = []
+
+    def embed(text: str) -> Any:
+        if not overtaken:
+            overtaken.append(text)
+            later(first, 140)
+        return honest(text)
+
+    monkeypatch.setattr(mechanism, "embed", embed)
+    assert ask(second, "another", 2).public.record.version == 2
+    assert overtaken == ["another"] and records(first) == 2
+
+
+def test_a_window_that_one_ends_answers_nowhere(
+    first: ProverScenario, join: Callable[..., ProverScenario]
+) -> None:
+    start(first)
+    second = join()
+    assert ask(second, "bread", 2)
+    first.service.stop_window("w1")
+    answer = second.ask("ada", "butter")
+    assert answer.status_code == 409 and answer.json()["refusal"]["reason"] == "closed"
+    first.drive(State.CLOSED)
+    live = second.service.open_windows.get("w1")
+    with pytest.raises(QueryRefused):
+        second.service.query(
+            first.account("ada"), Request.of(live.policy, "cheese", 2), window="w1"
+        )
+    assert records(first) == 1
+
+
+def test_two_sequencers_at_once_sign_no_fork(
+    first: ProverScenario,
+    join: Callable[..., ProverScenario],
+    postgresql: postgresql_server.Server,
+) -> None:
+    """The former leader still believes in itself; what it signs is stored and shown nowhere."""
+    start(first)
+    second = join()
+    old = first.service.open_windows.get("w1").log
+    new = second.service.open_windows.get("w1").log
+    ask(first, "bread", 2)
+    with pytest.raises(NotLeading):
+        new.sign()
+    postgresql.execute(
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory'"
+    )
+    assert second.service.leadership.attempt()
+    stored = old.checkpoints.latest()
+    with pytest.raises(NotLeading):
+        old.sign()
+    with pytest.raises(UnavailableError):
+        first.service.driver.step("w1")
+    assert old.checkpoints.latest() == stored
+    signed = new.sign()
+    assert signed.head == old.entries.head() and old.checkpoints.latest() == signed
+    # Answers go on in both: they are ordered by the log's row, not by who signs.
+    ask(first, "butter", 2)
+    ask(second, "cheese", 2)
+    old.entries.audit()
+
+
+def test_a_process_of_another_machine_joins_while_one_leads_and_not_alone(
+    first: ProverScenario, join: Callable[..., ProverScenario], tmp_path: Path
+) -> None:
+    """It has no fence yet: whoever leads vouches for the database, and else nobody does."""
+    start(first)
+    ask(first, "bread", 2)
+    second = join(tmp_path / "elsewhere")
+    assert ask(second, "butter", 2)
+    fence = second.service.open_windows.get("w1").fence
+    assert fence.opened().head == first.service.open_windows.get("w1").log.entries.head()
+    first.service.leadership.resign()
+    third = join(tmp_path / "nobody")
+    assert third.service.leadership.leads
+    third.service.open_windows.get("w1")
+    assert "fence is missing" in str(third.service.windows.get("w1").unusable)
+
+
+def test_a_fence_of_a_process_that_is_gone_still_guards(
+    first: ProverScenario, join: Callable[..., ProverScenario]
+) -> None:
+    """What only the other one answered is known to its file; nobody restores past it."""
+    start(first)
+    second = join()
+    ask(second, "bread", 2)
+    live = second.service.open_windows.get("w1")
+    ahead = live.fence.path.with_name("ahead")
+    live.fence.advance(replace(live.log.entries.head(), size=10_000), {})
+    shutil.copy(live.fence.path, ahead)
+    own = first.service.open_windows.get("w1").fence
+    own.close()
+    with pytest.raises(RestoredBackup, match="behind the fence"):
+        own.open()
