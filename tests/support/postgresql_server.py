@@ -90,6 +90,12 @@ class Server:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(60)
 
+    def crash(self) -> None:
+        """Stop it as a loss of power does: nothing is finished, and its start recovers."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(60)
+
     def close(self) -> None:
         """Stop it and remove everything that it wrote."""
         self.stop()

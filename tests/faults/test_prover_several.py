@@ -1,0 +1,215 @@
+"""Two prover processes on one PostgreSQL: killed, stopped and cut off under load."""
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import postgresql_server
+import pytest
+from databases import prover_tables
+from prover_process import PATIENCE, PLAIN, Prover, Setting, body_of, check_log
+from ragaudit.ledger.messages.records import Record
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def ready(prover: Prover) -> bool:
+    return prover.http.get("/readyz").is_success
+
+
+class Several(Setting):
+    """A second prover process beside the first one, on the same settings and database."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        shown = self.verifier.keys.public()
+        pins = {role: str(shown[role]) for role in ("cosigner", "verifier", "verdict")}
+        self.second = Prover(self.made, pins)
+        self.second.log = self.second.log.with_name("second.txt")
+
+    @property
+    def both(self) -> tuple[Prover, Prover]:
+        return self.prover, self.second
+
+    def join(self) -> None:
+        self.second.start()
+        for each in self.both:
+            each.wait_for(partial(ready, each))
+
+    def leader(self) -> Prover:
+        """The process that leads; waits until one does."""
+        found: list[Prover] = []
+
+        def leads() -> bool:
+            for each in self.both:
+                try:
+                    if each.operator("GET", "/windows/w1")["leads"]:
+                        found.append(each)
+                except (httpx.HTTPError, AssertionError):
+                    continue
+            return bool(found)
+
+        self.prover.wait_for(leads)
+        assert len(found) == 1
+        return found[0]
+
+    def other(self, than: Prover) -> Prover:
+        return self.second if than is self.prover else self.prover
+
+    def checkpoints(self) -> int:
+        """The size of the last checkpoint that was signed and cosigned."""
+        for each in self.both:
+            try:
+                shown = each.http.get("/v1/windows/w1/log/checkpoint", timeout=2)
+            except httpx.HTTPError:
+                continue
+            return int(shown.text.splitlines()[1])
+        raise AssertionError("no process answers")
+
+    def stop(self) -> None:
+        process = self.second.process
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            self.second.kill(signal.SIGTERM)
+        self.second.http.close()
+        if self.prover.process is not None:
+            self.prover.process.send_signal(signal.SIGCONT)
+        super().stop()
+
+
+@pytest.fixture
+def setting(
+    tmp_path: Path, make_database: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Several]:
+    url = make_database("postgresql", prover_tables)
+    monkeypatch.setenv("RAGAUDIT_PROVER__STORE__URL", url)
+    made = Several(tmp_path)
+    yield made
+    made.stop()
+
+
+class Asking(threading.Thread):
+    """An account that asks both processes at random, and repeats what failed with its key."""
+
+    def __init__(self, setting: Several, account: str, count: int) -> None:
+        super().__init__()
+        self.setting, self.account, self.count = setting, account, count
+        self.public: list[dict[str, Any]] = []
+        self.wrong: list[str] = []
+        self.failed = 0
+        self._choose = random.Random(account)
+
+    def run(self) -> None:
+        with httpx.Client(timeout=20, trust_env=False) as client:
+            while len(self.public) < self.count and not self.wrong:
+                number = len(self.public)
+                prover = self._choose.choice(self.setting.both)
+                try:
+                    answer = client.post(
+                        f"http://127.0.0.1:{prover.port}/v1/windows/w1/query",
+                        json=body_of(number),
+                        headers={
+                            "Authorization": f"Bearer {self.setting.keys[self.account]}",
+                            "Idempotency-Key": f"{self.account} {number}",
+                        },
+                    )
+                except httpx.HTTPError:
+                    self.failed += 1
+                    time.sleep(PATIENCE)
+                    continue
+                if answer.status_code == 200:
+                    self.public.append(answer.json()["public"])
+                elif answer.status_code >= 500:
+                    self.failed += 1
+                    time.sleep(PATIENCE)
+                else:
+                    self.wrong.append(answer.text)
+
+
+def load(setting: Several, count: int) -> list[Asking]:
+    threads = [Asking(setting, account, count) for account in PLAIN]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def until_answered(threads: list[Asking], count: int) -> None:
+    while any(len(thread.public) < count for thread in threads if not thread.wrong):
+        time.sleep(PATIENCE)
+
+
+def check_answers(setting: Several, threads: list[Asking], count: int) -> None:
+    """Every answer is one record, under every counter of its account; a retry made none."""
+    for thread in threads:
+        thread.join()
+    assert [thread.wrong for thread in threads] == [[]] * len(threads)
+    for thread in threads:
+        decoded = [Record.parse(bytes.fromhex(each["body"])) for each in thread.public]
+        assert [each.counter for each in decoded] == list(range(count))
+    check_log(setting, [each for thread in threads for each in thread.public])
+
+
+def check_audit(setting: Several, prover: Prover) -> None:
+    prover.wait_for(
+        lambda: prover.operator("GET", "/windows/w1")["state"] == "archived", seconds=400
+    )
+    shown = httpx.get(f"{setting.verifier.url}/v1/windows/w1", trust_env=False).json()
+    assert shown["result"] == "PASS", shown
+
+
+def test_the_leader_is_killed_under_load(setting: Several) -> None:
+    setting.open(length_seconds=120)
+    setting.join()
+    threads = load(setting, 40)
+    until_answered(threads, 5)
+    leader = setting.leader()
+    other = setting.other(leader)
+    leader.kill()
+    assert setting.leader() is other
+    until_answered(threads, 20)
+    leader.start()
+    check_answers(setting, threads, 40)
+    check_audit(setting, other)
+
+
+def test_a_leader_that_stands_still_signs_nothing_when_it_goes_on(setting: Several) -> None:
+    """Past the take-over; its accounts wait for no longer than its silence may last."""
+    setting.open(length_seconds=150)
+    setting.join()
+    threads = load(setting, 40)
+    until_answered(threads, 5)
+    leader = setting.leader()
+    other = setting.other(leader)
+    assert leader.process is not None
+    leader.process.send_signal(signal.SIGSTOP)
+    other.wait_for(lambda: other.operator("GET", "/windows/w1")["leads"])
+    size = setting.checkpoints()
+    other.wait_for(lambda: setting.checkpoints() > size)
+    leader.process.send_signal(signal.SIGCONT)
+    leader.wait_for(lambda: not leader.operator("GET", "/windows/w1")["leads"])
+    assert setting.leader() is other
+    check_answers(setting, threads, 40)
+    check_audit(setting, other)
+    # It lives, has taken over nothing again, and shows the other's log.
+    assert leader.operator("GET", "/windows/w1")["state"] == "archived"
+
+
+def test_the_server_is_killed_and_restarted_under_load(
+    setting: Several, postgresql: postgresql_server.Server
+) -> None:
+    setting.open(length_seconds=150)
+    setting.join()
+    threads = load(setting, 40)
+    for count in (5, 15):
+        until_answered(threads, count)
+        postgresql.crash()
+        time.sleep(1)
+        postgresql.start()
+    check_answers(setting, threads, 40)
+    check_audit(setting, setting.leader())
