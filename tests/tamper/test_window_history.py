@@ -1,13 +1,17 @@
-"""What changed within a window, in plain words: in the evidence of check 9, and in the report."""
+"""What happened within a window, in plain words: in the evidence of check 9, and in the report."""
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 from procedure_cases import use_cached_table
+from ragaudit.encoding import canonical_json
 from ragaudit.encoding.text import rfc3339
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.records import Version
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.procedure import Outcome, Status
@@ -16,7 +20,7 @@ from second_policies import judged
 
 use_cached_table()
 
-HEADING = "what changed within the window"
+HEADING = "what happened within the window"
 
 
 class LastVersionTooLate(IntegrityWindow):
@@ -56,11 +60,40 @@ def test_each_version_is_told_with_its_time_and_from_when_it_counted() -> None:
         assert shown.count("version 2 of the index of beta") == 1
 
 
-def test_a_window_in_which_nothing_changed_has_no_history() -> None:
+def test_a_window_in_which_nothing_happened_has_no_history() -> None:
     window = Window()
     outcome = judged(window)
     assert outcome.check("schedule").evidence == ()
     assert all(HEADING not in shown.lower() for shown in report(window, outcome))
+
+
+def test_a_log_that_waited_for_its_cosigner_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In the scenario entries wait for up to 12 of 30 seconds: less than half, so nothing is told.
+    monkeypatch.setattr("ragaudit.verifier.procedure.outages.TOLD_FROM", 0.25)
+    monkeypatch.setattr("ragaudit.verifier.procedure.outages.MOST_OUTAGES", 3)
+    window = LastVersionTooLate()
+    items = window.items()
+    clock = canonical_json.loads(items[names.CLOCK])
+    late = 1000 * (window.policy.end + 31)
+    items[names.CLOCK] = canonical_json.dumps({**clock, "records": late})
+    outcome = judged(window, items)
+    assert outcome.result == "PASS"
+    told = outcome.check("schedule").evidence[2:]
+    assert told == (
+        f"{at(window, 30)} to {at(window, 42)}: no checkpoint was cosigned while 3 entries waited "
+        "for one, the first for 12 of the 30 seconds that the policy allows",
+        "2 shorter waits for a cosigned checkpoint",
+        f"{rfc3339(late)}: the log was handed over, 31 seconds after the window's end",
+    )
+    for shown in (
+        " ".join(report(window, outcome)[0].split()),
+        unescape(report(window, outcome)[1]),
+    ):
+        assert [shown.count(line) for line in told] == [1, 1, 1]
+
+
+def at(window: Window, seconds: int) -> str:
+    return rfc3339(1000 * (window.policy.start + seconds))
 
 
 def test_where_the_check_fails_its_faults_are_no_history() -> None:

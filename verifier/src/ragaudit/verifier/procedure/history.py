@@ -1,14 +1,17 @@
-"""The history of a window in words, for people: what changed in it, and from when that counted."""
+"""The history of a window in words, for people: what changed in it, and when nobody was there."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from ragaudit.encoding.text import rfc3339
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings
+from ragaudit.verifier.procedure.outages import MOST_OUTAGES, outages
 
-_MOST: Final = MAX_EVIDENCE - 1  # with a line for how many there are more
+# With a line for how many there are more, and room for what went wrong meanwhile.
+_MOST: Final = MAX_EVIDENCE - MOST_OUTAGES - 1
 _REASONS: Final = {
     "restore": "database or fence had been restored or lost",
     "key-loss": "the seed of the noise was lost, or had become known",
@@ -16,21 +19,22 @@ _REASONS: Final = {
 
 
 def note_history(context: Context, found: Findings) -> None:
-    """Say which indexes and seeds changed within the window, when, and why, in log order.
+    """Say which indexes and seeds changed, when, and why, in log order; then the outages.
 
     Args:
         context: of the run.
         found: of check 9.
     """
-    try:
+    lines = []
+    # Told by whoever needs them: words for people are no rule that could be broken.
+    with suppress(MissingInput):
         lines = [text for _, text in sorted([*_versions(context), *_epochs(context)])]
-    except MissingInput:
-        # Told by whoever needs them: words for people are no rule that could be broken.
-        return
     for line in lines[:_MOST]:
         found.note(line)
     if len(lines) > _MOST:
         found.note(f"{len(lines) - _MOST} more changes")
+    for line in outages(context):
+        found.note(line)
 
 
 def _versions(context: Context) -> Iterator[tuple[int, str]]:

@@ -92,7 +92,7 @@ class Report:
     Attributes:
         first_line: what stands above everything: that no epsilon is claimed, where none is.
         claims: integrity and privacy; none in a v1 verdict.
-        history: what changed within the window, a line each, as check 9 found it.
+        history: what happened within the window, a line each, as check 9 found it.
     """
 
     first_line: str

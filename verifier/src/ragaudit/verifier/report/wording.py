@@ -8,7 +8,7 @@ from ragaudit.verifier.procedure import CHECKS
 CHECK_TITLES: Final = {check.id: check.title for check in CHECKS}
 
 HISTORY_CHECK: Final = "schedule"
-"""The check whose lines, where it passes, say which indexes changed and when."""
+"""The check whose lines, where it passes, say what happened within the window, and when."""
 
 TONES: Final = {
     "PASS": "good",
