@@ -130,6 +130,36 @@ def bounds(
     report.show(found, measurements, as_json)
 
 
+@app.command("ledger", epilog="Example: ragaudit bench ledger --entries 1000000 --json")
+def ledger(
+    database: Annotated[
+        str | None,
+        typer.Option("--database", help="URL of an empty database; SQLite in a new file if none."),
+    ] = None,
+    entries: Annotated[
+        int, typer.Option("--entries", min=2, max=10**8, help="n, of the log for the proofs.")
+    ] = 100_000,
+    batch: Annotated[
+        int, typer.Option("--batch", min=1, max=10_000, help="Entries of a transaction.")
+    ] = 256,
+    runs: Runs = 100, seconds: Allowance = ALLOWANCE, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Append to a log, durable and checkpointed, beside the bare database; prove cold.
+
+    The baseline inserts and commits the same bytes in the same batches. A cold proof opens a
+    connection of its own; its baseline opens one and reads a row.
+    """
+    from ragaudit.lab.bench import ledger as scenario  # noqa: PLC0415
+    from ragaudit.lab.bench import report  # noqa: PLC0415
+    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
+
+    sizes = scenario.LogSizes(entries, batch)
+    with limited_to(None) as used, report.progress() as notify:
+        measurements = scenario.ledger(sizes, database, runs, seconds, notify)
+    found = report.report("ledger", sizes, used, measurements)
+    report.show(found, measurements, as_json)
+
+
 @app.command("sidecar", epilog="Example: ragaudit bench sidecar --rows 10000 --minutes 10")
 def sidecar(
     rows: Annotated[

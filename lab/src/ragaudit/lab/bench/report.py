@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import typer
 from ragaudit.lab.bench.bounds import Domain
+from ragaudit.lab.bench.ledger import LogSizes
 from ragaudit.lab.bench.machine import machine, software
 from ragaudit.lab.bench.measure import Measurement
 from ragaudit.lab.bench.quantities import digits, duration
@@ -28,11 +29,13 @@ _SYMBOLS: Final = {
     "queries": "r",
     "records": "R",
     "domain": "m",
+    "entries": "n",
+    "batch": "entries of a batch",
 }
 
 
 def report(
-    name: str, sizes: Sizes | Domain, cores: int, measurements: list[Measurement]
+    name: str, sizes: Sizes | Domain | LogSizes, cores: int, measurements: list[Measurement]
 ) -> dict[str, Any]:
     """Return everything that is said of one scenario, as JSON values.
 
