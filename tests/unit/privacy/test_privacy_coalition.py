@@ -2,14 +2,27 @@
 
 import random
 from itertools import combinations
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
+from ragaudit import core
 from ragaudit.circuits.sketch import hamming
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.privacy.coalition import Estimate, Record, estimate, hamming_threshold
+from ragaudit.privacy.coalition import (
+    Estimate,
+    Link,
+    Record,
+    estimate,
+    hamming_threshold,
+    link_accounts,
+)
+
+LINKS = pytest.mark.parametrize("link", [link_accounts, core.link_accounts], ids=["numpy", "core"])
+"""Both, the reference and the compiled core, are held to the definition."""
 
 KNOWN_THRESHOLDS = [
     ("0.8", 64, 13),
@@ -94,23 +107,27 @@ records = st.lists(
 )
 
 
+@LINKS
 @given(records, st.integers(0, 20), st.integers(0, 5), st.integers(0, 20))
 @settings(max_examples=300)
 def test_estimate_is_the_definition(
-    found: list[Record], tau: int, threshold: int, life: int
+    link: Link, found: list[Record], tau: int, threshold: int, life: int
 ) -> None:
     expected = by_definition(found, tau, threshold, life)
-    assert estimate(found, tau=tau, threshold=threshold, life=life) == expected
+    assert estimate(found, tau=tau, threshold=threshold, life=life, link=link) == expected
 
 
+@LINKS
 @pytest.mark.parametrize("anchored", [(True, False), (False, True), (True, True)])
-def test_a_promise_may_be_answered_as_long_as_it_lives(anchored: tuple[bool, bool]) -> None:
+def test_a_promise_may_be_answered_as_long_as_it_lives(
+    link: Link, anchored: tuple[bool, bool]
+) -> None:
     first, second = anchored
     pair = [Record(b"a", 0, bytes(8), first), Record(b"b", 30, bytes(8), second)]
-    assert estimate(pair, tau=10, life=20, threshold=0).k_hat == 2
-    assert estimate(pair, tau=10, life=19, threshold=0).k_hat == 1
+    assert estimate(pair, tau=10, life=20, threshold=0, link=link).k_hat == 2
+    assert estimate(pair, tau=10, life=19, threshold=0, link=link).k_hat == 1
     plain = [Record(each.account, each.time, each.sketch) for each in pair]
-    assert estimate(plain, tau=10, life=20, threshold=0).k_hat == 1
+    assert estimate(plain, tau=10, life=20, threshold=0, link=link).k_hat == 1
 
 
 @given(records, st.randoms())
@@ -120,39 +137,52 @@ def test_order_of_records_does_not_matter(found: list[Record], rng: random.Rando
     assert estimate(found, tau=5, threshold=1) == estimate(shuffled, tau=5, threshold=1)
 
 
-@pytest.mark.parametrize("octets", [8, 9, 16, 32, 33, 64])
-def test_every_sketch_length(octets: int) -> None:
+@LINKS
+@pytest.mark.parametrize("octets", [1, 8, 9, 16, 32, 33, 41, 56, 64])
+def test_every_sketch_length(link: Link, octets: int) -> None:
     """Also lengths that are no multiple of the word, and sums beyond eight bits."""
     rng = random.Random(octets)
     found = [
         Record(bytes([i % 40]), rng.randrange(1000), rng.randbytes(octets)) for i in range(300)
     ]
-    for threshold in (2 * octets, 4 * octets - 6, 8 * octets - 1):
-        assert estimate(found, tau=100, threshold=threshold) == by_definition(found, 100, threshold)
+    for threshold in (2 * octets, max(4 * octets - 6, 0), 8 * octets - 1):
+        expected = by_definition(found, 100, threshold)
+        assert estimate(found, tau=100, threshold=threshold, link=link) == expected
 
 
-def test_complementary_sketches_of_256_bits_are_far_apart() -> None:
+@LINKS
+def test_complementary_sketches_of_256_bits_are_far_apart(link: Link) -> None:
     """256 differing bits must not wrap around to 0 in eight-bit sums."""
     pair = [Record(b"a", 0, bytes(32)), Record(b"b", 0, b"\xff" * 32)]
-    assert estimate(pair, tau=0, threshold=255).k_hat == 1
-    assert estimate(pair, tau=0, threshold=256).k_hat == 2
+    assert estimate(pair, tau=0, threshold=255, link=link).k_hat == 1
+    assert estimate(pair, tau=0, threshold=256, link=link).k_hat == 2
 
 
-def test_across_block_borders() -> None:
+@LINKS
+def test_across_block_borders(link: Link) -> None:
     """A chain through records that lie in different blocks, sorted by time."""
     far = [Record(bytes([1, i // 256, i % 256]), i, b"\xff" * 16) for i in range(1, 9000, 3)]
     chain = [Record(bytes([0, i]), 900 * i, bytes(16)) for i in range(10)]
     spread = [Record(r.account, r.time, bytes([i % 251, i // 251] * 8)) for i, r in enumerate(far)]
-    found = estimate(chain + spread, tau=900, threshold=0)
+    found = estimate(chain + spread, tau=900, threshold=0, link=link)
     assert found.k_hat >= 10
     assert any({r.account for r in chain} <= set(c) for c in found.clusters)
-    assert estimate(chain, tau=899, threshold=0).k_hat == 1
+    assert estimate(chain, tau=899, threshold=0, link=link).k_hat == 1
 
 
 def test_one_account_alone_is_no_coalition() -> None:
     same = [Record(b"a", t, bytes(8)) for t in range(100)]
     assert estimate(same, tau=1000, threshold=64) == Estimate(1, ())
     assert estimate([], tau=1, threshold=1) == Estimate(0, ())
+
+
+@LINKS
+def test_the_largest_times_and_bounds_do_not_overflow(link: Link) -> None:
+    late, most = 2**62 - 1, 10**15
+    for first, last in ((late - 2 * most, late), (-late, 2 * most - late)):
+        ends = [Record(b"a", first, bytes(8)), Record(b"b", last, bytes(8), True)]
+        assert estimate(ends, tau=most, life=most, threshold=most, link=link).k_hat == 2
+        assert estimate(ends, tau=most, life=most - 1, threshold=most, link=link).k_hat == 1
 
 
 def test_large_times_do_not_overflow() -> None:
@@ -162,13 +192,15 @@ def test_large_times_do_not_overflow() -> None:
     assert estimate(pair, tau=10**10 - 1, threshold=0).k_hat == 1
 
 
-def test_progress_ends_at_one() -> None:
+@LINKS
+def test_progress_ends_at_one(link: Link) -> None:
     seen: list[float] = []
     estimate(
         [Record(bytes([i % 9]), i, bytes(8)) for i in range(100)],
         tau=1,
         threshold=0,
         progress=seen.append,
+        link=link,
     )
     assert seen == sorted(seen) and seen[-1] == 1.0
 
@@ -178,6 +210,7 @@ def test_progress_ends_at_one() -> None:
     [
         ((bytes(8), bytes(9)), 1, 1),
         ((b"", b""), 1, 1),
+        ((bytes(65),) * 2, 1, 1),
         ((bytes(8),) * 2, -1, 1),
         ((bytes(8),) * 2, 1, -1),
     ],
@@ -186,3 +219,78 @@ def test_estimate_refusals(sketches: tuple[bytes, bytes], tau: int, threshold: i
     pair = [Record(bytes([i]), 0, sketch) for i, sketch in enumerate(sketches)]
     with pytest.raises(MalformedError):
         estimate(pair, tau=tau, threshold=threshold)
+
+
+def asked(count: int, bits: int, seed: int) -> list[Record]:
+    """Records around few centres and at the threshold of them, on few accounts, near in time."""
+    rng = np.random.default_rng(seed)
+    centres = rng.integers(0, 2, (40, bits), dtype=np.uint8)
+    sketches = centres[rng.integers(0, 40, count)]
+    # Two of one centre differ in up to twice as many bits: below, at and above the threshold.
+    sketches ^= (
+        rng.random((count, bits)) < rng.choice([0.05, 0.1, 0.15, 0.5], count)[:, None]
+    ).astype(np.uint8)
+    packed = np.packbits(sketches, axis=1)
+    return [
+        Record(
+            int(account).to_bytes(4, "big"), int(time), sketch.tobytes(), bool(anchored)
+        )
+        for account, time, sketch, anchored in zip(
+            rng.integers(0, 3000, count), rng.integers(0, 10**6, count), packed,
+            rng.integers(0, 2, count), strict=True,
+        )
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("count", "tau", "life"),
+    [
+        (1500, 10**6, 0),
+        (1500, 1000, 3000),
+        pytest.param(10_000, 20_000, 50_000, marks=pytest.mark.slow),
+    ],
+)
+def test_the_core_and_the_reference_find_the_same(count: int, tau: int, life: int) -> None:
+    found = asked(count, 256, seed=count)
+    bounds: dict[str, Any] = {"tau": tau, "life": life, "threshold": 52}
+    expected = estimate(found, **bounds)
+    assert 1 < expected.k_hat < 3000
+    assert estimate(found, **bounds, link=core.link_accounts) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"times": np.array([1, 0])}, "times: not rising"),
+        ({"times": np.array([0])}, "different numbers"),
+        ({"accounts": np.array([0, -1])}, "accounts: not a number of 32 bits"),
+        ({"accounts": np.array([0, 2**32])}, "accounts: 4294967297"),
+        ({"anchored": np.array([0, 1])}, "anchored: dtype int64"),
+        ({"sketches": np.zeros((2, 65), np.uint8)}, "width: 65 bytes"),
+        ({"sketches": np.zeros((2, 0), np.uint8)}, "width: 0 bytes"),
+        ({"tau": -1}, "tau: -1"),
+        ({"life": 2**63}, "life: "),
+        ({"threshold": 2**32}, "threshold: "),
+    ],
+)
+def test_what_the_core_refuses(change: dict[str, Any], match: str) -> None:
+    good: dict[str, Any] = {
+        "accounts": np.array([0, 1]),
+        "times": np.array([0, 1]),
+        "anchored": np.zeros(2, np.uint8),
+        "sketches": np.zeros((2, 8), np.uint8),
+        "tau": 1,
+        "life": 0,
+        "threshold": 0,
+    }
+    assert core.link_accounts(**good).tolist() == [0, 0]
+    with pytest.raises(core.MalformedInput, match=match):
+        core.link_accounts(**good | change)
+
+
+def test_the_core_stops_when_it_is_told_to() -> None:
+    with pytest.raises(core.Cancelled):
+        estimate(
+            asked(10, 64, 1), tau=1, threshold=1, link=core.link_accounts,
+            progress=lambda _: False,  # type: ignore[arg-type]
+        )  # fmt: skip

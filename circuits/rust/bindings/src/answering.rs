@@ -5,7 +5,7 @@ use pyo3::types::PyByteArray;
 use ragaudit_noise::Sampler;
 use ragaudit_scoring::Rows;
 
-use crate::convert::{ArrayBytes, array, bytes, shorts};
+use crate::convert::{ArrayBytes, array, bytes, long_bytes, shorts};
 use crate::errors::{malformed, noise_to_python};
 
 /// The sampler of one table.
@@ -65,16 +65,6 @@ impl ScoredRows {
             py.detach(|| self.0.scores(&query)).map_err(|error| malformed(error.to_string()))?;
         long_bytes(py, &scores)
     }
-}
-
-/// Little-endian bytes of signed 64-bit integers, for an array that Python may write to.
-fn long_bytes<'py>(py: Python<'py>, values: &[i64]) -> PyResult<Bound<'py, PyByteArray>> {
-    PyByteArray::new_with(py, size_of_val(values), |bytes| {
-        for (bytes, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
-            *bytes = value.to_le_bytes();
-        }
-        Ok(())
-    })
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

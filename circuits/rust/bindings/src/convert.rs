@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use bytemuck::AnyBitPattern;
 use curve25519_dalek::scalar::Scalar;
 use numpy::PyReadonlyArray1;
-use pyo3::PyResult;
+use pyo3::prelude::*;
+use pyo3::types::PyByteArray;
 use ragaudit_arguments::encoding::decode_scalar;
 use ragaudit_arguments::entries::SmallRows;
 
@@ -46,6 +47,16 @@ pub fn shorts(bytes: &[u8]) -> Cow<'_, [i16]> {
 pub fn longs(bytes: &[u8]) -> Cow<'_, [i64]> {
     integers(bytes, |bytes| {
         bytes.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect()
+    })
+}
+
+/// Little-endian bytes of signed 64-bit integers, for an array that Python may write to.
+pub fn long_bytes<'py>(py: Python<'py>, values: &[i64]) -> PyResult<Bound<'py, PyByteArray>> {
+    PyByteArray::new_with(py, size_of_val(values), |bytes| {
+        for (bytes, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
+            *bytes = value.to_le_bytes();
+        }
+        Ok(())
     })
 }
 

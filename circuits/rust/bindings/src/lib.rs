@@ -5,6 +5,7 @@
 
 mod answering;
 mod arguments;
+mod coalition;
 mod convert;
 mod errors;
 mod progress;
@@ -18,6 +19,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     answering::register(module)?;
     arguments::register(module)?;
+    coalition::register(module)?;
     selection::register(module)?;
     ties::register(module)
 }

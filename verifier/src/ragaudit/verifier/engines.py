@@ -1,8 +1,8 @@
 """What the procedure computes with: an engine, and the committed embedder where it is at hand.
 
-Two engines check proofs and redraw noise, compiled and plain Python; both do the same to the bit.
-The compiled one (`ragaudit.core`) is imported only when it is asked for; without it the verifier
-works on the reference. The embedder is an optional part of the verifier.
+Two engines check proofs, redraw noise and join accounts, compiled and plain Python; both do the
+same to the bit. The compiled one (`ragaudit.core`) is imported only when it is asked for; without
+it the verifier works on the reference. The embedder is an optional part of the verifier.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,6 +26,8 @@ from ragaudit.encoding.errors import (
 from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages.receipt_views import GroupOperations
 from ragaudit.ledger.messages.ties import TiesStatement
+from ragaudit.privacy import coalition
+from ragaudit.privacy.coalition import Link
 
 Noise = npt.NDArray[np.int64]
 
@@ -73,6 +75,10 @@ class Engine(GroupOperations, Protocol):
             key: of the record, 32 bytes.
             count: N, at least 1.
         """
+
+    @property
+    def link_accounts(self) -> Link:
+        """What joins the accounts of a coalition (spec 7.2)."""
 
 
 class CommittedEmbedder(Protocol):
@@ -148,6 +154,12 @@ class CoreEngine(VectorOperations):
             noise_table.thresholds, parameters.factor, parameters.levels, key, count
         )
         return noise
+
+    @property
+    def link_accounts(self) -> Link:
+        """What joins the accounts of a coalition (spec 7.2)."""
+        link: Link = self._core.link_accounts
+        return link
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
         """Return the commitment to a completed row (spec 4.1.5), 32 bytes."""
@@ -225,6 +237,11 @@ class ReferenceEngine(VectorOperations):
         from ragaudit.verifier import reference  # noqa: PLC0415
 
         return np.array(reference.sample_noise(sigma, key, count), dtype=np.int64)
+
+    @property
+    def link_accounts(self) -> Link:
+        """What joins the accounts of a coalition (spec 7.2)."""
+        return coalition.link_accounts
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
         """Return the commitment to a completed row (spec 4.1.5), 32 bytes."""

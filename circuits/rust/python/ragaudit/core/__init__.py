@@ -1,4 +1,5 @@
-"""Compiled proof core: commitments, the index argument, the selection argument, noise, scores.
+"""Compiled proof core: commitments, the index argument, the selection argument, noise, scores,
+coalitions.
 
 The statements, messages and encodings are those of the specification of the two arguments; the
 sampler's are docs/spec/03-noise.md. Verification raises or returns None. Secrets never appear in
@@ -28,6 +29,7 @@ from ragaudit.core._arrays import (
     positions,
     scalars_bytes,
 )
+from ragaudit.core._coalition import link_accounts
 from ragaudit.core._core import (
     KNOWN_POSITIONS,
     SQUARED_NORM,
@@ -61,6 +63,7 @@ __all__ = [
     "commit_selection",
     "complete_rows",
     "generator",
+    "link_accounts",
     "position_encodings",
     "prove_index",
     "prove_selection",

@@ -19,6 +19,7 @@ __all__ = [
     "commit_selection",
     "complete_rows",
     "generator",
+    "link_accounts",
     "prove_index",
     "prove_selection",
     "prove_ties",
@@ -55,6 +56,13 @@ def complete_rows(
     vectors: _Memory, entry_bytes: int, dimension: int, squared_norm: int
 ) -> bytes: ...
 def random_scalars(count: int) -> bytes: ...
+def link_accounts(
+    records: tuple[_Memory, _Memory, _Memory, _Memory],
+    width: int,
+    accounts: int,
+    near: tuple[int, int, int],
+    progress: _Progress,
+) -> bytearray: ...
 def commit_rows(
     rows: _Memory, entry_bytes: int, width: int, blindings: _Memory, progress: _Progress
 ) -> bytes: ...

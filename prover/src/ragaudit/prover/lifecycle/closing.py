@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ragaudit import core
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
@@ -99,6 +100,7 @@ class Closing:
             tau=policy.link_time,
             life=policy.promise_life,
             threshold=policy.estimator.hamming_threshold,
+            link=core.link_accounts,
         )
         return estimate.k_hat
 

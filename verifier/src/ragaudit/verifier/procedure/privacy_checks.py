@@ -63,6 +63,7 @@ def _estimate(context: Context) -> estimating.Estimate:
         life=policy.promise_life,
         threshold=policy.estimator.hamming_threshold,
         progress=lambda share: context.progress("coalition", int(100 * share), 100),
+        link=context.engine.link_accounts,
     )
 
 
