@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import dataclass, field
+from typing import Self
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -10,6 +11,7 @@ from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.tagged import Field, enc
 
 KEY_BYTES = 32
+SEED_BYTES = 32
 SIGNATURE_BYTES = 64
 SIGN_PREFIX = "ragaudit/v1/sign/"
 
@@ -84,45 +86,55 @@ class PublicKey:
 
 
 @dataclass(frozen=True)
-class PrivateKey:
-    """An Ed25519 private key; its representation shows the public half only.
-
-    Attributes:
-        public: the public half.
-    """
+class SeededKey:
+    """A private key that follows from 32 secret bytes, which no representation shows."""
 
     _seed: bytes = field(repr=False)
-    public: PublicKey = field(init=False)
-    _key: Ed25519PrivateKey = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if len(self._seed) != KEY_BYTES:
-            raise MalformedError("private seed has a wrong length", expected=f"{KEY_BYTES} bytes")
-        key = Ed25519PrivateKey.from_private_bytes(self._seed)
-        raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        object.__setattr__(self, "public", PublicKey(raw))
-        object.__setattr__(self, "_key", key)
+        if len(self._seed) != SEED_BYTES:
+            raise MalformedError("private seed has a wrong length", expected=f"{SEED_BYTES} bytes")
 
     @classmethod
-    def generate(cls) -> "PrivateKey":
+    def generate(cls) -> Self:
         """Return a fresh key from the operating system's randomness."""
-        return cls(secrets.token_bytes(KEY_BYTES))
+        return cls(secrets.token_bytes(SEED_BYTES))
 
     @classmethod
-    def from_seed(cls, seed: bytes) -> "PrivateKey":
-        """Return the key of a 32-byte RFC 8032 seed.
+    def from_seed(cls, seed: bytes) -> Self:
+        """Return the key of a seed.
 
         Args:
-            seed: 32 secret bytes.
+            seed: 32 secret bytes, of RFC 8032 or of FIPS 204 ML-DSA.KeyGen.
 
         Raises:
             MalformedError: another length.
+            UnsupportedError: this build of the cryptography library lacks the algorithm.
         """
         return cls(bytes(seed))
 
     def seed(self) -> bytes:
         """Return the 32 secret bytes, for writing the key file."""
         return self._seed
+
+
+@dataclass(frozen=True)
+class PrivateKey(SeededKey):
+    """An Ed25519 private key; its representation shows the public half only.
+
+    Attributes:
+        public: the public half.
+    """
+
+    public: PublicKey = field(init=False)
+    _key: Ed25519PrivateKey = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        key = Ed25519PrivateKey.from_private_bytes(self._seed)
+        raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        object.__setattr__(self, "public", PublicKey(raw))
+        object.__setattr__(self, "_key", key)
 
     def sign_raw(self, message: bytes) -> bytes:
         """Return the 64-byte signature over bytes that have their own framing.

@@ -204,8 +204,17 @@ def make_data_folder(settings: Settings) -> None:
     Raises:
         UnavailableError: it cannot be made.
     """
+    make_private_folder(settings.data)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder for its owner only, or leave the one that there is.
+
+    Raises:
+        UnavailableError: it cannot be made.
+    """
     try:
-        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise UnavailableError(f"no folder: {reason}", where=str(settings.data)) from None
+        raise UnavailableError(f"no folder: {reason}", where=str(folder)) from None

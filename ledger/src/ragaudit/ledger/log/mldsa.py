@@ -1,15 +1,13 @@
 """ML-DSA-44 (FIPS 204), with an empty context: the cosigners' key of type 0x06."""
 
-import secrets
 from dataclasses import dataclass, field
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey, MLDSA44PublicKey
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
-from ragaudit.encoding.signing import SignatureRejected
+from ragaudit.encoding.signing import SeededKey, SignatureRejected
 
 PUBLIC_BYTES = 1312
-SEED_BYTES = 32
 MLDSA_SIGNATURE_BYTES = 2420
 
 
@@ -54,48 +52,24 @@ class MlDsaPublicKey:
 
 
 @dataclass(frozen=True)
-class MlDsaPrivateKey:
+class MlDsaPrivateKey(SeededKey):
     """A private key of ML-DSA-44; its representation shows the public half only.
 
     Attributes:
         public: the public half.
     """
 
-    _seed: bytes = field(repr=False)
     public: MlDsaPublicKey = field(init=False)
     _key: MLDSA44PrivateKey = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if len(self._seed) != SEED_BYTES:
-            raise MalformedError("private seed has a wrong length", expected=f"{SEED_BYTES} bytes")
+        super().__post_init__()
         try:
             key = MLDSA44PrivateKey.from_seed_bytes(self._seed)
         except UnsupportedAlgorithm:
             raise _unsupported() from None
         object.__setattr__(self, "public", MlDsaPublicKey(key.public_key().public_bytes_raw()))
         object.__setattr__(self, "_key", key)
-
-    @classmethod
-    def generate(cls) -> "MlDsaPrivateKey":
-        """Return a fresh key from the operating system's randomness."""
-        return cls(secrets.token_bytes(SEED_BYTES))
-
-    @classmethod
-    def from_seed(cls, seed: bytes) -> "MlDsaPrivateKey":
-        """Return the key of the 32-byte seed of FIPS 204 ML-DSA.KeyGen.
-
-        Args:
-            seed: 32 secret bytes.
-
-        Raises:
-            MalformedError: another length.
-            UnsupportedError: this build of the cryptography library lacks ML-DSA.
-        """
-        return cls(bytes(seed))
-
-    def seed(self) -> bytes:
-        """Return the 32 secret bytes, for writing the key file."""
-        return self._seed
 
     def sign_raw(self, message: bytes) -> bytes:
         """Return a signature of 2420 bytes; it is hedged, so no two are alike.

@@ -9,13 +9,14 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
-from ragaudit.encoding.errors import UnavailableError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.mldsa import MlDsaPrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, MLDSA_COSIGNATURE, SigningKey
 from ragaudit.serving.operation import OperationSettings
-from ragaudit.serving.settings import FileSettings, Section, beside
+from ragaudit.serving.settings import FileSettings, beside
 from ragaudit.verifier import keys as key_files
+from ragaudit.verifier.settings import Listen as VerifierListen
+from ragaudit.verifier.settings import make_private_folder
 
 SETTINGS_VARIABLE = "RAGAUDIT_COSIGNER_SETTINGS"
 Algorithm = Literal["ed25519", "ml-dsa-44"]
@@ -23,13 +24,10 @@ ED25519: Algorithm = "ed25519"
 ML_DSA_44: Algorithm = "ml-dsa-44"
 
 
-class Listen(Section):
+class Listen(VerifierListen):
     """Where the service listens; TLS ends here if both files are given."""
 
-    host: str = "127.0.0.1"
     port: int = Field(default=8744, ge=0, le=65535)
-    tls_certificate: Path | None = None
-    tls_key: Path | None = None
 
 
 class Settings(FileSettings):
@@ -85,11 +83,7 @@ def make_data_folder(settings: Settings) -> None:
     Raises:
         UnavailableError: it cannot be made.
     """
-    try:
-        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UnavailableError(f"no folder: {reason}", where=str(settings.data)) from None
+    make_private_folder(settings.data)
 
 
 def create_keys(folder: Path, name: str) -> None:
