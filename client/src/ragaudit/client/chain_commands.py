@@ -55,13 +55,19 @@ def verify(
         links = chain.verify([key for key in keys if key is not None])
     if as_json:
         windows = [
-            {"window": one.window, "log": one.log, "size": one.size, "continues": one.continues}
+            {
+                "window": one.window,
+                "log": one.log,
+                "provider_key": one.provider_key.raw.hex(),
+                "size": one.size,
+                "continues": one.continues,
+            }
             for one in links
         ]
         typer.echo(json.dumps({"provider": chain.provider, "windows": windows}))
     else:
-        for link in links:
-            typer.echo(_line(link))
+        for before, link in zip([None, *links], links, strict=False):
+            typer.echo(_line(link, before))
     if any(link.continues is None for link in links[1:]):
         raise typer.Exit(int(ExitCode.INCOMPLETE))
 
@@ -74,7 +80,10 @@ def _chain(file: Path | None, prover: str | None) -> WindowChain:
     return WindowChain.from_json(value)
 
 
-def _line(link: Link) -> str:
+def _line(link: Link, before: Link | None) -> str:
     ended = "has not ended" if link.size is None else f"ended with {link.size} entries"
     continues = "begins anew" if link.continues is None else f"continues {link.continues}"
-    return f"{link.window}: {continues}; {ended}; log key {link.log}"
+    # Receipts of each window verify under its own key alone: a reader must know where it changed.
+    changed = before is not None and before.provider_key != link.provider_key
+    signs = f"; new provider key {link.provider_key.raw.hex()}" if changed else ""
+    return f"{link.window}: {continues}; {ended}; log key {link.log}{signs}"

@@ -97,12 +97,14 @@ class Link:
     Attributes:
         window: its name.
         log: the vkey of its log, whose name is the origin.
+        provider_key: signs its receipts; another one than before was changed at the boundary.
         size: of the log at its end; None before the handover.
         continues: name of the window whose end the policy names; None: it begins anew.
     """
 
     window: str
     log: str
+    provider_key: PublicKey
     size: int | None
     continues: str | None
 
@@ -151,7 +153,8 @@ class WindowChain(JsonMessage):
             before[policy.origin] = (window, head)
             keys.add(policy.keys.log.public.raw)
             size = None if head is None else head.size
-            links.append(Link(policy.window, str(policy.keys.log), size, continues))
+            log, signs = str(policy.keys.log), policy.keys.provider
+            links.append(Link(policy.window, log, signs, size, continues))
         return tuple(links)
 
     def _check_names(self, policy: Policy, verifiers: Collection[PublicKey]) -> None:
