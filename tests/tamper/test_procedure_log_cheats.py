@@ -199,7 +199,7 @@ class ZeroK(Window):
         (ClosesElsewhere, "another window"),
         (ClosesTwice, "of kind close, out of order"),
         (OpensTwice, "of kind opening, out of order"),
-        (InventsAKind, "unknown kind"),
+        (InventsAKind, "not a known value"),
         (UnreadableRecord, "bytes left over"),
         (ZeroK, "top_k 0 out of range"),
     ],

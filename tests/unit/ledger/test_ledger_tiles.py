@@ -94,8 +94,9 @@ class CountingTree(MemoryTree):
     """A tree that can also produce the bytes of its tiles."""
 
     def tile(self, tile: Any) -> Any:
-        hashes = self._levels[8 * tile.level][tile.index * 256 : tile.index * 256 + tile.width]
-        return b"".join(hashes)
+        start = tile.index * 256
+        places = range(start, start + tile.width)
+        return b"".join(self.subtree_hash(8 * tile.level, place) for place in places)
 
 
 @pytest.fixture(scope="module")

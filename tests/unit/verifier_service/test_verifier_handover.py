@@ -180,7 +180,7 @@ def test_entries_are_no_larger_than_entries_are(ended: Any) -> None:
     for index, kind, sketch in ((1, "registration", None), (1, "record", b"x" * 5000)):
         body = opening + frame(index, kind, b"x" * (0 if sketch else 5000), sketch)
         answer = problem_of(ended.send("PUT", "records", body), 400, "malformed")
-        assert (answer["where"], answer["expected"]) == ("handover entry 1", "0..4096")
+        assert (answer["where"], answer["expected"]) == ("handover entry 1", "1..4096")
     assert ended.send("PUT", "records", b"".join([opening, *others])).status_code == 204
 
 

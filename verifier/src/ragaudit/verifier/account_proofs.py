@@ -37,10 +37,10 @@ def _prove(context: Context, pseudonym: bytes) -> AccountProof:
     policy = context.policy
     if not policy.account_index:
         raise RefusedError("the policy asks for no account index", where="policy")
-    index, _, entry = account_index(context), context.close, context.log.entries[-2]
+    index, _, entry = account_index(context), context.close, context.log.before_last
     # Of an index that is not the log's a proof could say anything.
-    if entry.kind != Accounts.KIND or Accounts.parse(entry.body) != index.entry:
-        raise RejectedError("the log has no such account index", where=f"entry {entry.index}")
+    if entry is None or entry.kind != Accounts.KIND or Accounts.parse(entry.body) != index.entry:
+        raise RejectedError("the log has no such account index", where="the entry before the close")
     path = context.log.tree.inclusion_proof(entry.index)
     proof = TlogProof(entry.index, path, context.final.signed.encode())
     opened = OpenedEntry(entry.salt, entry.body)

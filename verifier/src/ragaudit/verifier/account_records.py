@@ -1,6 +1,5 @@
 """What the evidence of a window holds of one account (docs/spec/10-verdict.md §10.8)."""
 
-import io
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -75,12 +74,14 @@ class _Account:
         ]
 
     def records(self) -> list[Entry]:
-        handed_over = io.BytesIO(self.evidence.get(items.RECORDS, b""))
-        return [
-            entry
-            for entry in read_handover(handed_over)
-            if entry.kind == Record.KIND and self._names_it(Record, entry.body)
-        ]
+        if items.RECORDS not in self.evidence:
+            return []
+        with self.evidence.open(items.RECORDS) as handed_over:
+            return [
+                entry
+                for entry in read_handover(handed_over)
+                if entry.kind == Record.KIND and self._names_it(Record, entry.body)
+            ]
 
     def receipts(self, item: str, indices: set[int]) -> list[Any]:
         listed = Receipts.parse(self.evidence.get(item, b"[]")).messages

@@ -4,9 +4,13 @@ The writer stores items uncompressed, in rising name order, with fixed times and
 reader walks the file from its first byte, builds the headers that the writer would have written
 for what it finds, and compares: an archive is accepted iff the writer would have made it. So no
 directory is trusted, and nothing can hide between entries, in comments or behind the end.
+
+Both go through an item block by block, twice, and compare what they read the second time with what
+they read first: whoever can write the file cannot swap an item between its check and its use.
 """
 
 import hashlib
+import io
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, Final, Literal
+from typing import IO, Any, BinaryIO, Final, Literal
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
@@ -24,12 +28,16 @@ from ragaudit.verifier.evidence import Evidence
 FORMAT: Final = "ragaudit/v1/bundle"
 MANIFEST: Final = "manifest.json"
 VERDICT: Final = "verdict.json"
+_OWN: Final = (MANIFEST, VERDICT)
 
 Part = Literal["public", "all"]
 
-# A reader holds one item in memory at a time; larger ones are refused before they are read.
+# Larger ones are refused before they are read.
 MAX_ITEM_BYTES: Final = 2**31
 MAX_NAME_BYTES: Final = 128
+# A policy allows no log with more sampled records; each has an item of its own.
+MAX_ITEMS: Final = 2**21
+BLOCK_BYTES: Final = 2**14  # held in memory at a time, and compared when it is read again
 
 # PKWARE APPNOTE 6.3.10: records 4.3.7, 4.3.12, 4.3.14, 4.3.15, 4.3.16.
 _LOCAL = struct.Struct("<4s5H3I2H")
@@ -132,19 +140,101 @@ def write_archive(file: IO[bytes], evidence: Evidence, verdict: bytes, *, part: 
         MalformedBundle: an item over MAX_ITEM_BYTES.
     """
     items = evidence if part == "all" else evidence.public()
-    manifest = {"format": FORMAT, "items": items.digests(), "part": part}
+    found = {name: _summed(items, name) for name in items}
+    digests = {name: each.digest for name, each in found.items()}
+    manifest = {"format": FORMAT, "items": digests, "part": part}
     own = {MANIFEST: canonical_json.dumps(manifest), VERDICT: verdict}
+    found |= {name: _Sums.of(io.BytesIO(data)) for name, data in own.items()}
     entries: list[_Entry] = []
-    for name in sorted([*items, *own]):
-        data = own[name] if name in own else items[name]
-        if len(data) > MAX_ITEM_BYTES:
-            raise MalformedBundle("item too long", where=name, expected="at most 2 GiB")
-        offset = entries[-1].end if entries else 0
-        entry = _Entry(name.encode(), len(data), zlib.crc32(data), offset)
+    for name in sorted(found):
+        sums, offset = found[name], entries[-1].end if entries else 0
+        entry = _Entry(name.encode(), sums.size, sums.crc, offset)
         file.write(entry.local_header())
-        file.write(data)
+        with io.BytesIO(own[name]) if name in own else items.open(name) as data:
+            if _Sums.of(data, file) != sums:
+                raise MalformedBundle("the item changed while it was read", where=name)
         entries.append(entry)
     file.write(_trailer(entries))
+
+
+def _summed(items: Evidence, name: str) -> "_Sums":
+    with items.open(name) as file:
+        found = _Sums.of(file)
+    if found.size > MAX_ITEM_BYTES:
+        raise MalformedBundle("item too long", where=name, expected="at most 2 GiB")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What is known of an item that was read through.
+
+    Attributes:
+        digest: hexadecimal SHA-256.
+        blocks: SHA-256 of each block, one after the other; a small part of the item.
+    """
+
+    size: int
+    crc: int
+    digest: str
+    blocks: bytes
+
+    @classmethod
+    def of(cls, source: IO[bytes], target: IO[bytes] | None = None, most: int = -1) -> "_Sums":
+        """Read ``source`` through.
+
+        Args:
+            target: gets what is read.
+            most: bytes to read; to the end if it is not said.
+        """
+        size, crc, whole, blocks = 0, 0, hashlib.sha256(), bytearray()
+        while block := source.read(BLOCK_BYTES if most < 0 else min(BLOCK_BYTES, most - size)):
+            size, crc = size + len(block), zlib.crc32(block, crc)
+            whole.update(block)
+            blocks += hashlib.sha256(block).digest()
+            if target is not None:
+                target.write(block)
+        return cls(size, crc, whole.hexdigest(), bytes(blocks))
+
+
+class _Item(io.RawIOBase):
+    """An item inside the archive, as a file; each block is compared with what was read first."""
+
+    def __init__(self, file: IO[bytes], entry: _Entry, blocks: bytes) -> None:
+        super().__init__()
+        self._file, self._entry, self._blocks = file, entry, blocks
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._entry.size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        number, skipped = divmod(self._at, BLOCK_BYTES)
+        data = self._block(number)[skipped:][: len(buffer)]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def _block(self, number: int) -> bytes:
+        start = number * BLOCK_BYTES
+        size = min(BLOCK_BYTES, self._entry.size - start)
+        if size <= 0:
+            return b""
+        self._file.seek(self._entry.data_offset + start)
+        block = self._file.read(size)
+        digest = self._blocks[32 * number : 32 * number + 32]
+        if hashlib.sha256(block).digest() != digest:
+            where = f"{self._entry.name.decode('ascii')}, block {number}"
+            raise MalformedBundle("the file changed while it was read", where=where)
+        return block
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,36 +277,43 @@ def read_archive(file: IO[bytes]) -> Bundle:
     Raises:
         MalformedBundle: anything that :func:`write_archive` would not have written.
     """
-    entries: dict[str, _Entry] = {}
-    digests: dict[str, str] = {}
-    for entry, data in _walk(file):
-        name = entry.name.decode("ascii")
-        entries[name], digests[name] = entry, hashlib.sha256(data).hexdigest()
-    for name in (MANIFEST, VERDICT):
+    entries: dict[str, tuple[_Entry, _Sums]] = {}
+    for entry, sums in _walk(file):
+        entries[entry.name.decode("ascii")] = entry, sums
+    for name in _OWN:
         if name not in entries:
             raise MalformedBundle("an item is missing", where=name)
-    part, items = _read_manifest(_read(file, entries[MANIFEST]))
-    own = {name: digest for name, digest in digests.items() if name not in (MANIFEST, VERDICT)}
-    _compare(items, own)
+        # These two are read as a whole.
+        if entries[name][0].size > canonical_json.MAX_BYTES:
+            raise MalformedBundle(
+                "item too long", where=name, expected=f"at most {canonical_json.MAX_BYTES} bytes"
+            )
+
+    def opened(name: str) -> BinaryIO:
+        entry, sums = entries[name]
+        return io.BufferedReader(_Item(file, entry, sums.blocks), BLOCK_BYTES)
 
     def read(name: str) -> bytes:
-        data = _read(file, entries[name])
-        # Whoever can write the file could swap an item between the check and its use.
-        if hashlib.sha256(data).hexdigest() != items[name]:
-            raise MalformedBundle("the file changed while it was read", where=name)
-        return data
+        with opened(name) as item:
+            return item.read()
 
-    return Bundle(part, _evidence(items, read, part), items, _read(file, entries[VERDICT]))
+    part, items = _read_manifest(read(MANIFEST))
+    own = {name: sums.digest for name, (_, sums) in entries.items() if name not in _OWN}
+    _compare(items, own)
+    return Bundle(part, _evidence(items, read, opened, part), items, read(VERDICT))
 
 
-def _walk(file: IO[bytes]) -> Iterator[tuple[_Entry, bytes]]:
-    """Entries in file order with their data; MalformedBundle at the first deviation."""
+def _walk(file: IO[bytes]) -> Iterator[tuple[_Entry, _Sums]]:
+    """Entries in file order, each read through; MalformedBundle at the first deviation."""
     file.seek(0)
     entries: list[_Entry] = []
     while (head := file.read(_LOCAL.size))[:4] == b"PK\3\4":
-        entry, data = _read_entry(file, head, entries[-1] if entries else None)
+        entry, sums = _read_entry(file, head, entries[-1] if entries else None)
         entries.append(entry)
-        yield entry, data
+        # Before more is remembered of an archive that has nothing but names.
+        if len(entries) > MAX_ITEMS:
+            raise MalformedBundle("too many items", expected=f"at most {MAX_ITEMS}")
+        yield entry, sums
     trailer = _trailer(entries)
     # One byte more than belongs here: what stands behind the end is refused.
     rest = head + file.read(max(0, len(trailer) + 1 - len(head)))
@@ -224,7 +321,7 @@ def _walk(file: IO[bytes]) -> Iterator[tuple[_Entry, bytes]]:
         raise MalformedBundle("the archive's directory or end is not the one that belongs here")
 
 
-def _read_entry(file: IO[bytes], head: bytes, previous: _Entry | None) -> tuple[_Entry, bytes]:
+def _read_entry(file: IO[bytes], head: bytes, previous: _Entry | None) -> tuple[_Entry, _Sums]:
     if len(head) != _LOCAL.size:
         raise MalformedBundle("archive is cut short")
     _, _, flags, method, _, _, _, size, _, name_size, _ = _LOCAL.unpack(head)
@@ -241,20 +338,15 @@ def _read_entry(file: IO[bytes], head: bytes, previous: _Entry | None) -> tuple[
         raise MalformedBundle("names repeat or are out of order", where=where)
     if size > MAX_ITEM_BYTES:
         raise MalformedBundle("item too long", where=where, expected="at most 2 GiB")
-    data = file.read(size)
-    if len(data) != size:
+    sums = _Sums.of(file, most=size)
+    if sums.size != size:
         raise MalformedBundle("archive is cut short", where=where)
-    entry = _Entry(name, size, zlib.crc32(data), previous.end if previous else 0)
+    entry = _Entry(name, size, sums.crc, previous.end if previous else 0)
     # Flags, times, extra fields and sizes at once: two archives of the same items would be two
     # bundles to whoever compares files, and a field that nobody reads is a place to hide something.
     if entry.local_header() != head + name:
         raise MalformedBundle("entry header is not the one accepted form", where=where)
-    return entry, data
-
-
-def _read(file: IO[bytes], entry: _Entry) -> bytes:
-    file.seek(entry.data_offset)
-    return file.read(entry.size)
+    return entry, sums
 
 
 def _read_manifest(data: bytes) -> tuple[Part, dict[str, str]]:
@@ -280,12 +372,17 @@ def _compare(manifest: Mapping[str, object], actual: Mapping[str, str]) -> None:
             raise MalformedBundle("another digest than the manifest's", where=name)
 
 
-def _evidence(items: Iterable[str], read: Callable[[str], bytes], part: Part) -> Evidence:
+def _evidence(
+    items: Iterable[str],
+    read: Callable[[str], bytes],
+    opened: Callable[[str], BinaryIO],
+    part: Part,
+) -> Evidence:
     names = list(items)
     # Who takes a public bundle must not find somebody's queries in it.
     if part == "public" and not all(name.startswith(PUBLIC) for name in names):
         raise MalformedBundle("confidential item in a public bundle")
     try:
-        return Evidence(names, read)
+        return Evidence(names, read, opened)
     except MalformedError as error:
         raise MalformedBundle(error.what, expected=error.expected) from error

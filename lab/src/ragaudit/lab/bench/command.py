@@ -160,6 +160,27 @@ def ledger(
     report.show(found, measurements, as_json)
 
 
+@app.command("log", epilog="Example: ragaudit bench log --records 1000000 --accounts 20000")
+def log(
+    records: Annotated[int, typer.Option("--records", min=10, help="R, in the log.")] = 100_000,
+    accounts: Annotated[int, typer.Option("--accounts", min=2, help="A, that asked.")] = 2000,
+    cores: Cores = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Check a log of R records as a verifier does: download, rehash, counters, times, accounts."""
+    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
+
+    with limited_to(cores) as used:  # before the libraries make their threads
+        from ragaudit.lab.bench import report  # noqa: PLC0415
+        from ragaudit.lab.bench.large_log import LargeLogSizes  # noqa: PLC0415
+        from ragaudit.lab.bench.log_check import check_log  # noqa: PLC0415
+
+        sizes = LargeLogSizes(records, accounts)
+        with report.progress() as notify:
+            measurements = check_log(sizes, notify)
+    found = report.report("log", sizes, used, measurements)
+    report.show(found, measurements, as_json)
+
+
 @app.command("sidecar", epilog="Example: ragaudit bench sidecar --rows 10000 --minutes 10")
 def sidecar(
     rows: Annotated[

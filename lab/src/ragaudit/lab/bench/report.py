@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import typer
 from ragaudit.lab.bench.bounds import Domain
+from ragaudit.lab.bench.large_log import LargeLogSizes
 from ragaudit.lab.bench.ledger import LogSizes
 from ragaudit.lab.bench.machine import machine, software
 from ragaudit.lab.bench.measure import Measurement
@@ -28,6 +29,7 @@ _SYMBOLS: Final = {
     "sigma": "sigma",
     "queries": "r",
     "records": "R",
+    "accounts": "A",
     "domain": "m",
     "entries": "n",
     "batch": "entries of a batch",
@@ -35,7 +37,10 @@ _SYMBOLS: Final = {
 
 
 def report(
-    name: str, sizes: Sizes | Domain | LogSizes, cores: int, measurements: list[Measurement]
+    name: str,
+    sizes: Sizes | Domain | LogSizes | LargeLogSizes,
+    cores: int,
+    measurements: list[Measurement],
 ) -> dict[str, Any]:
     """Return everything that is said of one scenario, as JSON values.
 

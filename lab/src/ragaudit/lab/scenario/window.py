@@ -47,7 +47,7 @@ from ragaudit.ledger.messages.receipts import (
 from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure.log_facts import read_record
+from ragaudit.verifier.procedure.logged_records import read_record
 
 
 class Window(SubmittingWindow):

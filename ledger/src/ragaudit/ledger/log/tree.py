@@ -307,14 +307,15 @@ class MemoryTree:
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
         """Build the tree over leaf *contents*; `append_hash` takes ready leaf hashes."""
-        self._levels: list[list[bytes]] = [[]]
+        # One array of bytes for each level: an object for each hash would take twice as much.
+        self._levels = [bytearray()]
         for data in leaves:
             self.append(data)
 
     @property
     def size(self) -> int:
         """Return the number of leaves."""
-        return len(self._levels[0])
+        return len(self._levels[0]) // HASH_BYTES
 
     def append(self, data: bytes) -> int:
         """Append a leaf with content ``data``; return its index.
@@ -335,19 +336,21 @@ class MemoryTree:
         """
         _check_hashes((leaf,), "leaf")
         index = self.size
+        self._levels[0] += leaf
         level, node = 0, leaf
-        self._levels[0].append(node)
-        while len(self._levels[level]) % 2 == 0:
-            node = node_hash(*self._levels[level][-2:])
+        # Each trailing one bit of the index is a subtree that this leaf completes.
+        while index >> level & 1:
+            node = node_hash(self.subtree_hash(level, (index >> level) - 1), node)
             level += 1
             if level == len(self._levels):
-                self._levels.append([])
-            self._levels[level].append(node)
+                self._levels.append(bytearray())
+            self._levels[level] += node
         return index
 
     def subtree_hash(self, level: int, index: int) -> bytes:
         """Return the hash of a complete subtree, as `HashSource`."""
-        return self._levels[level][index]
+        at = index * HASH_BYTES
+        return bytes(self._levels[level][at : at + HASH_BYTES])
 
     def root(self, size: int | None = None) -> bytes:
         """Return the root of the first ``size`` leaves, of all by default."""

@@ -6,6 +6,7 @@ frames (all of them). Whether they are the log's is check 5 of the audit.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, BinaryIO, Final, Self
 
 from ragaudit.encoding.digests import PREFIX, SALT_BYTES, leaf_data
@@ -133,10 +134,10 @@ class Entry:
 
 
 def write_handover(entries: Iterable[Entry]) -> bytes:
-    """Return the handover of a whole log.
+    """Return the handover of a whole log, of one that is small.
 
     Args:
-        entries: all of them, in order.
+        entries: all of them, in order; each alone is its frame, for a log that is not.
     """
     return b"".join(entry.encode() for entry in entries)
 
@@ -151,21 +152,59 @@ def read_handover(file: BinaryIO) -> Iterator[Entry]:
         MalformedError: a truncated or too long frame, or as `Entry.parse`: indices count
             from 0.
     """
-    file.seek(0)
-    index = 0
-    while header := file.read(LENGTH_BYTES):
-        where = f"handover entry {index}"
-        length = int.from_bytes(header, "little")
-        # Only the opening, entry 0, grows with the number of tenants.
-        most = MAX_FRAME_BYTES if index else MAX_OPENING_BYTES
-        # Before it is read: eight bytes can ask for 2^64.
-        if len(header) < LENGTH_BYTES or length > most:
-            raise MalformedError("frame length", where=where, expected=f"0..{most}")
-        data = file.read(length)
-        if len(data) < length:
-            raise MalformedError("truncated", where=where, expected=f"{length} bytes")
-        yield Entry.parse(data, index)
-        index += 1
+    return (entry for entry, _ in read_frames(file))
+
+
+def read_frames(file: BinaryIO, start: int = 0) -> Iterator[tuple[Entry, int]]:
+    """Return the entries of a handover, each with the place where its frame begins.
+
+    Args:
+        file: as for `read_handover`; a frame can be read again with `read_frame`.
+        start: index of the first one, of a part.
+
+    Raises:
+        MalformedError: as for `read_handover`.
+    """
+    offset = 0
+    for index in count(start):
+        file.seek(offset)
+        data = _read_frame(file, index)
+        if not data:
+            return
+        yield Entry.parse(data, index), offset
+        offset += LENGTH_BYTES + len(data)
+
+
+def read_frame(file: BinaryIO, offset: int, index: int) -> Entry:
+    """Return one entry of a handover again.
+
+    Args:
+        offset: where its frame begins, as `read_frames` gave it.
+        index: of the entry.
+
+    Raises:
+        MalformedError: as for `read_handover`: the file is another one by now.
+    """
+    file.seek(offset)
+    return Entry.parse(_read_frame(file, index), index)
+
+
+def _read_frame(file: BinaryIO, index: int) -> bytes:
+    """Read a frame without its length; nothing at the end of the file."""
+    header = file.read(LENGTH_BYTES)
+    if not header:
+        return b""
+    where = f"handover entry {index}"
+    length = int.from_bytes(header, "little")
+    # Only the opening, entry 0, grows with the number of tenants.
+    most = MAX_FRAME_BYTES if index else MAX_OPENING_BYTES
+    # Before it is read: eight bytes can ask for 2^64. Not even a tag fits into nothing.
+    if len(header) < LENGTH_BYTES or not 0 < length <= most:
+        raise MalformedError("frame length", where=where, expected=f"1..{most}")
+    data = file.read(length)
+    if len(data) < length:
+        raise MalformedError("truncated", where=where, expected=f"{length} bytes")
+    return data
 
 
 def check_index_lengths(file: BinaryIO, size: int, *, columns_allowed: bool = False) -> None:

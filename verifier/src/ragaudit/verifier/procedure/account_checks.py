@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from ragaudit.ledger.messages.account_index import AccountIndex, Accounts, ListedRecord
-from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
 
@@ -22,11 +21,11 @@ def check_accounts(context: Context, found: Findings) -> None:
     """22: the entry before the close commits to every account's records, sorted and whole."""
     # Where the last entry is no close, nobody knows which one must be the index: check 5 says so.
     _ = context.close
-    last = context.log.entries[-2:-1]
-    if not last or last[0].kind != Accounts.KIND:
+    entry = context.log.before_last
+    if entry is None or entry.kind != Accounts.KIND:
         found.fault("the entry before the close is no account index")
         return
-    stated, where = Accounts.parse(last[0].body), f"entry {last[0].index}"
+    stated, where = Accounts.parse(entry.body), f"entry {entry.index}"
     if stated.window != context.policy.window:
         found.fault("names another window", where)
     index = account_index(context)
@@ -39,6 +38,6 @@ def check_accounts(context: Context, found: Findings) -> None:
 
 
 def _records(context: Context) -> Iterator[ListedRecord]:
-    entries = context.log.of_kind(Record.KIND)
-    for entry, logged in zip(entries, context.records, strict=True):
-        yield ListedRecord(logged.index, entry.salt, logged.record.pseudonym)
+    records = context.records
+    for salt, logged in zip(records.salts, records.summaries(), strict=True):
+        yield ListedRecord(logged.entry, salt, logged.pseudonym)

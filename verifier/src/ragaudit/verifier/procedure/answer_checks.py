@@ -27,7 +27,7 @@ from ragaudit.verifier.engines import CommittedEmbedder, ProvenSelection, Select
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.log_facts import LoggedRecord
+from ragaudit.verifier.procedure.logged_records import LoggedRecord
 from ragaudit.verifier.procedure.sample_checks import responses
 
 # Records of one index share most of a batch's work, but the noise of all of them is in memory:

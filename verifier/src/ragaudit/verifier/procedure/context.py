@@ -36,7 +36,8 @@ from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import MissingInput, fact
-from ragaudit.verifier.procedure.log_facts import LogFacts, LoggedRecord
+from ragaudit.verifier.procedure.log_facts import LogFacts
+from ragaudit.verifier.procedure.logged_records import LoggedRecord
 
 BEACON: Final = b""
 """Randomness of the beacon: empty, as version 1 knows only the beacon "none"."""
@@ -317,7 +318,7 @@ class Context(LogFacts):
         """The challenged records that are in the log, in log order."""
         records = self.records  # what the log lacks is not the sample's defect
         sampled = self.challenge.sampled
-        return tuple(record for record in records if record.index in sampled)
+        return records.at(sampled)
 
     @property
     def sampled(self) -> tuple[LoggedRecord, ...]:

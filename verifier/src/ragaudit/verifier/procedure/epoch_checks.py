@@ -7,7 +7,7 @@ from ragaudit.encoding.errors import RejectedError
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.log_facts import LoggedRecord
+from ragaudit.verifier.procedure.logged_records import RecordSummary
 
 
 def check_epochs(context: Context, found: Findings) -> None:
@@ -46,28 +46,27 @@ def check_epochs(context: Context, found: Findings) -> None:
                 )
 
 
-def check_epoch(context: Context, logged: LoggedRecord, *, claimed: bool) -> None:
+def check_epoch(context: Context, record: RecordSummary, *, claimed: bool) -> None:
     """Check that a record is of the seed epoch in force.
 
     Args:
         context: of the run.
-        logged: any record.
+        record: any one.
         claimed: whether it keeps a claim: it is logged when the window ends.
 
     Raises:
         RejectedError: it is not.
     """
-    record = logged.record
     due = context.epochs.in_force(record.time)
     if record.epoch != due.epoch:
         raise RejectedError(f"epoch {record.epoch}", expected=f"{due.epoch}")
-    if logged.index < due.entry:
+    if record.entry < due.entry:
         raise RejectedError("before the entry of its epoch")
     if claimed:
         return
     # Between a restore and its instant nothing is answered: what the lost records were made with
     # would be used again.
-    later = [each for each in context.epochs.epochs if due.entry < each.entry < logged.index]
+    later = [each for each in context.epochs.epochs if due.entry < each.entry < record.entry]
     if later:
         raise RejectedError(
             f"epoch {record.epoch}, behind the entry of epoch {later[-1].epoch}",

@@ -6,7 +6,7 @@ has an owner too (docs/spec/09-audit.md §9.6).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, TypeVar, overload
+from typing import Any, BinaryIO, Final, Generic, Literal, TypeVar, overload
 
 from ragaudit.circuits.columns import ColumnArrays
 from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
@@ -219,8 +219,24 @@ class Inputs:
             MissingInput: there is no such item; of a confidential one where only the public part
                 is at hand, CONFIDENTIAL_PART is the owner.
         """
+        self._demand_item(name, owner)
+        return self.evidence[name]
+
+    def open_item(self, name: str, owner: str) -> BinaryIO:
+        """Return an item as a file, which the caller closes: one that is not read as a whole.
+
+        Args:
+            name, owner: as for :meth:`item`.
+
+        Raises:
+            MissingInput: as for :meth:`item`.
+        """
+        self._demand_item(name, owner)
+        return self.evidence.open(name)
+
+    def _demand_item(self, name: str, owner: str) -> None:
         if name in self.evidence:
-            return self.evidence[name]
+            return
         if self.part == "public" and not name.startswith(items.PUBLIC):
             raise MissingInput(CONFIDENTIAL_PART, f"{name} is confidential")
         raise MissingInput(owner, f"{name} is missing")

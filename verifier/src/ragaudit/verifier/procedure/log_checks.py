@@ -21,18 +21,19 @@ def check_log(context: Context, found: Findings) -> None:
     """5: what was handed over is the log of the final checkpoint, in the right order."""
     with found.attempt("final checkpoint"):
         _ = context.final
-    entries = context.log.entries
+    log = context.log
     # Whether there is one, and what it says, is check 22's.
-    indexed = context.policy.account_index and entries[-2:-1]
-    inside = entries[1:-2] if indexed and indexed[0].kind == Accounts.KIND else entries[1:-1]
-    for entry in inside:
-        if entry.kind not in _INSIDE:
+    outer = [log.first, log.last, log.before_last if context.policy.account_index else None]
+    if outer[2] is not None and outer[2].kind != Accounts.KIND:
+        outer.pop()
+    for entry in log.entries:
+        if entry.kind not in _INSIDE and entry not in outer:
             found.fault(f"of kind {entry.kind}, out of order", f"entry {entry.index}")
-    if not entries or entries[0].kind != "opening":
+    if log.first is None or log.first.kind != "opening":
         found.fault("is not the opening", "entry 0")
     close, count = context.close, context.record_count
     # Entries after the close would be queries that nobody counts.
-    if entries[-1].index != len(context.log.leaves) - 1:
+    if log.entries[-1].index != log.size - 1:
         found.fault("is not the last entry", "close")
     if close.window != context.policy.window:
         found.fault("names another window", "close")
@@ -40,7 +41,7 @@ def check_log(context: Context, found: Findings) -> None:
         found.fault(f"counts {close.records} records, the log has {count}", "close")
     if context.unnoised:
         _check_unnoised(context, close, found)
-    found.summary = f"{len(context.log.leaves)} entries, {count} of them records, in one log"
+    found.summary = f"{log.size} entries, {count} of them records, in one log"
 
 
 def _check_unnoised(context: Context, close: Close, found: Findings) -> None:
@@ -136,14 +137,14 @@ def check_counters(context: Context, found: Findings) -> None:
     for pseudonym, records in context.by_account.items():
         for expected, logged in enumerate(records):
             # A gap is a query left out of the log, a repetition one noise key used twice.
-            if logged.record.counter != expected:
-                found.fault(f"counter {logged.record.counter}, expected {expected}", logged.name)
+            if logged.counter != expected:
+                found.fault(f"counter {logged.counter}, expected {expected}", logged.name)
             elif expected >= limit:
                 found.fault(f"query {expected + 1} of an account that has {limit}", logged.name)
         with found.attempt():
             slot = context.registration(pseudonym).registration.slot
             # A second slot would be a second supply of noise keys for the same account.
             for logged in records:
-                if logged.record.slot != slot:
-                    found.fault(f"slot {logged.record.slot}, registered {slot}", logged.name)
+                if logged.slot != slot:
+                    found.fault(f"slot {logged.slot}, registered {slot}", logged.name)
     found.summary = f"{len(context.records)} records, counted without gaps"

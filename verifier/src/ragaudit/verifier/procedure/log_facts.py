@@ -1,21 +1,22 @@
-"""The window's log as the procedure sees it: leaves, entries, decoded bodies, owned by check 5."""
+"""The window's log as the procedure sees it: leaves, entries, decoded bodies, owned by check 5.
+
+What is handed over is read entry by entry; of a record there stays what `LoggedRecords` keeps.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
-from typing import Final, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
-from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
-from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree
+from ragaudit.ledger.log.tree import HASH_BYTES, MAX_TREE_SIZE, MemoryTree
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.epochs import EpochSchedule
 from ragaudit.ledger.messages.evidence import Entries
-from ragaudit.ledger.messages.handover import Entry, read_handover
+from ragaudit.ledger.messages.handover import Entry, read_frames
 from ragaudit.ledger.messages.records import (
     Close,
     Record,
@@ -26,39 +27,15 @@ from ragaudit.ledger.messages.records import (
 )
 from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, MissingInput, fact
+from ragaudit.verifier.procedure.logged_records import (
+    AccountRecords,
+    LoggedRecords,
+)
 from ragaudit.verifier.procedure.opening_facts import OpeningFacts
 
-_RECORD_TAG: Final = "ragaudit/v1/entry/record"
-_RECORD_FIELDS: Final = 19
+_TILE_LEAVES: Final = 256  # read at a time
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedRecord:
-    """A record in the log.
-
-    Attributes:
-        body: its bytes without an eager proof digest, which is what a proof is bound to.
-        eager: whether the body names an eager proof, which version 1 has not.
-    """
-
-    index: int
-    record: Record
-    body: bytes = field(repr=False)
-    eager: bool
-    salt_s: bytes = field(repr=False)
-    sketch: bytes = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        """What findings call it."""
-        return f"record {self.index}"
-
-    @property
-    def committed_sketch_digest(self) -> bytes | None:
-        """H(salt_s, sketch) of the handover, None for a salt of another length."""
-        return salted(self.salt_s, self.sketch) if len(self.salt_s) == SALT_BYTES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +53,45 @@ class LoggedRegistration:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """All leaves, and the entries that are at hand: without records in the public part."""
+    """All leaves, and the entries other than records.
+
+    Attributes:
+        entries: other than records, in log order; these are few.
+        records: None in the public part, which has none.
+    """
 
     tree: MemoryTree
-    leaves: tuple[bytes, ...] = field(repr=False)
     entries: tuple[Entry, ...] = field(repr=False)
+    records: LoggedRecords | None = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Number of entries, records included."""
+        return self.tree.size
+
+    @property
+    def first(self) -> Entry | None:
+        """Entry 0, if it is no record."""
+        return self.entries[0] if self.entries and not self.entries[0].index else None
+
+    @property
+    def last(self) -> Entry | None:
+        """The last entry, if it is no record; in the public part the last one at hand."""
+        last = self.entries[-1] if self.entries else None
+        if last is None or self.records is None or last.index == self.size - 1:
+            return last
+        return None
+
+    @property
+    def before_last(self) -> Entry | None:
+        """The entry right before `last`, if it is no record."""
+        if self.last is None or len(self.entries) < 2:
+            return None
+        before = self.entries[-2]
+        return before if before.index == self.last.index - 1 else None
 
     def of_kind(self, kind: str) -> Iterator[Entry]:
-        """Return the entries of a kind that are at hand, in log order."""
+        """Return the entries of a kind other than record, in log order."""
         return (entry for entry in self.entries if entry.kind == kind)
 
 
@@ -93,39 +101,60 @@ class LogFacts(OpeningFacts):
     @fact("log")
     def log(self) -> Log:
         """The log: every body rehashes, the leaves give the final root, every body decodes."""
-        leaves, entries = self._public_log() if self.part == "public" else self._whole_log()
+        listed = self.parsed(items.ENTRIES, "log", Entries.parse).messages
+        unreadable: list[MalformedError] = []
+        with closing(self.open_item(items.LEAVES, "log")) as leaves:
+            log = self._public_log(leaves, listed, unreadable)
+            if self.part == "all":
+                log = self._whole_log(leaves, log, unreadable)
         # Its signatures are another fact (`final`): of a log under a bad signature the other checks
         # can still say what is in it.
         head = parse_checkpoint(self.item(items.FINAL_CHECKPOINT, "log")).head
-        tree = MemoryTree(leaves)
-        if head.size != tree.size:
+        if head.size != log.size:
             raise RejectedError(
-                f"{tree.size} entries handed over", expected=f"{head.size} as in the checkpoint"
+                f"{log.size} entries handed over", expected=f"{head.size} as in the checkpoint"
             )
-        if tree.root() != head.root_hash:
+        if log.tree.root() != head.root_hash:
             raise RejectedError(
                 "what was handed over gives another root", expected=head.root_hash.hex()
             )
-        _check_bodies(entries)
-        return Log(tree, leaves, entries)
+        # Not before: of bodies that are not the log's nobody need say that they are malformed.
+        if unreadable:
+            raise unreadable[0]
+        return log
 
-    def _public_log(self) -> tuple[tuple[bytes, ...], tuple[Entry, ...]]:
-        leaves = _split_leaves(self.item(items.LEAVES, "log"))
-        entries = self.parsed(items.ENTRIES, "log", Entries.parse).messages
-        _check_leaves(entries, leaves)
-        return leaves, entries
+    def _public_log(
+        self, leaves: BinaryIO, listed: tuple[Entry, ...], unreadable: list[MalformedError]
+    ) -> Log:
+        log = Log(MemoryTree(_read_leaves(leaves)), listed, None)
+        for entry in listed:
+            _check_leaf(leaves, entry)
+            with _noting(unreadable, entry):
+                # The opening's is check 3's.
+                if entry.kind != "opening":
+                    parse_body(entry.kind, entry.body)
+        return log
 
-    def _whole_log(self) -> tuple[tuple[bytes, ...], tuple[Entry, ...]]:
+    def _whole_log(self, leaves: BinaryIO, public: Log, unreadable: list[MalformedError]) -> Log:
         """Everything handed over; what the verifier derived from it must agree."""
-        entries = tuple(read_handover(BytesIO(self.item(items.RECORDS, "log"))))
-        leaves, public = self._public_log()
-        _check_leaves(entries, leaves)
-        other = [entry for entry in entries if entry.kind != Record.KIND]
-        # Leaves and entries are what the public part has: if they said less than the handover, a
-        # verdict re-checked from the public part would speak of another log.
-        if len(entries) != len(leaves) or tuple(other) != public:
+        handover = self.open_item(items.RECORDS, "log")
+        records = LoggedRecords(handover)
+        others, count = iter(public.entries), 0
+        leaves.seek(0)
+        for entry, offset in read_frames(handover):
+            count += 1
+            if entry.leaf != leaves.read(HASH_BYTES):
+                raise RejectedError("rehashes to another leaf", where=f"entry {entry.index}")
+            if entry.kind == Record.KIND:
+                with _noting(unreadable, entry):
+                    records.add(entry, offset)
+            # Leaves and entries are what the public part has: if they said less than the handover,
+            # a verdict re-checked from the public part would speak of another log.
+            elif entry != next(others, None):
+                raise RejectedError("entries are not those that were handed over")
+        if count != public.size or next(others, None) is not None:
             raise RejectedError("leaves and entries are not those that were handed over")
-        return leaves, entries
+        return Log(public.tree, public.entries, records)
 
     @fact("log")
     def final(self) -> CosignedCheckpoint:
@@ -141,14 +170,14 @@ class LogFacts(OpeningFacts):
     @fact("log")
     def close(self) -> Close:
         """The close entry's body."""
-        entries = self.log.entries
-        if not entries:
+        log = self.log
+        if not log.size:
             raise MalformedError("the log is empty")
         # A log without its close has an end that the provider can still move.
-        if entries[-1].kind != Close.KIND:
-            where = f"entry {entries[-1].index}"
+        if log.last is None or log.last.kind != Close.KIND:
+            where = f"entry {log.size - 1 if log.last is None else log.last.index}"
             raise MalformedError("the last entry is not the close", where=where)
-        return Close.parse(entries[-1].body)
+        return Close.parse(log.last.body)
 
     @fact("log")
     def registrations(self) -> tuple[LoggedRegistration, ...]:
@@ -159,31 +188,29 @@ class LogFacts(OpeningFacts):
         )
 
     @fact("log")
-    def records(self) -> tuple[LoggedRecord, ...]:
+    def records(self) -> LoggedRecords:
         """All records in log order."""
-        if self.part == "public":
+        records = self.log.records
+        if records is None:
             # Nobody's fault: NOT RUN, and a re-check lists it as not repeated.
             raise MissingInput(CONFIDENTIAL_PART, "records are confidential")
-        return tuple(map(read_record, self.log.of_kind(Record.KIND)))
+        return records
 
     @property
     def record_count(self) -> int:
         """Number of records, known from the public part too."""
-        log = self.log
-        if self.part == "public":
-            return len(log.leaves) - len(log.entries)
-        return len(self.records)
+        return self.log.size - len(self.log.entries)
 
     @property
     def record_places(self) -> tuple[int, ...]:
         """Log indices of the records, rising; known from the public part too."""
-        others = {entry.index for entry in self.log.entries if entry.kind != Record.KIND}
-        return tuple(at for at in range(len(self.log.leaves)) if at not in others)
+        others = {entry.index for entry in self.log.entries}
+        return tuple(at for at in range(self.log.size) if at not in others)
 
     @fact("log")
-    def by_account(self) -> Mapping[bytes, tuple[LoggedRecord, ...]]:
+    def by_account(self) -> AccountRecords:
         """Records by pseudonym, in log order."""
-        return _grouped((logged.record.pseudonym, logged) for logged in self.records)
+        return self.records.by_account()
 
     @fact("log")
     def registered(self) -> Mapping[bytes, tuple[LoggedRegistration, ...]]:
@@ -300,27 +327,14 @@ class LogFacts(OpeningFacts):
         return found[0]
 
 
-def read_record(entry: Entry) -> LoggedRecord:
-    """Return the record of an entry of kind record, also of one that names an eager proof.
-
-    Raises:
-        MalformedError: its body is none.
-    """
-    body, eager = entry.body, False
-    fields = decode(_RECORD_TAG, body, _RECORD_FIELDS)
-    # Version 1 has no eager proofs. That a body names one is check 10's fault; a body that nobody
-    # can read would be check 5's, and would stop all others.
-    if fields[-1]:
-        body, eager = enc(_RECORD_TAG, *fields[:-1], None), True
-    record = Record.parse(body)
-    return LoggedRecord(entry.index, record, body, eager, entry.salt_s, entry.sketch)
-
-
-def _split_leaves(data: bytes) -> tuple[bytes, ...]:
-    """MalformedError unless the leaves of ``public/leaves.bin`` are 32 bytes each."""
-    if len(data) % HASH_BYTES:
-        raise MalformedError("leaves are cut short", expected="32 bytes each")
-    return tuple(data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES))
+def _read_leaves(file: BinaryIO) -> Iterator[bytes]:
+    """Leaf data of ``public/leaves.bin``; MalformedError unless they are 32 bytes each."""
+    file.seek(0)
+    while tile := file.read(_TILE_LEAVES * HASH_BYTES):
+        if len(tile) % HASH_BYTES:
+            raise MalformedError("leaves are cut short", expected="32 bytes each")
+        for at in range(0, len(tile), HASH_BYTES):
+            yield tile[at : at + HASH_BYTES]
 
 
 def _grouped(pairs: Iterable[tuple[bytes, _T]]) -> dict[bytes, tuple[_T, ...]]:
@@ -330,21 +344,19 @@ def _grouped(pairs: Iterable[tuple[bytes, _T]]) -> dict[bytes, tuple[_T, ...]]:
     return {key: tuple(values) for key, values in groups.items()}
 
 
-def _check_leaves(entries: tuple[Entry, ...], leaves: tuple[bytes, ...]) -> None:
-    """RejectedError unless every entry rehashes to the leaf at its index."""
-    for entry in entries:
-        if entry.index >= len(leaves) or entry.leaf != leaves[entry.index]:
-            raise RejectedError("rehashes to another leaf", where=f"entry {entry.index}")
+def _check_leaf(leaves: BinaryIO, entry: Entry) -> None:
+    """RejectedError unless the entry rehashes to the leaf at its index."""
+    leaves.seek(min(entry.index, MAX_TREE_SIZE // HASH_BYTES) * HASH_BYTES)
+    if entry.leaf != leaves.read(HASH_BYTES):
+        raise RejectedError("rehashes to another leaf", where=f"entry {entry.index}")
 
 
-def _check_bodies(entries: tuple[Entry, ...]) -> None:
-    """MalformedError for a body that is none of its kind; the opening's is check 3's."""
-    for entry in entries:
-        try:
-            if entry.kind == Record.KIND:
-                read_record(entry)
-            elif entry.kind != "opening":
-                parse_body(entry.kind, entry.body)
-        except MalformedError as error:
-            where = f"entry {entry.index}"
-            raise MalformedError(error.what, where=where, expected=error.expected) from error
+@contextmanager
+def _noting(unreadable: list[MalformedError], entry: Entry) -> Iterator[None]:
+    """Keep the first MalformedError, with the entry that it is about, instead of raising it."""
+    try:
+        yield
+    except MalformedError as error:
+        where = f"entry {entry.index}"
+        if not unreadable:
+            unreadable.append(MalformedError(error.what, where=where, expected=error.expected))

@@ -80,7 +80,7 @@ def sampling(context: Context) -> dict[str, Any]:
     Raises:
         MissingInput: the challenge cannot be read, or the records cannot.
     """
-    of_tenants = Counter(tenant_stratum_id(logged.record.tenant) for logged in context.records)
+    of_tenants = Counter(tenant_stratum_id(logged.tenant) for logged in context.records.summaries())
     audit = context.policy.audit
     strata = []
     for stratum in context.challenge.strata:
@@ -181,7 +181,7 @@ def counts(context: Context) -> dict[str, int | None]:
     with_anchor = sum(one.registration.anchor is not None for one in registrations or ())
     of_anchored = None
     if records is not None and anchored is not None:
-        of_anchored = sum(logged.record.pseudonym in anchored for logged in records)
+        of_anchored = sum(context.by_account.count(pseudonym) for pseudonym in anchored)
     policy, versions = known(lambda: context.policy), {}
     if policy is not None and policy.version == 2:
         versions["versions"] = known(lambda: context.version_count)

@@ -169,11 +169,12 @@ def _check_countersigned(context: Context, found: Findings) -> None:
     # Entry 0 stands in the log with its salt: were it another than was countersigned, index and
     # noise keys would have been chosen again after the verifier had signed.
     with found.attempt("entry 0"):
-        entries = context.log.entries
-        if not entries:
+        log = context.log
+        if not log.size:
             raise MissingInput("log", "the log is empty")
-        first = entries[0]
-        if (first.kind, OpeningItem(first.salt, first.body)) != ("opening", context.opening_item):
+        first = log.first
+        opening = None if first is None else (first.kind, OpeningItem(first.salt, first.body))
+        if opening != ("opening", context.opening_item):
             found.fault("is not the countersigned opening", "entry 0")
 
 

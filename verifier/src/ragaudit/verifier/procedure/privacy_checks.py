@@ -116,7 +116,7 @@ def _counts(context: Context) -> tuple[int, list[int]]:
     if context.part == "public":
         # All records as one tenant's; a re-check puts the signed counts in their place (10.5).
         return context.record_count, []
-    tenants = Counter(logged.record.tenant for logged in context.records)
-    by_account = [len(records) for records in context.by_account.values()]
+    tenants = Counter(logged.tenant for logged in context.records.summaries())
+    by_account = [context.by_account.count(pseudonym) for pseudonym in context.by_account]
     # No tenant's documents were asked about more often than those of the largest.
     return max(tenants.values(), default=0), by_account

@@ -13,7 +13,8 @@ from ragaudit.verifier.procedure.epoch_checks import check_epoch, check_epochs
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.history import note_history
-from ragaudit.verifier.procedure.log_facts import LoggedRecord, LoggedRegistration
+from ragaudit.verifier.procedure.log_facts import LoggedRegistration
+from ragaudit.verifier.procedure.logged_records import RecordSummary
 
 _SECOND: Final = 999  # a cosignature at second t was made up to 999 ms later
 
@@ -42,9 +43,9 @@ def check_schedule(context: Context, found: Findings) -> None:
                 with found.attempt(logged.name):
                     bounds.check_record(logged)
             # Times decide which accounts look alike in time (check 20): none may be dated at will.
-            if logged.record.time < last:
+            if logged.time < last:
                 found.fault("earlier than the account's record before it", logged.name)
-            last = logged.record.time
+            last = logged.time
     note_history(context, found)
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
 
@@ -74,10 +75,10 @@ def _check_other_times(context: Context, bounds: "TimeBounds", found: Findings) 
 
 
 def _check_in_force(
-    context: Context, logged: LoggedRecord, claimed: Mapping[tuple[bytes, int], Record]
+    context: Context, record: RecordSummary, claimed: Mapping[tuple[bytes, int], Record]
 ) -> None:
     """RejectedError unless the record is of index and epoch in force, within the window."""
-    record, policy = logged.record, context.policy
+    policy = context.policy
     if not 1000 * policy.start <= record.time < 1000 * policy.end:
         raise RejectedError(f"at {rfc3339(record.time)}, outside the window")
     due, entry = 1, 0
@@ -88,13 +89,18 @@ def _check_in_force(
     # A later version could be fitted to what was asked; an earlier one serves what was replaced.
     if record.version != due:
         raise RejectedError(f"version {record.version}", expected=f"{due}")
-    if logged.index < entry:
+    if record.entry < entry:
         raise RejectedError("before the entry of its version")
     if context.policy.epochs:
         promised = claimed.get((record.pseudonym, record.counter))
-        check_epoch(context, logged, claimed=promised == record.promised())
+        kept = promised is not None and _promised(context, record) == promised
+        check_epoch(context, record, claimed=kept)
     elif record.epoch != 1:
         raise RejectedError(f"epoch {record.epoch}", expected="1")
+
+
+def _promised(context: Context, record: RecordSummary) -> Record:
+    return context.records[record.position].record.promised()
 
 
 class _Activation:
@@ -113,15 +119,14 @@ class _Activation:
         # provider could choose any of them with the randomness in hand.
         self._due = max(of_opening, own)
 
-    def check(self, logged: LoggedRecord) -> None:
+    def check(self, record: RecordSummary) -> None:
         """Check that the record uses this activation, and after its instant.
 
         Raises:
             RejectedError: it does not.
         """
-        record = logged.record
         # Else one registration could be made for queries that had been answered already.
-        if logged.index < self._registered:
+        if record.entry < self._registered:
             raise RejectedError("before its account's registration")
         due = max(self._due, self._of_version(record.time), self._of_epoch(record.time))
         # An earlier value was known when account or index were: its noise could be chosen.
@@ -166,28 +171,28 @@ class TimeBounds:
         self._skew = 1000 * policy.clock_skew_seconds
         self._merge = 1000 * policy.merge_delay_seconds
         self._life = 1000 * policy.promise_life_seconds
-        self._claimed = context.claimed_records
+        self._claimed, self._records = context.claimed_records, context.records
 
-    def check_record(self, logged: LoggedRecord) -> None:
+    def check_record(self, record: RecordSummary) -> None:
         """Check that V's clock confirms the record's time.
 
         Raises:
             RejectedError: it does not.
         """
-        record = logged.record
-        anchored = record.nonce is not None
+        anchored = record.anchored
         # Later promises could be dropped: there is no time left to claim them.
         if anchored and record.time > self._last_promise:
             raise RejectedError(
                 f"promised at {rfc3339(record.time)}, when no account could claim any more",
                 expected=f"{rfc3339(self._last_promise)} at the latest",
             )
-        if self._claimed.get((record.pseudonym, record.counter)) == record.promised():
+        claimed = self._claimed.get((record.pseudonym, record.counter))
+        if claimed is not None and claimed == self._records[record.position].record.promised():
             # It was logged when the window ended, long after its time: check 12 bounds that by the
             # claim's intake.
-            self._check_not_later(record.time, logged.index)
+            self._check_not_later(record.time, record.entry)
         else:
-            self._check_around(record.time, logged.index, self._life if anchored else 0)
+            self._check_around(record.time, record.entry, self._life if anchored else 0)
 
     def check_registration(self, logged: LoggedRegistration) -> None:
         """Check that V's clock confirms the registration's time.
@@ -265,15 +270,14 @@ class TimeBounds:
 def check_containment(context: Context, found: Findings) -> None:
     """10: policy, window, tenant, index size and K of every record."""
     policy = context.policy
-    for logged in context.records:
-        record = logged.record
+    for record in context.records.summaries():
         if (record.policy_digest, record.window) != (policy.digest, policy.window):
-            found.fault("names another policy or window", logged.name)
+            found.fault("names another policy or window", record.name)
         if record.top_k > policy.top_k_max:
-            found.fault(f"K is {record.top_k}, at most {policy.top_k_max}", logged.name)
-        if logged.eager:
-            found.fault("names an eager proof, which the policy does not have", logged.name)
-        with found.attempt(logged.name):
+            found.fault(f"K is {record.top_k}, at most {policy.top_k_max}", record.name)
+        if record.eager:
+            found.fault("names an eager proof, which the policy does not have", record.name)
+        with found.attempt(record.name):
             tenant = context.registration(record.pseudonym).registration.tenant
             rows = _rows(context, tenant, record.version)
             if record.tenant != tenant:
@@ -305,7 +309,7 @@ def check_nonces(context: Context, found: Findings) -> None:
                 anchored += 1
                 _check_chain(context, pseudonym, anchor, records)
             # A nonce that no chain binds is the provider's own, and a choice of noise.
-            elif any(logged.record.nonce is not None for logged in records):
+            elif any(logged.anchored for logged in records):
                 raise RejectedError("a nonce in a record of a plain account")
     _check_share(context, found)
     found.summary = (
@@ -320,8 +324,8 @@ def _check_no_chains(context: Context, found: Findings) -> None:
     for logged in context.registrations:
         if logged.registration.anchor is not None:
             found.fault("an anchor in a window without noise", logged.name)
-    for record in context.records:
-        if record.record.nonce is not None:
+    for record in context.records.summaries():
+        if record.anchored:
             found.fault("a nonce in a window without noise", record.name)
     found.summary = "no account has a chain of nonces, as there is no noise that they would fix"
 
@@ -329,7 +333,7 @@ def _check_no_chains(context: Context, found: Findings) -> None:
 def _check_share(context: Context, found: Findings) -> None:
     """The verifier's terms may demand a share of records whose account showed its chain."""
     records, least = context.records, context.terms.bounds["least_anchored_share"]
-    count = sum(logged.record.pseudonym in context.anchored for logged in records)
+    count = sum(context.by_account.count(pseudonym) for pseudonym in context.anchored)
     # Of records, not of accounts: accounts that ask nothing cost a provider nothing.
     if count < least * len(records):
         found.fault(
@@ -339,18 +343,18 @@ def _check_share(context: Context, found: Findings) -> None:
 
 
 def _check_chain(
-    context: Context, pseudonym: bytes, anchor: bytes, records: tuple[LoggedRecord, ...]
+    context: Context, pseudonym: bytes, anchor: bytes, records: tuple[RecordSummary, ...]
 ) -> None:
     """Each nonce hashes to that of the counter before it, the first one to the anchor."""
     window, limit = context.policy.window, context.policy.queries_per_account
     previous = anchor
     for counter, logged in enumerate(records):
-        record = logged.record
-        if record.counter != counter or counter >= limit:
+        if logged.counter != counter or counter >= limit:
             raise MissingInput(
-                "counters", f"{logged.name}: counter {record.counter} is out of order"
+                "counters", f"{logged.name}: counter {logged.counter} is out of order"
             )
-        if record.nonce is None:
+        nonce = context.records[logged.position].record.nonce if logged.anchored else None
+        if nonce is None:
             raise RejectedError("an anchored account's record without a nonce", where=logged.name)
-        verify_nonce(window, pseudonym, previous, counter, record.nonce, after=counter - 1)
-        previous = record.nonce
+        verify_nonce(window, pseudonym, previous, counter, nonce, after=counter - 1)
+        previous = nonce

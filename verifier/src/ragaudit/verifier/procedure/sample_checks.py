@@ -13,7 +13,7 @@ from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.procedure.context import BEACON, Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.log_facts import LoggedRecord
+from ragaudit.verifier.procedure.logged_records import LoggedRecord
 
 
 def check_sampling(context: Context, found: Findings) -> None:
@@ -84,8 +84,8 @@ def _check_sample(context: Context) -> None:
         raise RejectedError("the challenge names another receipts list")
     strata = sampling.draw_sample(
         (
-            sampling.LoggedRecord(logged.index, logged.record.tenant, logged.record.pseudonym)
-            for logged in records
+            sampling.LoggedRecord(logged.entry, logged.tenant, logged.pseudonym)
+            for logged in records.summaries()
         ),
         tenants=policy.tenants,
         receipts={receipt.index for receipt in receipts},

@@ -12,6 +12,7 @@ from ragaudit.encoding.errors import InternalError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import StepRejected
+from ragaudit.ledger.log.tree import leaf_hash
 from ragaudit.ledger.messages.disputes import file_digest
 from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.policy import Policy
@@ -67,8 +68,10 @@ def _check_time(policy: Policy, claim: ReceivedClaim) -> None:
 def _check_record(context: Context, claim: ReceivedClaim) -> None:
     """RejectedError unless a record keeps the promise; check 8 says that only one counts so."""
     pseudonym, counter = claim.query
-    records = context.by_account.get(pseudonym, ())
-    same = [logged.record for logged in records if logged.record.counter == counter]
+    summaries = context.by_account.get(pseudonym, ())
+    same = [
+        context.records[logged.position].record for logged in summaries if logged.counter == counter
+    ]
     # A provider that saw the nonce, and with it the noise, must not drop the query.
     if not same:
         raise RejectedError("no record keeps it, although its nonce was revealed")
@@ -93,7 +96,8 @@ def check_receipts(context: Context, found: Findings) -> None:
     for receipt in receipts:
         where = f"receipt for record {receipt.index}"
         # A receipt without its leaf is a query that was answered and left out of the log.
-        if receipt.index >= len(log.leaves) or log.leaves[receipt.index] != receipt.leaf_data:
+        place = receipt.index if receipt.index < log.size else None
+        if place is None or log.tree.subtree_hash(0, place) != leaf_hash(receipt.leaf_data):
             found.fault("signed for a record that is not in the log at that place", where)
         # Identity leaves out what nobody signed (8.8): two copies of one receipt are no fault.
         if first.setdefault(receipt.index, receipt).identity != receipt.identity:
@@ -110,7 +114,7 @@ def check_refusals(context: Context, found: Findings) -> None:
         with found.attempt(where):
             refusal.verify_budget(policy.queries_per_account)
         with found.attempt(where):
-            logged = len(context.by_account.get(refusal.pseudonym, ()))
+            logged = context.by_account.count(refusal.pseudonym)
             # Fewer than the log has may be true: the account went on asking after the refusal.
             if refusal.counter > logged:
                 raise RejectedError(
@@ -210,7 +214,7 @@ def _check_owner(context: Context, item: KeptDispute) -> None:
         raise RejectedError("the account has no dispute key")
     dispute.verify(PublicKey.from_raw(key))
     records = context.by_account.get(dispute.pseudonym, ())
-    if dispute.index not in {record.index for record in records}:
+    if dispute.index not in {record.entry for record in records}:
         raise RejectedError("no record of this account")
 
 

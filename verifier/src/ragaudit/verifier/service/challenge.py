@@ -42,7 +42,7 @@ from ragaudit.privacy.sample import (
 )
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.procedure import log_facts
+from ragaudit.verifier.procedure import logged_records
 from ragaudit.verifier.service import cosigner, submissions, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.states import State
@@ -320,7 +320,7 @@ def _records(connection: Connection, origin: Origin) -> Iterator[LoggedRecord]:
         for entry in read_handover(cast(BinaryIO, file)):
             if entry.kind == Record.KIND:
                 # Read as the procedure reads it, so that both draw from the same records.
-                record = log_facts.read_record(entry).record
+                record = logged_records.read_record(entry).record
                 yield LoggedRecord(entry.index, record.tenant, record.pseudonym)
 
 

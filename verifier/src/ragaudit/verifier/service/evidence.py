@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, cast
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import InternalError, MalformedError, NotFound
+from ragaudit.encoding.errors import MalformedError, NotFound
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry
@@ -115,14 +115,23 @@ def stored(database: Database, origin: Origin) -> Evidence:
     held = [item.name for item in items if item.name.startswith((names.PUBLIC, names.CONFIDENTIAL))]
 
     # One at a time: the responses of a large sample do not fit into memory together.
-    def read(item: str) -> bytes:
-        with database.read() as connection:
-            content = windows.read_item(connection, origin, item)
-        if content is None:
-            raise InternalError("an item is missing", where=f"{origin}: {item}")
-        return content
+    def opened(item: str) -> BinaryIO:
+        # On disk once it is long: a log of a million records has most of a gigabyte.
+        file = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES))  # noqa: SIM115
+        try:
+            with database.read() as connection:
+                windows.copy_item(connection, origin, item, file)
+        except BaseException:
+            file.close()
+            raise
+        file.seek(0)
+        return file
 
-    return Evidence(held, read)
+    def read(item: str) -> bytes:
+        with opened(item) as file:
+            return file.read()
+
+    return Evidence(held, read, opened)
 
 
 def status(

@@ -327,20 +327,37 @@ def stream_item(connection: Connection, window: Origin, name: str) -> Iterator[b
         number += 1
 
 
+def copy_item(connection: Connection, window: Origin, name: str, file: BinaryIO) -> None:
+    """Write the bytes of an item to a file.
+
+    Args:
+        name: of an item that there is.
+
+    Raises:
+        InternalError: there is none, or what is stored is not what was received.
+    """
+    item, digest = find_item(connection, window, name), hashlib.sha256()
+    if item is None:
+        raise InternalError("an item is missing", where=f"{window}: {name}")
+    for data in stream_item(connection, window, name):
+        digest.update(data)
+        file.write(data)
+    # A disk that rots, or a hand in the database, must not speak as evidence.
+    if digest.digest() != item.digest:
+        raise InternalError("a stored item has changed", where=f"{window}: {name}")
+
+
 def read_item(connection: Connection, window: Origin, name: str) -> bytes | None:
     """Return the bytes of an item, or None if there is none.
 
     Raises:
         InternalError: what is stored is not what was received.
     """
-    item = find_item(connection, window, name)
-    if item is None:
+    if find_item(connection, window, name) is None:
         return None
-    data = b"".join(stream_item(connection, window, name))
-    # A disk that rots, or a hand in the database, must not speak as evidence.
-    if hashlib.sha256(data).digest() != item.digest:
-        raise InternalError("a stored item has changed", where=f"{window}: {name}")
-    return data
+    content = io.BytesIO()
+    copy_item(connection, window, name, content)
+    return content.getvalue()
 
 
 def check_due(instant: int, now: int) -> None:

@@ -1,0 +1,258 @@
+"""The records of a window's log, of which there may be a million: read again when they are needed.
+
+What most checks ask of a record (whose it is, which query, when, under what) is kept in columns of
+numbers, some 120 bytes for each; the rest, digests and sketch, is read from the handover again.
+"""
+
+import weakref
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final, NamedTuple, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.encoding.digests import SALT_BYTES, salted
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.tagged import decode, enc
+from ragaudit.ledger.messages.handover import Entry, read_frame
+from ragaudit.ledger.messages.records import Record
+
+_K = TypeVar("_K")
+
+_FIELDS: Final = 19
+# As they stand in `RecordSummary`.
+_NUMBERS: Final = ("version", "rows", "top_k", "epoch", "slot", "counter", "activation", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRecord:
+    """A record in the log.
+
+    Attributes:
+        body: its bytes without an eager proof digest, which is what a proof is bound to.
+        eager: whether the body names an eager proof, which version 1 has not.
+    """
+
+    index: int
+    record: Record
+    body: bytes = field(repr=False)
+    eager: bool
+    salt_s: bytes = field(repr=False)
+    sketch: bytes = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+        return f"record {self.index}"
+
+    @property
+    def committed_sketch_digest(self) -> bytes | None:
+        """H(salt_s, sketch) of the handover, None for a salt of another length."""
+        return salted(self.salt_s, self.sketch) if len(self.salt_s) == SALT_BYTES else None
+
+
+class RecordSummary(NamedTuple):
+    """What is kept of a record.
+
+    Attributes:
+        position: among the records, from 0: its place in `LoggedRecords`.
+        entry: its index in the log.
+        anchored: whether it has a nonce.
+        eager: whether its body names an eager proof, which version 1 has not.
+    """
+
+    position: int
+    entry: int
+    pseudonym: bytes
+    policy_digest: bytes
+    window: str
+    tenant: str
+    version: int
+    rows: int
+    top_k: int
+    epoch: int
+    slot: int
+    counter: int
+    activation: int
+    time: int
+    anchored: bool
+    eager: bool
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+        return f"record {self.entry}"
+
+
+class LoggedRecords(Sequence[LoggedRecord]):
+    """All records in log order, each read from the handover when it is asked for."""
+
+    def __init__(self, handover: BinaryIO) -> None:
+        """Hold no record yet.
+
+        Args:
+            handover: stays open as long as this object; closed with it.
+        """
+        self._file = handover
+        weakref.finalize(self, handover.close)
+        self._offsets, self._indices = array("Q"), array("Q")
+        self._salts = bytearray()
+        # By number, both ways: few accounts have many records, and all name the same policy.
+        self._pseudonyms: list[bytes] = []
+        self._accounts: dict[bytes, int] = {}
+        self._names: list[tuple[bytes, str, str]] = []
+        self._named: dict[tuple[bytes, str, str], int] = {}
+        self._account_of, self._names_of = array("L"), array("L")
+        self._numbers = {name: array("q") for name in _NUMBERS}
+        self._flags = bytearray()
+
+    def add(self, entry: Entry, offset: int) -> None:
+        """Add the next record.
+
+        Args:
+            entry: of kind record, from the handover.
+            offset: where its frame begins.
+
+        Raises:
+            MalformedError: its body is none.
+        """
+        logged = read_record(entry)
+        record = logged.record
+        named = (record.policy_digest, record.window, record.tenant)
+        for name, column in self._numbers.items():
+            column.append(getattr(record, name))
+        self._offsets.append(offset)
+        self._indices.append(logged.index)
+        self._salts += entry.salt
+        self._account_of.append(_number(self._accounts, self._pseudonyms, record.pseudonym))
+        self._names_of.append(_number(self._named, self._names, named))
+        self._flags.append((record.nonce is not None) + 2 * logged.eager)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __iter__(self) -> Iterator[LoggedRecord]:
+        return (self[position] for position in range(len(self)))
+
+    @overload
+    def __getitem__(self, position: int) -> LoggedRecord: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[LoggedRecord]: ...
+    def __getitem__(self, position: int | slice) -> LoggedRecord | Sequence[LoggedRecord]:
+        if isinstance(position, slice):
+            return tuple(self[at] for at in range(*position.indices(len(self))))
+        index = self._indices[position]
+        return read_record(read_frame(self._file, self._offsets[position], index))
+
+    def at(self, indices: frozenset[int]) -> tuple[LoggedRecord, ...]:
+        """Return the records at these places of the log, in log order; others are passed over.
+
+        Args:
+            indices: of entries.
+        """
+        found = np.flatnonzero(np.isin(np.frombuffer(self._indices, np.uint64), sorted(indices)))
+        return tuple(self[int(position)] for position in found)
+
+    @property
+    def salts(self) -> Iterator[bytes]:
+        """The salts of the records' leaves, in log order."""
+        ends = range(SALT_BYTES, len(self._salts) + 1, SALT_BYTES)
+        return (bytes(self._salts[end - SALT_BYTES : end]) for end in ends)
+
+    def summaries(self) -> Iterator[RecordSummary]:
+        """Return what is kept of each record, in log order; nothing is read."""
+        return self.summaries_at(range(len(self)))
+
+    def summaries_at(self, positions: Sequence[int]) -> Iterator[RecordSummary]:
+        """Return what is kept of some records.
+
+        Args:
+            positions: among the records, in the order in which they come.
+        """
+        accounts, named = self._pseudonyms, self._names
+        columns = tuple(self._numbers.values())
+        for at in positions:
+            flags = self._flags[at]
+            names = named[self._names_of[at]]
+            numbers = (column[at] for column in columns)
+            account = accounts[self._account_of[at]]
+            yield RecordSummary._make(
+                (at, self._indices[at], account, *names, *numbers, flags & 1 != 0, flags & 2 != 0)
+            )
+
+    def by_account(self) -> "AccountRecords":
+        """Return the records of each account."""
+        return AccountRecords(self, self._accounts, np.frombuffer(self._account_of, np.uint64))
+
+
+class AccountRecords(Mapping[bytes, tuple[RecordSummary, ...]]):
+    """What is kept of the records of each pseudonym, in log order; made when it is asked for."""
+
+    def __init__(
+        self,
+        records: LoggedRecords,
+        accounts: Mapping[bytes, int],
+        account_of: npt.NDArray[np.uint64],
+    ) -> None:
+        """Group records.
+
+        Args:
+            accounts: numbers of pseudonyms, from 0.
+            account_of: uint64[R], number of the pseudonym of each record.
+        """
+        self._records, self._accounts = records, accounts
+        # Stable: an account's records keep the order that they have in the log.
+        self._order = np.argsort(account_of, kind="stable")
+        self._ends = np.cumsum(np.bincount(account_of.astype(np.int64), minlength=len(accounts)))
+
+    def __len__(self) -> int:
+        return len(self._accounts)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._accounts)
+
+    def __getitem__(self, pseudonym: bytes) -> tuple[RecordSummary, ...]:
+        return tuple(self._records.summaries_at(self._positions(pseudonym).tolist()))
+
+    def count(self, pseudonym: bytes) -> int:
+        """Return how many records an account has.
+
+        Args:
+            pseudonym: of anybody.
+        """
+        return len(self._positions(pseudonym)) if pseudonym in self._accounts else 0
+
+    def _positions(self, pseudonym: bytes) -> npt.NDArray[np.int64]:
+        number = self._accounts[pseudonym]
+        start = self._ends[number - 1] if number else 0
+        found: npt.NDArray[np.int64] = self._order[start : self._ends[number]]
+        return found
+
+
+def _number(numbers: dict[_K, int], values: list[_K], value: _K) -> int:
+    """The number of a value, from 0 in the order in which they come."""
+    number = numbers.setdefault(value, len(values))
+    if number == len(values):
+        values.append(value)
+    return number
+
+
+def read_record(entry: Entry) -> LoggedRecord:
+    """Return the record of an entry of kind record, also of one that names an eager proof.
+
+    Raises:
+        MalformedError: its body is none.
+    """
+    body, eager = entry.body, False
+    try:
+        record = Record.parse(body)
+    except MalformedError:
+        fields = decode(Record.TAG, body, _FIELDS)
+        # Version 1 has no eager proofs. That a body names one is check 10's fault; a body that
+        # nobody can read would be check 5's, and would stop all others.
+        if not fields[-1]:
+            raise
+        body, eager = enc(Record.TAG, *fields[:-1], None), True
+        record = Record.parse(body)
+    return LoggedRecord(entry.index, record, body, eager, entry.salt_s, entry.sketch)
