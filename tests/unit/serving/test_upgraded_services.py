@@ -11,15 +11,21 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.database import take_database
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
 from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.messages.challenge import Challenge, Response
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.command.cli import app as prover_app
+from ragaudit.prover.components import Components
 from ragaudit.prover.index.stored import load_indexes
+from ragaudit.prover.lifecycle.challenges import ChallengeWorker
+from ragaudit.prover.service import Service
+from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.schema import SCHEMA as PROVER
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.records import records
+from ragaudit.prover.window.records import record_at, records
 from ragaudit.prover.window.windows import Windows
 from ragaudit.verifier.command.cli import app as verifier_app
+from ragaudit.verifier.engines import engine
 from ragaudit.verifier.service import cosigner, windows
 from ragaudit.verifier.service.database import Database, Origin
 from ragaudit.verifier.service.fence import Fence
@@ -81,6 +87,36 @@ def test_a_prover_of_the_first_release(prover: Path) -> None:
         assert {each.record.tenant for each in logged} == set(indexes)
         for index in indexes.values():
             assert index.rows.dtype == "int8" and index.columns == () and not index.second
+
+
+@pytest.mark.slow
+def test_the_challenge_of_a_first_releases_window_is_answered(prover: Path) -> None:
+    """Beyond this nobody gets: the keys of that verifier were not kept, and sign no verdict."""
+    run(prover_app, "migrate", "--settings", prover)
+    service = Service(load_settings(prover), Components())
+    with closing(service.store):
+        live = service.open_windows.get("small")
+        message = service.windows.get("small").challenge
+        assert message is not None
+        worker = ChallengeWorker(
+            store=service.store, mechanism=service.mechanism, verifier=service.verifier
+        )
+        positions = worker.check(live, Challenge.parse(message))
+        assert len(positions) == 22
+        with service.store.read() as connection:
+            logged = {p: record_at(connection, "small", p) for p in positions}
+        proven = {}
+        for position, each in logged.items():
+            assert each is not None
+            if each.record.tenant not in proven:
+                response = Response.parse(
+                    worker.respond(live, position), live.policy.dimension, version=1, noised=True
+                )
+                statement = worker.statement(live, each.record, each)
+                proven[each.record.tenant] = (statement, response.proof)
+    for name in ("core", "reference"):
+        engine(name).verify_selections([*proven.values()])
+    assert sorted(proven) == ["garden", "kitchen"]
 
 
 def test_a_prover_that_is_served_is_not_upgraded(prover: Path) -> None:

@@ -43,7 +43,17 @@ class WindowFence:
         Raises:
             RestoredBackup: the database is behind, or the fence is missing.
             RefusedError: another process holds it.
+            StoreUnavailable: a file cannot be read, or rewritten.
         """
+        try:
+            self._open()
+        except OSError:
+            # Opening makes the file anew: on a disk that is still full it cannot.
+            raise StoreUnavailable(
+                "the fence cannot be opened", where=str(self.path), expected="free disk space"
+            ) from None
+
+    def _open(self) -> None:
         origin = self.entries.log_key.name
         # Of other processes, too, whether they run or not: each knows of its own answers only.
         others = [FenceReader(path, origin) for path in self.others()]
