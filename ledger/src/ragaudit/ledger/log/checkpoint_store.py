@@ -219,6 +219,14 @@ class CheckpointStore:
                 above = size
         return found
 
+    def cosigned(self) -> SignedCheckpoint | None:
+        """Return the largest checkpoint with a quorum, which everybody may see; None before it."""
+        return self.latest(self._cosigners.quorum)
+
+    def root(self, size: int) -> bytes:
+        """Return the root of the first ``size`` leaves, as `LogStore.root`."""
+        return self._store.root(size)
+
     def at(self, size: int) -> SignedCheckpoint:
         """Return the signed checkpoint of ``size``.
 
@@ -301,7 +309,7 @@ class CheckpointStore:
             UnknownResource: there is no such thing.
             MalformedTile: not such a path.
         """
-        latest = self.latest(self._cosigners.quorum)
+        latest = self.cosigned()
         if latest is None:
             raise UnknownResource("no checkpoint yet", where=path)
         if path == "checkpoint":

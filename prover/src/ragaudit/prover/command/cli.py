@@ -15,6 +15,7 @@ from ragaudit.prover.command import index_commands, operator_commands
 from ragaudit.prover.command.checks import explained, run_checks
 from ragaudit.prover.command.console import JsonOption, SettingsOption, emit, progress_bar
 from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
+from ragaudit.prover.command.publishing import publish_window
 from ragaudit.prover.command.set_up import set_up
 from ragaudit.prover.settings import Settings, load_settings
 from ragaudit.prover.store.database import Store
@@ -26,6 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+operator_commands.windows.command("publish")(publish_window)
 app.add_typer(operator_commands.accounts, name="account")
 app.add_typer(operator_commands.windows, name="window")
 app.add_typer(index_commands.app, name="index")

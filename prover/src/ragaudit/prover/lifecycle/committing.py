@@ -32,7 +32,7 @@ from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import WindowLog
 from ragaudit.prover.window.records import append_entry, stored_leaves
 from ragaudit.prover.window.windows import Window, Windows
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 _log = logging.getLogger(__name__)
 
@@ -207,8 +207,7 @@ class Committer:
         Args:
             policy: the window's, parsed; names the log and its key.
         """
-        entries = LogStore.open(self._store.engine, policy.keys.log)
-        return WindowReader(entries, self._checkpoints(entries, policy))
+        return read_log(self._store.engine, policy, self._asked)
 
     def _indexes(
         self, policy: Policy, randomness: Randomness, notify: Notify | None
@@ -269,6 +268,27 @@ class Committer:
             )
 
     def _checkpoints(self, entries: LogStore, policy: Policy) -> CheckpointStore:
-        # What a policy promises of further cosigners outranks what the settings say today.
-        asked = self._asked if policy.cosigners is None else policy.cosigners.trust
-        return CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1), asked)
+        return _checkpoints_of(entries, policy, self._asked)
+
+
+def read_log(engine: Engine, policy: Policy, asked: TrustPolicy | None = None) -> WindowReader:
+    """Open a window's log for reading what was signed of it.
+
+    Args:
+        engine: of the prover's database.
+        policy: the window's; names the log and its key.
+        asked: the further cosigners of the settings, and their quorum.
+
+    Raises:
+        UnknownResource, CorruptLog: as `LogStore.open`.
+    """
+    entries = LogStore.open(engine, policy.keys.log)
+    return WindowReader(entries, _checkpoints_of(entries, policy, asked))
+
+
+def _checkpoints_of(
+    entries: LogStore, policy: Policy, asked: TrustPolicy | None
+) -> CheckpointStore:
+    # What a policy promises of further cosigners outranks what the settings say today.
+    asked = asked if policy.cosigners is None else policy.cosigners.trust
+    return CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1), asked)
