@@ -483,7 +483,7 @@ mod tests {
         let found = steps(&ranges);
         let expected = [0..2 * BLOCK, 2 * BLOCK..4 * BLOCK, 4 * BLOCK..5 * BLOCK + 3];
         assert_eq!(found, expected);
-        assert_eq!(steps(&[]), [0..0]);
+        assert_eq!(steps(&[]), vec![Range { start: 0, end: 0 }]);
     }
 
     #[test]
