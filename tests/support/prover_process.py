@@ -97,6 +97,7 @@ class Prover:
         }
         self.port = free_port()
         self.prelude = ""
+        self.environment: dict[str, str] = {}  # of the process, beside the usual
         self.log = made.settings.with_name("log.txt")
         self.process: subprocess.Popen[bytes] | None = None
         self.http = httpx.Client(
@@ -110,10 +111,19 @@ class Prover:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", script, *arguments],
-                env={**os.environ, **self.pins, "RAGAUDIT_PROVER__SERVER__PORT": str(self.port)},
+                env={
+                    **os.environ,
+                    **self.pins,
+                    **self.environment,
+                    "RAGAUDIT_PROVER__SERVER__PORT": str(self.port),
+                },
                 stderr=log,
             )
-        self.wait_for(lambda: self.http.get("/healthz").is_success)
+        self.wait_for(self.answers, 300)
+
+    def answers(self) -> bool:
+        assert self.process is not None and self.process.poll() is None, self.log.read_text()
+        return self.http.get("/healthz").is_success
 
     def kill(self, how: int = signal.SIGKILL) -> None:
         assert self.process is not None

@@ -65,6 +65,7 @@ class VerifierProcess:
         self.keys = keys.load(self.settings.secrets, NAME)
         self.url = f"http://127.0.0.1:{self.port}"
         self.prelude = ""
+        self.environment: dict[str, str] = {}  # of the process, beside the usual
         self.process: subprocess.Popen[bytes] | None = None
 
     def pin(self, provider: str, key: PublicKey) -> None:
@@ -85,6 +86,7 @@ class VerifierProcess:
                     "--settings",
                     str(self.path),
                 ],
+                env={**os.environ, **self.environment},
                 stdout=log,
                 stderr=log,
             )
