@@ -9,14 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from procedure_cases import RememberingEngine
-from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.cosigned import CosignedWindow
+from ragaudit.lab.scenario.stamped import StampedWindow
 from ragaudit.ledger.messages import items as names
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, Status, run
 
 ENGINE = RememberingEngine()
 
-# As in windows with noise; and of claims nothing is read, as there are no promises.
+# As in windows with noise; of claims nothing is read, as there are no promises; and a stamp holds
+# for its signed part, under roots that the verifier itself wrote down.
 TOLERANT = {
     names.CLOCK,
     names.RECEIPTS,
@@ -25,12 +27,18 @@ TOLERANT = {
     names.DISPUTES,
     names.STATEMENTS,
     names.JUDGED,
+    names.TIME_STAMPS,
+    names.STAMP_ROOTS,
 }
 
 
+class Attested(StampedWindow, CosignedWindow):
+    """A window with everything that a second policy may ask for."""
+
+
 @lru_cache(maxsize=1)
-def played() -> tuple[IntegrityWindow, dict[str, bytes]]:
-    window = IntegrityWindow(rows=16)
+def played() -> tuple[Attested, dict[str, bytes]]:
+    window = Attested(rows=16)
     return window, window.items()
 
 
