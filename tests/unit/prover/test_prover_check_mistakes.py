@@ -12,9 +12,13 @@ import pgvector_server
 import postgresql_server
 import pytest
 import yaml
+from databases import prover_tables
 from ragaudit.prover.command.checks import CHECKS
 from ragaudit.prover.command.cli import app
 from ragaudit.prover.command.set_up import set_up
+from ragaudit.prover.settings import load_settings
+from ragaudit.prover.work import JOBS
+from ragaudit.serving.jobs import opening
 from typer.testing import CliRunner
 
 AWAY = "http://127.0.0.1:1"
@@ -105,6 +109,8 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "keys of tokens that are no file": (
         "end users", {"surfaces": {**SURFACES, "delegation": {"jwt": {**JWT, "jwks_file": "n"}}}},
         "no keys of tokens", "prover/n"),
+    "a queue of jobs in a file": (
+        "jobs", {"jobs__executor": "procrastinate"}, "a queue of jobs in sqlite", "jobs.executor"),
     "an audit stream in no folder": (
         "permissions", {"operation": {"audit_file": "none/audit"}}, "cannot be written", "none"),
 }  # fmt: skip
@@ -116,6 +122,24 @@ def test_a_mistake_is_explained(
 ) -> None:
     fault = found(prover, check, **changes)
     assert what in fault["what"] and where in fault["where"], fault
+
+
+def test_workers_without_their_library(prover: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "find_spec", lambda _name: None)
+    fault = found(prover, "jobs", jobs__executor="procrastinate")
+    assert "not installed" in fault["what"] and "extra procrastinate" in fault["expected"]
+
+
+def test_a_queue_without_tables_and_one_without_workers(
+    prover: Path, make_database: Callable[..., str]
+) -> None:
+    url = make_database("postgresql", prover_tables)
+    changes = {"store__url": url, "jobs__executor": "procrastinate"}
+    fault = found(prover, "jobs", **changes)
+    assert "no tables" in fault["what"] and fault["expected"] == "migrate"
+    opening.make_queue(load_settings(prover).jobs, JOBS, url)
+    fault = found(prover, "jobs", **changes)
+    assert "no worker is alive" in fault["what"] and "a worker" in fault["expected"]
 
 
 @pytest.mark.parametrize(

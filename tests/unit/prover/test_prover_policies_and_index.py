@@ -108,8 +108,10 @@ class TestIndex:
                 yield documents
 
         from ragaudit.prover.randomness import OsRandomness
+        from ragaudit.prover.work import WindowWork
 
-        return kind(Given(), scenario.service.embedder, OsRandomness(), 100)
+        work = WindowWork(scenario.service.runner, "w1")
+        return kind(Given(), scenario.service.embedder, OsRandomness(), 100, work)
 
     def build(self, scenario: Any, documents: Any) -> Any:
         return self.builder(scenario, documents).build(

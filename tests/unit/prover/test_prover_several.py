@@ -17,11 +17,15 @@ from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.errors import NotLeading, QueryRefused
 from ragaudit.prover.http.app import create_app
+from ragaudit.prover.jobs import Background
 from ragaudit.prover.lifecycle.answers import receipt_id
 from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.registrations import find
+from ragaudit.prover.work import JOBS
+from ragaudit.serving.jobs.job import Job
+from ragaudit.serving.jobs.table import JobTable, Outcome
 from scenario import ProverScenario
 from sqlalchemy import func, select
 
@@ -237,6 +241,38 @@ def test_two_sequencers_at_once_sign_no_fork(
     ask(first, "butter", 2)
     ask(second, "cheese", 2)
     old.entries.audit()
+
+
+def test_who_takes_over_keeps_results_of_unfinished_windows_and_nothing_else(
+    first: ProverScenario, join: Callable[..., ProverScenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader that died forgot nothing: jobs of its last window, faults, and what is still due."""
+    start(first)
+    second = join().service
+    table = JobTable(second.store.engine, JOBS.tables)
+    due, ended, waiting = (
+        Job("k", "w1", "n", b"1"),
+        Job("k", "w0", "n", b"2"),
+        Job("k", "w0", "n", b""),
+    )
+    failed = Job("k", "w1", "n", b"3")
+    table.add([waiting])
+    for job in (due, ended):
+        table.store(job, Outcome(b"result", None))
+    table.store(failed, Outcome(None, "of another release"))
+    begun: list[Background] = []
+
+    def start_nothing(background: Background) -> None:
+        begun.append(background)
+
+    monkeypatch.setattr(Background, "start", start_nothing)
+    second.succession._keep_or_seek()
+    assert not begun and len(table.outcomes([due.key, ended.key, failed.key])) == 3
+    first.service.leadership.resign()
+    second.succession._keep_or_seek()
+    assert begun and second.leadership.leads
+    assert set(table.outcomes([due.key, ended.key, failed.key])) == {due.key}
+    assert table.open_keys([waiting.key]) == set()
 
 
 def test_a_process_of_another_machine_joins_while_one_leads_and_not_alone(

@@ -19,6 +19,7 @@ from ragaudit.prover.index.stored import load_indexes
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.service import Service
 from ragaudit.prover.settings import load_settings
+from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.schema import SCHEMA as PROVER
 from ragaudit.prover.store.states import State
@@ -31,6 +32,7 @@ from ragaudit.verifier.service.database import Database, Origin
 from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.service.schema import SCHEMA as VERIFIER
 from ragaudit.verifier.settings import load
+from sqlalchemy import select
 from typer.testing import CliRunner
 
 DUMPS = Path(__file__).parents[2] / "vectors/databases/0.1.0"
@@ -99,21 +101,28 @@ def test_the_challenge_of_a_first_releases_window_is_answered(prover: Path) -> N
         message = service.windows.get("small").challenge
         assert message is not None
         worker = ChallengeWorker(
-            store=service.store, mechanism=service.mechanism, verifier=service.verifier
+            store=service.store,
+            mechanism=service.mechanism,
+            verifier=service.verifier,
+            runner=service.runner,
         )
         positions = worker.check(live, Challenge.parse(message))
         assert len(positions) == 22
         with service.store.read() as connection:
-            logged = {p: record_at(connection, "small", p) for p in positions}
+            logged = [record_at(connection, "small", each) for each in positions]
+        chosen = {each.record.tenant: each for each in logged if each is not None}
+        worker.prepare(live, [each.position for each in chosen.values()])
         proven = {}
-        for position, each in logged.items():
-            assert each is not None
-            if each.record.tenant not in proven:
+        with service.store.read() as connection:
+            for tenant, each in chosen.items():
+                place = tables.response.c.position == each.position
                 response = Response.parse(
-                    worker.respond(live, position), live.policy.dimension, version=1, noised=True
+                    connection.scalars(select(tables.response.c.message).where(place)).one(),
+                    live.policy.dimension,
+                    version=1,
+                    noised=True,
                 )
-                statement = worker.statement(live, each.record, each)
-                proven[each.record.tenant] = (statement, response.proof)
+                proven[tenant] = (worker.statement(live, each.record, each), response.proof)
     for name in ("core", "reference"):
         engine(name).verify_selections([*proven.values()])
     assert sorted(proven) == ["garden", "kitchen"]

@@ -113,6 +113,7 @@ class Background:
                 window = self._windows.get(name)
                 if window.state in FINAL or window.unusable is not None:
                     self._open_windows.forget(name)
+                    self._driver.forget(name)
                     return
                 wait, logged = pause, ""
             except Exception as error:

@@ -41,6 +41,8 @@ from ragaudit.prover.verifier.cosigners import Cosigners
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.registrations import Registered
 from ragaudit.prover.window.windows import Window, Windows
+from ragaudit.prover.work import JOBS, WindowWork
+from ragaudit.serving.jobs.opening import open_runner
 from ragaudit.serving.observed import Observer
 
 __all__ = ["Components", "Service"]
@@ -75,9 +77,11 @@ class Service:
         self.verifier = VerifierClient.of(settings, provider_key, self.clock, components.transport)
         self.policy_builder = components.policy_builder(settings.provider, provider_key.public)
 
-        def builder(randomness: Randomness) -> IndexBuilder:
+        self.runner = open_runner(settings.jobs, JOBS, self.store.engine)
+
+        def builder(randomness: Randomness, work: WindowWork) -> IndexBuilder:
             return components.index_builder(
-                self.backend, self.embedder, randomness, settings.backend.page_rows
+                self.backend, self.embedder, randomness, settings.backend.page_rows, work
             )
 
         further = Cosigners.of(settings.cosigners, components.cosigner_transport)
@@ -86,6 +90,7 @@ class Service:
             store=leading,
             windows=Windows(leading),
             builder=builder,
+            runner=self.runner,
             seed_tree=components.seed_tree,
             verifier=self.verifier,
             fences=self._fences,
@@ -127,6 +132,7 @@ class Service:
             windows=Windows(leading),
             open_windows=self.open_windows,
             builder=builder,
+            runner=self.runner,
             verifier=self.verifier,
             clock=self.clock,
             before_seconds=settings.timing.refresh_before_seconds,
@@ -145,8 +151,12 @@ class Service:
                 clock=self.clock,
             ),
             challenges=components.challenges(
-                store=leading, mechanism=self.mechanism, verifier=self.verifier
+                store=leading,
+                mechanism=self.mechanism,
+                verifier=self.verifier,
+                runner=self.runner,
             ),
+            runner=self.runner,
             verifier=self.verifier,
             clock=self.clock,
             on_countersigned=self.asking.register_all
@@ -166,6 +176,7 @@ class Service:
             leadership=self.leadership,
             windows=self.windows,
             open_windows=self.open_windows,
+            runner=self.runner,
             background=partial(
                 Background,
                 windows=self.windows,
@@ -207,7 +218,9 @@ class Service:
 
     def stop(self) -> None:
         """Stop the background threads, wait for them, and let go of files and connections."""
-        self.succession.stop()  # first: its steps need the connections that are closed below
+        self.runner.stop()  # a step that waits for a job ends
+        self.succession.stop()  # its steps need the connections that are closed below
+        self.runner.close()
         self.cosigning.close()
         self.open_windows.close()
         self.verifier.close()

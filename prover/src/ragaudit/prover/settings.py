@@ -24,6 +24,7 @@ from ragaudit.prover.cosigner_settings import CosignerSettings
 from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
 from ragaudit.prover.stamp_settings import StampSettings
 from ragaudit.prover.surface_settings import SurfaceSettings
+from ragaudit.serving.jobs.settings import JobSettings
 from ragaudit.serving.operation import OperationSettings
 from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import FileSettings, Section, beside, malformed
@@ -327,6 +328,7 @@ class Settings(FileSettings):
     window: WindowSettings = WindowSettings()
     timing: TimingSettings = TimingSettings()
     limits: LimitSettings = LimitSettings()
+    jobs: JobSettings = JobSettings()
     operation: ProverOperation = ProverOperation()
     surfaces: SurfaceSettings = SurfaceSettings()
 
@@ -385,6 +387,7 @@ def _absolute(settings: Settings, folder: Path) -> Settings:
             "embedder": absolute_embedder(folder, settings.embedder),
             "store": store.model_copy(update={"url": url}),
             "keys": beside(folder, settings.keys, *KeySettings.model_fields),
+            "jobs": beside(folder, settings.jobs, "folder"),
             "operation": settings.operation.beside(folder),
             "surfaces": settings.surfaces.beside(folder),
         }

@@ -16,6 +16,7 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.leadership import Leadership
 from ragaudit.prover.store.states import FINAL
 from ragaudit.prover.window.windows import Windows
+from ragaudit.serving.jobs.runner import Runner
 
 __all__ = ["Succession"]
 
@@ -34,6 +35,7 @@ class Succession:
         leadership: Leadership,
         windows: Windows,
         open_windows: OpenWindows,
+        runner: Runner,
         background: Callable[[], Background],
     ) -> None:
         """Collect the parts.
@@ -45,6 +47,7 @@ class Succession:
         self._leadership = leadership
         self._windows = windows
         self._open_windows = open_windows
+        self._runner = runner
         self.new_background = background
         self.background: Background | None = None  # of a leader, also while it still ends
         self._stopping = threading.Event()
@@ -81,6 +84,8 @@ class Succession:
     def _lead(self) -> None:
         # Whatever was compared before: another process may have signed since.
         self._open_windows.compare_again()
+        # Jobs of windows that ended without their leader there to forget them, and what failed.
+        self._runner.keep(self._windows.unfinished())
         self.background = self.new_background()
         self.background.start()
 
@@ -117,6 +122,7 @@ class Succession:
                     if window.state in FINAL or window.unusable is not None:
                         if not self._leadership.leads:
                             self._open_windows.forget(window.name)
+                            self._runner.release(window.name)
                         continue
                     self.drive(window.name)
                     if window.countersignature is None or window.handed_over:

@@ -23,6 +23,7 @@ from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.randomness import OsRandomness, SeedTree
 from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.records import LoggedRecord, RecordOpenings
+from ragaudit.prover.work import ProvenIndex, prove_selections
 
 __all__ = ["TENANT", "AuditedWindow"]
 
@@ -154,7 +155,9 @@ class AuditedWindow(Window):
     @cached_property
     def _worker(self) -> ChallengeWorker:
         nothing = cast(Any, None)
-        return ChallengeWorker(store=nothing, mechanism=Mechanism(nothing), verifier=nothing)
+        return ChallengeWorker(
+            store=nothing, mechanism=Mechanism(nothing), verifier=nothing, runner=nothing
+        )
 
     def prove(self, asked: Asked) -> bytes:
         """Prove by the prover's own worker, which draws the noise again.
@@ -166,7 +169,12 @@ class AuditedWindow(Window):
             asked.request, asked.openings, asked.selected, asked.selection_blinding, bytes(32)
         )
         logged = LoggedRecord(asked.index, asked.salt, asked.body, opened, asked.record.time)
-        return self._worker.prove(self.live, asked.record, logged)
+        index = self.live.index_of(asked.record.tenant, asked.record.version)
+        (proof,) = prove_selections(
+            ProvenIndex(index.rows, index.blindings, index.commitments),
+            [self._worker.selection(self.live, asked.record, logged)],
+        )
+        return proof
 
     def response(self, asked: Asked) -> bytes:
         """Return the response to the challenge, made once: a second call does not prove again."""

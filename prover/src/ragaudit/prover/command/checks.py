@@ -31,7 +31,9 @@ from ragaudit.prover.vector_stores.opening import (
 )
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
+from ragaudit.prover.work import JOBS
 from ragaudit.serving.clock import system_clock
+from ragaudit.serving.jobs.opening import check_jobs
 from ragaudit.serving.observed import Observer
 from ragaudit.serving.operation import STANDARD_OUTPUT
 
@@ -147,6 +149,10 @@ def _check_watching(settings: Settings) -> None:
     Observer(settings.operation, service="ragaudit-prover", name=settings.provider)
 
 
+def _check_jobs(settings: Settings) -> None:
+    check_jobs(settings.jobs, JOBS, settings.store.url)
+
+
 def _check_verifier(settings: Settings) -> None:
     with closing(_client(settings)) as client:
         # The pins as well: a wrong key is found here, not when the first window is created.
@@ -191,6 +197,7 @@ CHECKS: Mapping[str, Callable[[Settings], object]] = {
     "embedder": _check_embedder,
     "noise": lambda it: noise_of(it.window),
     "operation": _check_watching,
+    "jobs": _check_jobs,
     "listening": check_listening,
     "surfaces": check_surfaces,
     "end users": check_end_users,
@@ -215,6 +222,7 @@ _OTHERWISE: Mapping[str, tuple[str, str]] = {
     "embedder": _EMBEDDER,
     "noise": ("window", "noise that keeps the promise"),
     "operation": ("operation", "what the service can open"),
+    "jobs": ("jobs", "process, or a queue and workers"),
     "listening": ("server", "a free address of this machine"),
     "surfaces": ("surfaces", "tenants and accounts that are there"),
     "end users": ("surfaces.delegation.jwt", "keys of tokens"),

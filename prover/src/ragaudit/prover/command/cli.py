@@ -11,7 +11,7 @@ import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.text import hex_encode, rfc3339
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.command import index_commands, operator_commands
+from ragaudit.prover.command import index_commands, operator_commands, worker
 from ragaudit.prover.command.checks import explained, run_checks
 from ragaudit.prover.command.console import JsonOption, SettingsOption, emit, progress_bar
 from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
@@ -31,6 +31,8 @@ operator_commands.windows.command("publish")(publish_window)
 app.add_typer(operator_commands.accounts, name="account")
 app.add_typer(operator_commands.windows, name="window")
 app.add_typer(index_commands.app, name="index")
+app.command("migrate")(worker.migrate)
+app.command("worker")(worker.worker)
 
 
 @app.command()
@@ -59,22 +61,6 @@ def init(
             as_json,
             "The auditor pins provider_key. Keep the operator token file away from the service.",
         )
-
-
-@app.command()
-def migrate(
-    settings: SettingsOption = Path("prover/prover.yaml"), as_json: JsonOption = False
-) -> None:
-    """Bring the database of an earlier release to this one, or make its tables if it has none.
-
-    Stop the service and back the database up first: there is no way back but the back-up. Nothing
-    is done by halves; a database of this release stays as it is.
-
-    Example: ragaudit prover migrate --settings prover/prover.yaml
-    """
-    with failing(as_json):
-        done = Store.migrate(load_settings(settings).store.url)
-        emit({"before": done.before or "no tables", "after": done.after}, as_json)
 
 
 @app.command()

@@ -35,6 +35,7 @@ from ragaudit.prover.index.committed import (
 )
 from ragaudit.prover.index.form import IndexForm, check_size
 from ragaudit.prover.randomness import Randomness
+from ragaudit.prover.work import WindowWork
 
 FIRST_FORM = IndexForm()
 
@@ -66,12 +67,18 @@ class IndexBuilder:
     """
 
     def __init__(
-        self, backend: Backend, embedder: Embedder, randomness: Randomness, page_rows: int
+        self,
+        backend: Backend,
+        embedder: Embedder,
+        randomness: Randomness,
+        page_rows: int,
+        work: WindowWork,
     ) -> None:
         self._backend = backend
         self._embedder = embedder
         self._randomness = randomness
         self._page_rows = page_rows
+        self._work = work
 
     def build(
         self,
@@ -248,7 +255,7 @@ class IndexBuilder:
             rows: int8 or int16[N, d+4], completed.
             blindings: uint8[N, 32], canonical scalars.
         """
-        return core.commit_rows(rows, blindings)
+        return self._work.commit_rows(rows, blindings)
 
     def commit_changed(
         self, rows: Rows, blindings: Scalars, previous: CommittedIndex, place: Places
@@ -285,7 +292,7 @@ class IndexBuilder:
             blindings: uint8[N, 32], those of the commitments in the statement.
             progress: called with the share done; False cancels.
         """
-        return core.prove_index(statement, rows, blindings, progress=progress)
+        return self._work.prove_index(statement, rows, blindings, progress)
 
 
 def _integers(page: Sequence[Document], form: IndexForm) -> Rows:

@@ -4,10 +4,11 @@ A noise key is opened for nothing but a record of the recomputed sample: the cha
 against the log, the chain and the policy before anything is opened.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
 
 import numpy as np
-from ragaudit import core
 from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.ledger.messages.challenge import NO_KEY, Challenge, Response, Stratum
 from ragaudit.ledger.messages.filters import request_filter
@@ -18,10 +19,18 @@ from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.inserting import insert_new
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import LoggedRecord, entry_at, record_at, records
-from sqlalchemy import insert, select, update
+from ragaudit.prover.window.records import LoggedRecord, record_at, records
+from ragaudit.prover.work import ProvenIndex, WindowWork, WitnessedSelection, chunk_records
+from ragaudit.serving.jobs.job import Job
+from ragaudit.serving.jobs.runner import Runner
+from sqlalchemy import Connection, select, update
+
+Chunk = tuple[LoggedRecord, ...]
+
+_WAVE: Final = 16  # jobs that are prepared together
 
 
 class ChallengeWorker:
@@ -30,10 +39,13 @@ class ChallengeWorker:
     What a proof speaks of comes from the mechanism that answered, and from the openings as stored.
     """
 
-    def __init__(self, *, store: Store, mechanism: Mechanism, verifier: VerifierClient) -> None:
+    def __init__(
+        self, *, store: Store, mechanism: Mechanism, verifier: VerifierClient, runner: Runner
+    ) -> None:
         self._store = store
         self._mechanism = mechanism
         self._verifier = verifier
+        self._runner = runner
 
     def check(self, live: OpenWindow, challenge: Challenge) -> tuple[int, ...]:
         """Return the sampled positions, rising, if the challenge is the one that must be.
@@ -92,28 +104,30 @@ class ChallengeWorker:
 
         Args:
             positions: of the sampled records, as `check` returned them.
-            notify: called with the share done before each proof.
+            notify: called with the share done, from time to time.
         """
-        table = tables.response
         with self._store.read() as connection:
+            table = tables.response
             query = select(table.c.position).where(table.c.window == live.name)
-            missing = set(positions).difference(connection.scalars(query))
-            slots = {
-                position: Record.parse(entry_at(connection, live.name, position).body).slot
-                for position in missing
-            }
-        # In order of slots: `SeedTree.open` keeps the tree of one of them.
-        for done, position in enumerate(sorted(missing, key=lambda at: (slots[at], at))):
-            if notify is not None:
-                notify(done / len(missing))
-            # Stored one by one: a restart goes on after the last proof, and none is made twice.
-            message = self.respond(live, position)
-            with self._store.write() as connection:
-                connection.execute(
-                    insert(table).values(
-                        window=live.name, position=position, message=message, delivered=False
-                    )
-                )
+            stored = set(connection.scalars(query))
+            chunks = [
+                chunk
+                for chunk in _chunks(live, [_logged(connection, live, at) for at in positions])
+                # As they were before a restart, so that results that are there are found again.
+                if not stored.issuperset(logged.position for logged in chunk)
+            ]
+        work, done = WindowWork(self._runner, live.name), 0
+        for wave in _waves(chunks):
+
+            def report(share: float, done: int = done, wave: Sequence[Chunk] = wave) -> None:
+                if notify is not None:
+                    notify((done + share * len(wave)) / len(chunks))
+
+            jobs = {self._job(live, work, chunk): chunk for chunk in wave}
+            for job, proofs in work.proofs(list(jobs), report):
+                self._keep(live, jobs[job], proofs)
+            done += len(wave)
+        work.done()
 
     def deliver(self, live: OpenWindow) -> None:
         """Hand over every stored response that the verifier does not have, in order of position.
@@ -142,26 +156,19 @@ class ChallengeWorker:
                     .values(delivered=True)
                 )
 
-    def respond(self, live: OpenWindow, position: int) -> bytes:
+    def respond(self, live: OpenWindow, logged: LoggedRecord, proof: bytes) -> bytes:
         """Return the encoded response for one record.
 
         Args:
-            position: of a sampled record in the log, as `check` returned it.
-
-        Raises:
-            UnknownRecord: the log has no record at ``position``.
+            logged: a sampled record, as `check` returned its position.
+            proof: its selection argument, as a job made it.
         """
-        with self._store.read() as connection:
-            logged = record_at(connection, live.name, position)
-        if logged is None:
-            raise UnknownRecord("no record there", where=f"entry {position}")
-        record = Record.parse(logged.body)
         openings = logged.openings.openings
         # The verifier gets the embedding in any case, the text only as the policy says.
         disclosed = live.policy.query_text_disclosure == "sampled"
         return Response(
-            index=position,
-            key=self.open_key(live, record),
+            index=logged.position,
+            key=self.open_key(live, logged.record),
             salt_q=openings.salt_q if disclosed else None,
             query=openings.question.data if disclosed else None,
             salt_e=openings.salt_e,
@@ -170,8 +177,34 @@ class ChallengeWorker:
             filter=openings.filter.encode(),
             salt_s=openings.salt_s,
             sketch=openings.sketch,
-            proof=self.prove(live, record, logged),
+            proof=self.argument(proof),
         ).encode()
+
+    def argument(self, proof: bytes) -> bytes:
+        """Return the argument to hand over for the one that was made: the same."""
+        return proof
+
+    def _job(self, live: OpenWindow, work: WindowWork, chunk: Chunk) -> Job:
+        record = chunk[0].record
+        index = live.index_of(record.tenant, record.version)
+        return work.selections(
+            ProvenIndex(index.rows, index.blindings, index.commitments),
+            [self.selection(live, logged.record, logged) for logged in chunk],
+            f"{len(chunk)} records from entry {chunk[0].position}",
+        )
+
+    def _keep(self, live: OpenWindow, chunk: Chunk, proofs: Sequence[bytes]) -> None:
+        rows = [
+            {
+                "window": live.name,
+                "position": logged.position,
+                "message": self.respond(live, logged, proof),
+                "delivered": False,
+            }
+            for logged, proof in zip(chunk, proofs, strict=True)
+        ]
+        with self._store.write() as connection:
+            insert_new(connection, tables.response, rows)
 
     def open_key(self, live: OpenWindow, record: Record) -> KeyOpening:
         """Return the noise key of a sampled record with its paths to C_seed; without noise none.
@@ -183,24 +216,21 @@ class ChallengeWorker:
             return NO_KEY
         return live.epochs.tree(record.epoch).open(record.slot, record.counter)
 
-    def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
-        """Return the proof that the committed selection follows from embedding, noise and index.
+    def selection(
+        self, live: OpenWindow, record: Record, logged: LoggedRecord
+    ) -> WitnessedSelection:
+        """Return what there is to prove of a record, with the witness.
+
+        The argument (docs/spec/04-arguments.md) says that the committed selection follows from
+        embedding, noise and index.
 
         Args:
             record: parsed from the body of ``logged``.
             logged: with the stored openings.
-
-        Returns:
-            The selection argument (docs/spec/04-arguments.md), its encoded bytes.
         """
-        index, openings = live.index_of(record.tenant, record.version), logged.openings
-        return core.prove_selection(
-            self.statement(live, record, logged),
-            index.rows,
-            index.blindings,
-            openings.selected,
-            openings.selection_blinding,
-        )
+        openings = logged.openings
+        statement = self.statement(live, record, logged)
+        return WitnessedSelection(statement, openings.selected, openings.selection_blinding)
 
     def statement(
         self, live: OpenWindow, record: Record, logged: LoggedRecord
@@ -229,6 +259,34 @@ class ChallengeWorker:
             squared_norm=policy.squared_norm,
             keeps_ties=not noised,
         )
+
+
+def _logged(connection: Connection, live: OpenWindow, position: int) -> LoggedRecord:
+    logged = record_at(connection, live.name, position)
+    if logged is None:
+        raise UnknownRecord("no record there", where=f"entry {position}")
+    return logged
+
+
+def _chunks(live: OpenWindow, sampled: Sequence[LoggedRecord]) -> Iterator[Chunk]:
+    """Yield the records that one job proves each time: of one index, in order of their slots."""
+
+    def index(logged: LoggedRecord) -> tuple[str, int]:
+        return logged.record.tenant, logged.record.version
+
+    # `SeedTree.open` keeps the tree of one slot.
+    ordered = sorted(sampled, key=lambda it: (*index(it), it.record.slot, it.position))
+    for (tenant, version), members in groupby(ordered, index):
+        of_index = list(members)
+        step = chunk_records(live.index_of(tenant, version).count)
+        for start in range(0, len(of_index), step):
+            yield tuple(of_index[start : start + step])
+
+
+def _waves(chunks: Sequence[Chunk]) -> Iterator[Sequence[Chunk]]:
+    """Yield chunks by some: each holds the noise of its records until it is proven."""
+    for start in range(0, len(chunks), _WAVE):
+        yield chunks[start : start + _WAVE]
 
 
 def _sampled(position: int, record: Record) -> sample.LoggedRecord:

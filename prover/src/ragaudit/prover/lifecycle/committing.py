@@ -32,6 +32,8 @@ from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import WindowLog
 from ragaudit.prover.window.records import append_entry, stored_leaves
 from ragaudit.prover.window.windows import Window, Windows
+from ragaudit.prover.work import WindowWork
+from ragaudit.serving.jobs.runner import Runner
 from sqlalchemy import Connection, Engine
 
 _log = logging.getLogger(__name__)
@@ -55,7 +57,8 @@ class Committer:
         *,
         store: Store,
         windows: Windows,
-        builder: Callable[[Randomness], IndexBuilder],
+        builder: Callable[[Randomness, WindowWork], IndexBuilder],
+        runner: Runner,
         seed_tree: type[SeedTree],
         verifier: VerifierClient,
         fences: FenceFolder,
@@ -70,6 +73,7 @@ class Committer:
         self._store = store
         self._windows = windows
         self._builder = builder
+        self._runner = runner
         self._seed_tree = seed_tree
         self._verifier = verifier
         self.fences = fences
@@ -214,7 +218,8 @@ class Committer:
     ) -> dict[str, CommittedIndex]:
         with self._store.read() as connection:
             indexes = load_indexes(connection, policy.window)
-        builder = self._builder(randomness)
+        work = WindowWork(self._runner, policy.window)
+        builder = self._builder(randomness, work)
         for tenant in policy.tenants:
             if tenant in indexes:
                 continue
@@ -234,6 +239,7 @@ class Committer:
             # At once, tenant by tenant: after a crash no proof is made again.
             with self._store.write() as connection:
                 save_index(connection, policy.window, indexes[tenant], marks)
+            work.done()
         return indexes
 
     def _make_fence(self, policy: Policy, log: WindowLog) -> None:

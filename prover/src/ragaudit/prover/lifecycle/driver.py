@@ -32,6 +32,7 @@ from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.records import entries
 from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.serving.clock import EvenClock
+from ragaudit.serving.jobs.runner import Runner
 
 _log = logging.getLogger(__name__)
 
@@ -125,6 +126,7 @@ class Driver:
         closing: Closing,
         challenges: ChallengeWorker,
         verifier: VerifierClient,
+        runner: Runner,
         clock: Callable[[], int],
         on_countersigned: Callable[[OpenWindow], None] | None = None,
     ) -> None:
@@ -142,6 +144,7 @@ class Driver:
         self._checkpointer = checkpointer
         self._closing = closing
         self._challenges = challenges
+        self._runner = runner
         self._verifier = verifier
         self._clock = clock
         self._proven: set[str] = set()  # windows whose sampled records are proven
@@ -172,8 +175,8 @@ class Driver:
         window = self._windows.get(name)
         if window.state in FINAL or window.unusable is not None:
             return False
-        # A window that can no longer be countersigned would hold its documents for ever.
-        if window.state in UNSIGNED and self._is_late(window):
+        # From its first instant on nobody countersigns it: it would hold its documents for ever.
+        if window.state in UNSIGNED and self._clock() >= 1000 * Policy.parse(window.policy).start:
             return self._end_late(window)
         return self._steps[window.state](window)
 
@@ -231,7 +234,14 @@ class Driver:
                 connection, name, window.state, State.ABANDONED, unusable=reason[:MAX_REASON]
             )
         self.progress.pop(name, None)
+        # Workers stop at what they have of it.
+        self._runner.withdraw(name)
         _log.warning("window %s is abandoned: %s", name, reason)
+
+    def forget(self, name: str) -> None:
+        """Let go of what the work for a finished window left behind."""
+        self.progress.pop(name, None)
+        self._runner.withdraw(name)
 
     def _end_late(self, window: Window) -> bool:
         """End a window that was not countersigned in time.
@@ -244,10 +254,6 @@ class Driver:
         except RagauditError as error:
             self.abandon(window.name, f"not countersigned before its start; {error}")
             return True
-
-    def _is_late(self, window: Window) -> bool:
-        """Return whether it is too late to countersign it: its first instant has come."""
-        return self._clock() >= 1000 * Policy.parse(window.policy).start
 
     def _commit(self, window: Window) -> bool:
         def notify(tenant: str, share: float) -> None:

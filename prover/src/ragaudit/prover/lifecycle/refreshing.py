@@ -33,6 +33,8 @@ from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.windows import Windows
+from ragaudit.prover.work import WindowWork
+from ragaudit.serving.jobs.runner import Runner
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +48,8 @@ class Refresher:
         store: Store,
         windows: Windows,
         open_windows: OpenWindows,
-        builder: Callable[[Randomness], IndexBuilder],
+        builder: Callable[[Randomness, WindowWork], IndexBuilder],
+        runner: Runner,
         verifier: VerifierClient,
         clock: Callable[[], int],
         before_seconds: float,
@@ -60,6 +63,7 @@ class Refresher:
         self._windows = windows
         self._open_windows = open_windows
         self._builder = builder
+        self._runner = runner
         self._verifier = verifier
         self._clock = clock
         self._before = before_seconds
@@ -168,7 +172,8 @@ class Refresher:
             marks: of the tenant, before its documents are read.
         """
         policy = live.policy
-        builder = self._builder(randomness_for(policy.experiment_seed))
+        work = WindowWork(self._runner, live.name)
+        builder = self._builder(randomness_for(policy.experiment_seed), work)
         form = IndexForm.of(policy)
         source, place = following(
             builder.read(latest.tenant, form), latest, builder.complete_rows, form.null_columns
@@ -188,6 +193,7 @@ class Refresher:
         )
         with self._store.write() as connection:
             save_index(connection, live.name, version, marks)
+        work.done()
         return version
 
     def _publish(self, live: OpenWindow, version: CommittedIndex) -> None:

@@ -6,6 +6,7 @@ database can open every commitment of its windows.
 Who changes a table adds a migration (`store.migrations`): a test compares both.
 """
 
+from ragaudit.serving.jobs.table import job_tables
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -23,6 +24,8 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
+
+jobs = job_tables(metadata, "prover_")
 
 tenant = Table("prover_tenant", metadata, Column("name", Text, primary_key=True))
 

@@ -26,10 +26,7 @@ FIELD = 2**255 - 19  # of ristretto255, RFC 9496 §4
 class AltersProofs(ChallengeWorker):
     """Hands over other proofs than the prover made; subclasses say which."""
 
-    def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
-        return self.altered(super().prove(live, record, logged))
-
-    def altered(self, proof: bytes) -> bytes:
+    def argument(self, proof: bytes) -> bytes:
         """Return the bytes to hand over in place of a proof."""
         raise NotImplementedError
 
@@ -42,9 +39,9 @@ class ReplaysAProof(ChallengeWorker):
 
     _first: bytes | None = None
 
-    def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
+    def argument(self, proof: bytes) -> bytes:
         if self._first is None:
-            self._first = super().prove(live, record, logged)
+            self._first = proof
         return self._first
 
 
@@ -54,7 +51,7 @@ class FlipsABit(AltersProofs):
     Check 19 (`selection`) catches it.
     """
 
-    def altered(self, proof: bytes) -> bytes:
+    def argument(self, proof: bytes) -> bytes:
         middle = len(proof) // 2
         return proof[:middle] + bytes([proof[middle] ^ 1]) + proof[middle + 1 :]
 
@@ -65,7 +62,7 @@ class NonCanonicalPoint(AltersProofs):
     Check 19 (`selection`) decodes canonical encodings only.
     """
 
-    def altered(self, proof: bytes) -> bytes:
+    def argument(self, proof: bytes) -> bytes:
         value = int.from_bytes(proof[:32], "little")
         return (FIELD - value).to_bytes(32, "little") + proof[32:]
 
@@ -76,7 +73,7 @@ class NonCanonicalScalar(AltersProofs):
     Check 19 (`selection`) decodes canonical encodings only.
     """
 
-    def altered(self, proof: bytes) -> bytes:
+    def argument(self, proof: bytes) -> bytes:
         value = int.from_bytes(proof[-32:], "little")
         return proof[:-32] + (value + ORDER).to_bytes(32, "little")
 

@@ -1,0 +1,77 @@
+"""What leaves the prover's process with a job: no seed, no key, nothing of an unsampled record."""
+
+import json
+from typing import Any
+
+import numpy as np
+from ragaudit.ledger.messages.challenge import Challenge
+from ragaudit.ledger.messages.records import Record
+from ragaudit.prover import work
+from ragaudit.prover.store.states import State
+from ragaudit.prover.window.records import records
+from ragaudit.serving.jobs.job import Job
+
+
+def test_tasks_of_a_whole_window_hold_no_secret_of_it(make_scenario: Any, monkeypatch: Any) -> None:
+    scenario = make_scenario()
+    service = scenario.service
+    jobs: list[Job] = []
+    # What every executor gets, and all that a queue, a table or a cluster can pass on.
+    submit = service.runner._executor.submit
+    monkeypatch.setattr(
+        service.runner._executor, "submit", lambda given: (jobs.extend(given), submit(given))
+    )
+    few = {"mode": "A", "tenants": {"eta": "0.9", "minimum": 1}, "deadline_seconds": 300}
+    scenario.open(audit=few)
+    for number in range(4):
+        assert scenario.ask("ada", query=f"tickets {number}").status_code == 200
+    service.driver.checkpoint("w1")
+    scenario.clock.at(scenario.policy().end)
+    scenario.drive(State.CLOSED)
+    service.driver.step("w1")
+    scenario.clock.at(scenario.policy().sampling_instant)
+    scenario.drive(State.CHALLENGED)
+    live = service.open_windows.get("w1")
+    window = service.windows.get("w1")
+    service.driver.step("w1")
+    assert {job.kind for job in jobs} == {work.ROWS, work.INDEX, work.SELECTIONS}
+
+    challenge = Challenge.parse(window.challenge)
+    sampled = {position for stratum in challenge.strata for position in stratum.sample}
+    with service.store.read() as connection:
+        logged = {each.position: each for each in records(connection, "w1")}
+    assert sampled and sampled < logged.keys()
+    policy = live.policy
+    secrets = [
+        window.noise_seed,
+        window.log_seed,
+        window.pseudonym_key,
+        scenario.service.settings.store.url.encode(),
+        scenario.service.settings.keys.provider_file.read_bytes().strip(),
+        *(
+            live.seed.key(slot, counter)
+            for slot in range(policy.slots)
+            for counter in range(policy.queries_per_account)
+        ),
+    ]
+    for tenant in policy.tenants:
+        index = live.index_of(tenant, 1)
+        secrets += [bytes(row) for row in index.blindings]
+        secrets += [index.salts[at : at + 32] for at in range(0, len(index.salts), 32)]
+    found = b"".join(job.task for job in jobs)
+    for position, each in logged.items():
+        record = Record.parse(each.body)
+        noise = service.mechanism.draw_noise(live, live.index_of("one", 1), record, record.nonce)
+        embedding = np.array(each.openings.openings.embedding, dtype="<i2").tobytes()
+        # Of sampled records both are there, so that this looks in the right place.
+        assert (noise.astype("<i4").tobytes() in found) == (position in sampled)
+        assert embedding in found or position not in sampled
+        secrets += [each.salt, each.openings.openings.salt_q, each.openings.openings.question.data]
+        if position not in sampled:
+            secrets += [embedding, each.openings.selection_blinding]
+    assert len(secrets) > 100
+    for secret in secrets:
+        for form in (secret, secret.hex().encode()):
+            assert form not in found
+    assert not any(job.key in found.decode("latin-1") for job in jobs)
+    assert json.dumps([job.name for job in jobs]).count("tickets") == 0
