@@ -16,6 +16,7 @@ from ragaudit.prover.randomness import OsRandomness
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
+from ragaudit.prover.work import WindowWork
 from scenario import ProverScenario
 
 pytestmark = ON_EACH_ENGINE
@@ -93,7 +94,8 @@ class TestSize:
             def commit_rows(self, rows: Any, blindings: Any) -> bytes:
                 raise AssertionError
 
-        builder = Untouched(scenario.service.backend, HashEmbedder(16), OsRandomness(), 100)
+        work = WindowWork(scenario.service.runner, "w1")
+        builder = Untouched(scenario.service.backend, HashEmbedder(16), OsRandomness(), 100, work)
         with pytest.raises(MalformedDocument, match="12 rows are too many"):
             builder.build(policy_digest=bytes(32), window="w1", tenant="one")
 

@@ -145,10 +145,7 @@ class Service:
             committer=committer,
             checkpointer=components.checkpointer(self.verifier, self.clock),
             closing=components.closing(
-                store=leading,
-                answering=self.answering,
-                verifier=self.verifier,
-                clock=self.clock,
+                store=leading, answering=self.answering, verifier=self.verifier, clock=self.clock
             ),
             challenges=components.challenges(
                 store=leading,
@@ -306,15 +303,7 @@ class Service:
         return window
 
     def abandon_window(self, name: str) -> Window:
-        """End a window that the verifier has not countersigned: its documents are free again.
-
-        Args:
-            name: of a window in state draft or committed.
-
-        Raises:
-            UnknownWindow: there is none of this name.
-            WrongState: it is countersigned, so that the verifier expects its log, or finished.
-        """
+        """End a window that the verifier has not countersigned; see `Driver.abandon`."""
         self.driver.abandon(name, "abandoned by the operator")
         return self.windows.get(name)
 
@@ -367,12 +356,7 @@ class Service:
         window: str | None = None,
         idempotency_key: str | None = None,
     ) -> ReceiptFile:
-        """Answer a plain account, or return what it got for the same request; see `Asking.query`.
-
-        Args:
-            window: by name; None for the open window that serves the account's tenant.
-            idempotency_key: as the caller sent it.
-        """
+        """Answer a plain account, or return what it got for the same request: `Asking.query`."""
         return self.asking.query(account, request, window=window, idempotency_key=idempotency_key)
 
     def ask(

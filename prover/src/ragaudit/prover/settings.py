@@ -7,16 +7,8 @@ paths are relative to the folder of the YAML file.
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
-from pydantic_settings import (
-    SettingsConfigDict,
-)
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic_settings import SettingsConfigDict
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.prover.backend_settings import BackendSettings, Url, absolute_backend

@@ -49,9 +49,14 @@ ProvenSelection = tuple[SelectionStatement, bytes]
 
 
 class Engine(GroupOperations, Protocol):
-    """What the procedure needs beside hashing; every method raises ArgumentRejected on "no"."""
+    """What the procedure needs beside hashing; every method raises ArgumentRejected on "no".
+
+    Attributes:
+        batch_records: how many selection arguments it gains by checking together, at most.
+    """
 
     name: str
+    batch_records: int
 
     def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
         """Check an index argument as the provider sent it (spec 4.7).
@@ -108,6 +113,7 @@ class CoreEngine(VectorOperations):
     """
 
     name = "core"
+    batch_records = 128
 
     def __init__(self) -> None:
         if find_spec("ragaudit.core") is None:
@@ -183,6 +189,7 @@ class ReferenceEngine(VectorOperations):
     """The plain Python implementation: no compiled code of ours, slow."""
 
     name = "reference"
+    batch_records = 128
 
     def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
         """Check an index argument (spec 4.7); ArgumentRejected."""

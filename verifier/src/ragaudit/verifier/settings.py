@@ -17,6 +17,7 @@ from pydantic_settings import (
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.serving.jobs.settings import JobSettings
 from ragaudit.serving.operation import OperationSettings
 from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import FileSettings, Section, beside
@@ -88,6 +89,7 @@ class Settings(FileSettings):
         time_stamp_roots: PEM file of the time-stamping authorities (RFC 3161) that are trusted;
             none when absent.
         tick_seconds: how often the service looks for work that an instant has made due.
+        jobs: who checks the arguments of an audit.
         operation: how the service is watched.
         embedder: which embedders this verifier has beside the bundled one.
     """
@@ -110,6 +112,7 @@ class Settings(FileSettings):
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     time_stamp_roots: Path | None = None
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
+    jobs: JobSettings = JobSettings()
     operation: OperationSettings = OperationSettings()
     embedder: EmbedderSettings = EmbedderSettings()
 
@@ -158,6 +161,7 @@ def load(path: Path) -> Settings:
     url = read.database if read.database_file is None else read_secret_file(read.database_file)
     sections = {
         "database": url,
+        "jobs": beside(folder, read.jobs, "folder"),
         "operation": read.operation.beside(folder),
         "embedder": absolute_embedder(folder, read.embedder),
     }

@@ -5,8 +5,7 @@ result; a step that fails because the verifier is away is simply repeated. So a 
 anywhere continues where it was.
 
 Signing is beside the queries: an entry is durable before, and no query waits for a cosignature.
-Whenever a window's tree grew, the log signs a checkpoint, the verifier cosigns it, and the receipts
-below it become complete.
+When a tree grew, its log signs a checkpoint, it is cosigned, and receipts below it are complete.
 """
 
 import logging
@@ -233,9 +232,7 @@ class Driver:
             self._windows.advance(
                 connection, name, window.state, State.ABANDONED, unusable=reason[:MAX_REASON]
             )
-        self.progress.pop(name, None)
-        # Workers stop at what they have of it.
-        self._runner.withdraw(name)
+        self.forget(name)
         _log.warning("window %s is abandoned: %s", name, reason)
 
     def forget(self, name: str) -> None:

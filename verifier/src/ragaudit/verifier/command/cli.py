@@ -24,6 +24,7 @@ from ragaudit.verifier.command import (
     migration,
     provider,
     schema,
+    worker,
 )
 from ragaudit.verifier.command.options import (
     DEFAULT_SETTINGS,
@@ -63,6 +64,7 @@ app.add_typer(provider.app, name="provider")
 app.add_typer(evidence.app, name="evidence")
 app.add_typer(arbiter.app, name="arbiter")
 app.command("migrate", epilog=migration.EXAMPLE)(migration.migrate)
+app.command("worker", epilog=worker.EXAMPLE)(worker.worker)
 app.command(
     "export",
     epilog="Example: ragaudit verifier export verdict.json --verdict-key 3b6a... --format oscal",

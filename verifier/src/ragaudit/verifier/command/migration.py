@@ -6,11 +6,13 @@ from contextlib import closing, contextmanager
 
 import typer
 from ragaudit.encoding.commands import failing
+from ragaudit.serving.jobs.opening import make_queue
 from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.command.options import DEFAULT_SETTINGS, AsJson, SettingsPath
 from ragaudit.verifier.service.database import migrate_tables
 from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.settings import Settings
+from ragaudit.verifier.work import JOBS
 
 EXAMPLE = "Example: ragaudit verifier migrate --settings verifier.yaml"
 
@@ -19,13 +21,15 @@ def migrate(settings: SettingsPath = DEFAULT_SETTINGS, as_json: AsJson = False) 
     """Bring the database of an earlier release to this one, or make its tables if it has none.
 
     Stop the service and back the database up first: there is no way back but the back-up. Nothing
-    is done by halves; a database of this release stays as it is.
+    is done by halves; a database of this release stays as it is. The queue of jobs, if the settings
+    ask for one, is made anew.
     """
     with failing():
         loaded = settings_files.load(settings)
         settings_files.make_data_folder(loaded)
         with _not_served(loaded):
             done = migrate_tables(loaded.database_url)
+            make_queue(loaded.jobs, JOBS, loaded.database_url)
         before = done.before or "no tables"
         if as_json:
             typer.echo(json.dumps({"before": before, "after": done.after}))

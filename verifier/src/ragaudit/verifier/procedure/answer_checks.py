@@ -33,7 +33,6 @@ from ragaudit.verifier.procedure.sample_checks import responses
 # Records of one index share most of a batch's work, but the noise of all of them is in memory:
 # at most about 2^26 values of eight bytes, at least one record.
 _BATCH_VALUES: Final = 2**26
-_BATCH_RECORDS: Final = 128
 
 
 def check_embedding(context: Context, found: Findings) -> None:
@@ -189,7 +188,7 @@ def check_selection(context: Context, found: Findings) -> None:
             statement = _statement(context, logged, response)
             batch.append((logged, (statement, response.proof)))
             proven += 1
-        if batch and len(batch) >= _batch_size(batch[-1][1]):
+        if batch and len(batch) >= _batch_size(context, batch[-1][1]):
             _verify(context, found, batch)
             batch = []
     if batch:
@@ -198,10 +197,10 @@ def check_selection(context: Context, found: Findings) -> None:
     found.summary = f"{proven} selection arguments verified, {how}"
 
 
-def _batch_size(last: ProvenSelection) -> int:
+def _batch_size(context: Context, last: ProvenSelection) -> int:
     """How many arguments like the last are verified at once."""
     statement, _ = last
-    return min(_BATCH_RECORDS, _BATCH_VALUES // statement.rows + 1)
+    return min(context.engine.batch_records, _BATCH_VALUES // statement.rows + 1)
 
 
 def _verify(

@@ -1,12 +1,15 @@
 """The auditor of a verifier service: the procedure with the keys that sign what it concludes."""
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import InternalError
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.verdict import REFUSED, Claims, Verdict
+from ragaudit.serving.jobs.runner import Runner
 from ragaudit.verifier.embedder_settings import BUNDLED, EmbedderSettings
 from ragaudit.verifier.embedding import committed_embedder
 from ragaudit.verifier.engines import Engine, engine, fastest_engine
@@ -18,6 +21,7 @@ from ragaudit.verifier.procedure.indexes import verify_version
 from ragaudit.verifier.procedure.statement_checks import Judgement, judge
 from ragaudit.verifier.report import render_html, render_text
 from ragaudit.verifier.settings import EngineName
+from ragaudit.verifier.work import JobEngine
 
 ReportProgress = Callable[[str, int, int], None]
 """Step, done, total. Called from the audit's thread; what it raises stops the audit."""
@@ -100,6 +104,7 @@ class ProcedureAuditor:
     Args:
         chosen: who checks the arguments; "auto" takes the compiled core where it is installed.
         embedders: which this verifier has of its own.
+        runner: has arguments of an audit checked by workers; None to check them here.
 
     Raises:
         UnsupportedError: the chosen engine is not installed.
@@ -110,9 +115,11 @@ class ProcedureAuditor:
         keys: VerifierKeys,
         chosen: EngineName,
         embedders: EmbedderSettings = BUNDLED,
+        runner: Runner | None = None,
     ) -> None:
         self._key = keys.verdict
         self._embedders = embedders
+        self._runner = runner
         # The provider's key was compared with the pinned one when the window was registered.
         self._pins = Pins(
             cosigner=keys.cosigner.verifier_key,
@@ -134,9 +141,12 @@ class ProcedureAuditor:
         return judge(file, view, self._engine)
 
     def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
+        digests = evidence.digests()
+        # Of the sealed evidence: an audit that was cut off finds what it did.
+        jobs = hashlib.sha256(dumps(digests)).hexdigest()
         outcome = run(
             evidence,
-            engine=self._engine,
+            engine=self._engine_for(jobs),
             pins=self._pins,
             embedder=committed_embedder(evidence, self._embedders),
             progress=progress,
@@ -144,7 +154,13 @@ class ProcedureAuditor:
         if outcome.result is None:
             raise InternalError("the procedure did not conclude")
         progress("verdict", 0, 0)
-        return outcome.sign(self._key, evidence.digests(), time=now)
+        signed = outcome.sign(self._key, digests, time=now)
+        if self._runner is not None:
+            self._runner.withdraw(jobs)
+        return signed
+
+    def _engine_for(self, jobs: str) -> Engine:
+        return self._engine if self._runner is None else JobEngine(self._engine, self._runner, jobs)
 
     def result(self, verdict: bytes) -> str:
         return self._read(verdict).result

@@ -3,6 +3,9 @@
 import asyncio
 from dataclasses import dataclass
 
+from ragaudit.serving.jobs.opening import open_runner
+from ragaudit.serving.jobs.runner import Runner
+from ragaudit.serving.jobs.settings import PROCESS
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service.attestations import Attestations
@@ -19,6 +22,7 @@ from ragaudit.verifier.service.registration import Registrar
 from ragaudit.verifier.service.retention import Retention
 from ragaudit.verifier.settings import Settings, make_data_folder
 from ragaudit.verifier.terms import DEFAULT, Terms
+from ragaudit.verifier.work import JOBS
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Service:
         terms: on which this verifier audits (docs/spec/09-audit.md §9.4).
         runner: one audit at a time; it alone calls `auditor.audit`.
         scheduler: does what an instant has made due.
+        workers: has arguments checked elsewhere; None where this process does.
         anonymous: places for large unsigned bodies, of which each is held while it is parsed.
     """
 
@@ -46,6 +51,7 @@ class Service:
     sampler: Sampler
     runner: AuditRunner
     scheduler: Scheduler
+    workers: Runner | None
     anonymous: asyncio.Semaphore
 
     @classmethod
@@ -66,9 +72,12 @@ class Service:
         """
         terms = DEFAULT if settings.terms is None else Terms.load(settings.terms)
         keys = key_files.load(settings.secrets, settings.name, settings.arbiter)
-        auditor = auditor or ProcedureAuditor(keys, settings.engine, settings.embedder)
         make_data_folder(settings)
         database = Database(settings.database_url, clock, Fence(settings.fence_path))
+        workers = None
+        if settings.jobs.executor != PROCESS:
+            workers = open_runner(settings.jobs, JOBS, database.engine)
+        auditor = auditor or ProcedureAuditor(keys, settings.engine, settings.embedder, workers)
         sampler = Sampler(database, keys)
         disputes = Disputes(
             database, auditor.judge_dispute, sampler, settings.limits.submitted_bytes
@@ -93,11 +102,16 @@ class Service:
             scheduler=Scheduler(
                 database, sampler, runner, Retention(database, keys, settings.retention_days)
             ),
+            workers=workers,
             anonymous=asyncio.Semaphore(settings.limits.anonymous_at_once),
         )
 
     def close(self) -> None:
         """Stop the audit at its next step and close the database."""
         # In this order: an audit that still runs writes its verdict to the database.
+        if self.workers is not None:
+            self.workers.stop()
         self.runner.close()
+        if self.workers is not None:
+            self.workers.close()
         self.database.close()

@@ -26,7 +26,7 @@ from ragaudit.serving.revisions import Upgrade
 from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.service.schema import SCHEMA
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Engine, select, update
 
 Clock = Callable[[], int]  # Unix milliseconds
 Origin = NewType("Origin", str)
@@ -92,6 +92,11 @@ class Database:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def engine(self) -> Engine:
+        """The connections, for tables that attest nothing: those of jobs."""
+        return self._engine
 
     def now(self) -> int:
         """Return the time, unguarded: for refusals and displays, never for what is attested."""

@@ -6,6 +6,7 @@ gives its seed only together with the secret file.
 Who changes a table adds a migration (`service.migrations`): a test compares both.
 """
 
+from ragaudit.serving.jobs.table import job_tables
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -22,6 +23,8 @@ from sqlalchemy import (
 ORIGIN_LENGTH = 160
 
 metadata = MetaData()
+
+jobs = job_tables(metadata)
 
 clock = Table(
     "clock",

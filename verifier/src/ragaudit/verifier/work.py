@@ -1,0 +1,178 @@
+"""The verifier's jobs: selection and index arguments of an audit, checked by its own workers.
+
+What a worker says of an argument is believed because this verifier runs the worker: nothing in a
+result can be checked but by doing the job again. Tasks hold statements and arguments, which are
+confidential evidence of the window, and no key of the verifier's.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+from ragaudit.circuits.statement_bytes import (
+    read_selection,
+    read_several,
+    selection_bytes,
+    several,
+)
+from ragaudit.circuits.statements import IndexStatement
+from ragaudit.encoding.errors import InternalError, RagauditError, UnavailableError
+from ragaudit.encoding.tagged import decode, enc, read_int
+from ragaudit.serving.jobs.job import Arrays, Job, JobsStopped, Kinds, Progress
+from ragaudit.serving.jobs.opening import JobService
+from ragaudit.serving.jobs.runner import Runner
+from ragaudit.verifier.engines import (
+    ArgumentRejected,
+    Engine,
+    ProvenSelection,
+    SelectionsRejected,
+    engine,
+)
+from ragaudit.verifier.service import tables
+
+__all__ = ["JOBS", "KINDS", "JobEngine"]
+
+_log = logging.getLogger(__name__)
+
+INDEX: Final = "check index argument"
+SELECTIONS: Final = "check selection arguments"
+
+# Chunks of some seconds on one core, and tasks of some megabytes.
+_RECORDS: Final = 512
+_NOISE_VALUES: Final = 4 * 2**20
+_AT_ONCE: Final = 16  # chunks that are prepared together
+_AGAIN_SECONDS: Final = 2.0
+
+
+class Interrupted(InternalError):
+    """A job ended without a result: a fault of this software, and never one of the provider's."""
+
+
+class JobEngine:
+    """An engine whose arguments are checked by workers, as jobs of one audit.
+
+    Args:
+        inner: what the workers check with, and this process everything else.
+        runner: that has jobs done.
+        window: under which jobs are kept until the audit is over.
+    """
+
+    batch_records = _RECORDS * _AT_ONCE
+
+    def __init__(self, inner: Engine, runner: Runner, window: str) -> None:
+        self.name = inner.name
+        self.sample_noise = inner.sample_noise
+        self.commit_row = inner.commit_row
+        self.commit_selection = inner.commit_selection
+        self.sketch = inner.sketch
+        self.quantise = inner.quantise
+        self.verify_ties = inner.verify_ties
+        self.link_accounts = inner.link_accounts
+        self._runner = runner
+        self._window = window
+
+    def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
+        """Check an index argument (spec 4.7); ArgumentRejected, Interrupted."""
+        task = enc(
+            INDEX,
+            self.name,
+            self._named(statement.commitments),
+            statement.context,
+            statement.dimension,
+            statement.squared_norm,
+            proof,
+        )
+        (found,) = self._results([Job(INDEX, self._window, "index", task)])
+        if found:
+            raise ArgumentRejected(found.decode())
+
+    def verify_selections(self, proven: Sequence[ProvenSelection]) -> None:
+        """Check selection arguments (spec 4.6); SelectionsRejected, Interrupted."""
+        chunks = _chunks(proven)
+        jobs = [self._job(proven[start:end], start) for start, end in chunks]
+        failed = [
+            start + position
+            for (start, _), found in zip(chunks, self._results(jobs), strict=True)
+            for position in np.frombuffer(found, dtype="<u4").tolist()
+        ]
+        if failed:
+            raise SelectionsRejected(failed)
+
+    def _job(self, proven: Sequence[ProvenSelection], start: int) -> Job:
+        (commitments,) = {statement.commitments for statement, _ in proven}
+        parts = [part for one, proof in proven for part in (selection_bytes(one), proof)]
+        task = enc(SELECTIONS, self.name, self._named(commitments), several(parts))
+        return Job(SELECTIONS, self._window, f"{len(proven)} of a batch, from {start}", task)
+
+    def _named(self, commitments: bytes) -> str:
+        rows = np.frombuffer(commitments, dtype=np.uint8).reshape(-1, 32)
+        return self._runner.arrays.put(self._window, rows)
+
+    def _results(self, jobs: Sequence[Job]) -> list[bytes]:
+        while True:
+            try:
+                return self._runner.results(jobs)
+            except JobsStopped as error:
+                raise Interrupted(str(error)) from error
+            except UnavailableError as error:
+                # An audit takes hours: it waits for its database rather than be done again.
+                _log.warning("the audit waits: %s", error)
+                time.sleep(_AGAIN_SECONDS)
+            except RagauditError as error:
+                # To a check every other error of ours would be a fault of the evidence.
+                raise Interrupted(str(error)) from error
+
+
+def _chunks(proven: Sequence[ProvenSelection]) -> list[tuple[int, int]]:
+    """Return where chunks begin and end: of one index each, so that it is named once."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    for end in range(1, len(proven) + 1):
+        first = proven[start][0]
+        full = end - start >= max(1, min(_RECORDS, _NOISE_VALUES // first.rows))
+        if end == len(proven) or full or proven[end][0].commitments != first.commitments:
+            found.append((start, end))
+            start = end
+    return found
+
+
+def _index(task: bytes, window: str, arrays: Arrays, _progress: Progress) -> bytes:
+    name, rows, context, dimension, squared_norm, proof = decode(INDEX, task, 6)
+    commitments = arrays.get(window, rows.decode())
+    statement = IndexStatement(
+        context,
+        len(commitments),
+        read_int(dimension),
+        commitments.tobytes(),
+        read_int(squared_norm),
+    )
+    return _said(lambda: engine(name.decode()).verify_index(statement, proof))
+
+
+def _said(check: Callable[[], None]) -> bytes:
+    try:
+        check()
+    except ArgumentRejected as error:
+        return (str(error) or "rejected").encode()
+    return b""
+
+
+def _selections(task: bytes, window: str, arrays: Arrays, _progress: Progress) -> bytes:
+    name, rows, parts = decode(SELECTIONS, task, 3)
+    commitments = arrays.get(window, rows.decode()).tobytes()
+    read = iter(read_several(parts))
+    proven = [(read_selection(one, commitments), next(read)) for one in read]
+    try:
+        engine(name.decode()).verify_selections(proven)
+    except SelectionsRejected as error:
+        return np.array(error.failed, dtype="<u4").tobytes()
+    return b""
+
+
+KINDS: Final[Kinds] = {INDEX: _index, SELECTIONS: _selections}
+"""What a worker of the verifier can do."""
+
+JOBS: Final = JobService(tables.jobs, KINDS, "ragaudit_verifier")
+"""The verifier's jobs, for the service and its workers."""
