@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 39
+OPERATIONS = 42
 
 
 def operations(scenario: Any) -> Any:
@@ -72,6 +72,9 @@ def test_the_description_is_whole(scenario: Any) -> None:
         ("POST", base + "/cosigned"),
         ("POST", base + "/time-stamps"),
         ("PUT", base + "/records"),
+        ("POST", base + "/records"),
+        ("GET", base + "/records/parts"),
+        ("PUT", base + "/records/parts/{part}"),
         ("POST", base + "/close"),
         ("GET", base + "/challenge"),
         ("PUT", base + "/challenge/{index}"),
@@ -107,7 +110,7 @@ def test_who_may_call_is_described(scenario: Any) -> None:
         ("POST", "windows"), ("PUT", "1"), ("POST", "countersign"), ("GET", "claims"),
         ("POST", "entries"), ("PUT", "records"), ("POST", "close"), ("GET", "challenge"),
         ("PUT", "{index}"), ("GET", "{counter}"), ("PUT", "{version}"), ("POST", "cosigned"),
-        ("POST", "time-stamps"),
+        ("POST", "time-stamps"), ("POST", "records"), ("GET", "parts"), ("PUT", "{part}"),
     }  # fmt: skip
 
 

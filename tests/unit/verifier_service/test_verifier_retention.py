@@ -9,7 +9,7 @@ import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.lab.scenario.clock import Clock
-from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.lab.scenario.policy import COUNTERSIGNED, HANDED_OVER
 from ragaudit.ledger.messages.deletion import Deletion
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier import keys
@@ -149,3 +149,22 @@ def test_of_a_window_that_was_never_closed_there_is_no_checkpoint(
     statement = kept.statement()
     assert statement.checkpoint is None
     statement.authenticate(scenario.keys.statement.public, kept.verdict)
+
+
+def test_parts_of_a_handover_that_never_ended_go_when_the_audit_begins(
+    scenario: VerifierScenario,
+) -> None:
+    window = ServiceWindow(scenario)
+    window.play()
+    scenario.clock.at(HANDED_OVER)
+    window.send("PUT", "/records/parts/0", window.handover())
+    assert _parts(scenario) == 1
+    window.reach_sampling()
+    assert decide(scenario, window).result == "FAIL"
+    assert _parts(scenario) == 0
+
+
+def _parts(scenario: VerifierScenario) -> int:
+    name = tables.item.c.name
+    with scenario.service.database.read() as connection:
+        return len(connection.execute(select(name).where(name.like("handover/%"))).all())

@@ -25,6 +25,8 @@ KINDS: Final = frozenset(
 LENGTH_BYTES: Final = 8
 MAX_OPENING_BYTES: Final = 2**20  # a thousand tenants take a quarter of it
 MAX_FRAME_BYTES: Final = 4096  # of any other entry; a record with its sketch takes a third of it
+PART_ENTRIES: Final = 4096  # of a part of a handover; the last one may have fewer
+MAX_PART_BYTES: Final = MAX_OPENING_BYTES + PART_ENTRIES * (LENGTH_BYTES + MAX_FRAME_BYTES)
 _FIELDS: Final = 6
 
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from ragaudit import core
@@ -12,7 +13,7 @@ from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.chains import verify_nonce
-from ragaudit.ledger.messages.handover import Entry, write_handover
+from ragaudit.ledger.messages.handover import PART_ENTRIES, Entry, write_handover
 from ragaudit.ledger.messages.promises import Claim
 from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.privacy import coalition
@@ -104,23 +105,32 @@ class Closing:
         )
         return estimate.k_hat
 
-    def handover(self, live: OpenWindow) -> bytes:
-        """Return all entries in order with salts, bodies, and the records' sketches.
+    def handover(self, live: OpenWindow, part: int) -> bytes:
+        """Return a part of all entries in order, with salts, bodies, and the records' sketches.
+
+        Args:
+            part: its number, from 0.
 
         Returns:
             The frames of docs/spec/08-services.md §8.3; texts and other openings stay here.
+            Nothing after the log's end.
         """
+        start, end = part * PART_ENTRIES, (part + 1) * PART_ENTRIES
         with self._store.read() as connection:
             openings = {
-                record.position: record.openings for record in records(connection, live.name)
+                record.position: record.openings
+                for record in records(connection, live.name, start, end)
             }
             return write_handover(
                 _with_sketch(entry, openings.get(entry.index))
-                for entry in entries(connection, live.name)
+                for entry in entries(connection, live.name, start, end)
             )
 
     def hand_over(self, live: OpenWindow, final: SignedCheckpoint) -> None:
         """Give the verifier all bodies and the final checkpoint: bodies first, then it checks.
+
+        Part by part, so that neither side holds the whole, and after an interruption only what the
+        verifier does not have is sent again.
 
         Args:
             final: cosigned, of the whole log.
@@ -128,7 +138,14 @@ class Closing:
         Raises:
             VerifierUnreachable, VerifierRefused: not taken; both calls may be repeated.
         """
-        self._verifier.put_records(live.name, self.handover(live))
+        held, digest, number = self._verifier.held_parts(live.name), sha256(), 0
+        while part := self.handover(live, number):
+            digest.update(part)
+            if number >= held.parts and not held.complete:
+                self._verifier.put_part(live.name, number, part)
+            number += 1
+        # Over all of it: what the verifier holds from an earlier run must be these very bytes.
+        self._verifier.put_parts(live.name, number, digest.digest())
         self._verifier.close_window(live.name, final.encode())
 
     def _read_claim(self, live: OpenWindow, value: Any) -> Claim:

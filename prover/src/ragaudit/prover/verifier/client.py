@@ -32,6 +32,7 @@ from ragaudit.ledger.messages.bodies import (
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.handover_parts import HeldParts, RecordsBody
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown import ShownKeys
@@ -218,13 +219,36 @@ class VerifierClient(Connection):
         except MalformedError as error:
             raise VerifierMessageRejected("not whether it was claimed", where="claims") from error
 
-    def put_records(self, window: str, data: bytes) -> None:
-        """Hand over all bodies, in the frames of docs/spec/08-services.md §8.3.
+    def held_parts(self, window: str) -> HeldParts:
+        """Return how much of the handover the verifier has.
+
+        Raises:
+            VerifierMessageRejected: not an answer to that.
+        """
+        value = json_object(self._send("GET", f"{_window(window)}/records/parts"))
+        try:
+            return HeldParts.from_json(value)
+        except MalformedError as error:
+            raise VerifierMessageRejected("not the parts it holds", where="records") from error
+
+    def put_part(self, window: str, number: int, data: bytes) -> None:
+        """Hand over a part of all bodies, in the frames of docs/spec/08-services.md §8.3.
 
         Args:
-            data: the whole log in frames, the close entry last.
+            number: of the part, from 0.
+            data: its frames.
         """
-        self._send("PUT", f"{_window(window)}/records", data, kind="application/octet-stream")
+        path = f"{_window(window)}/records/parts/{number}"
+        self._send("PUT", path, data, kind="application/octet-stream")
+
+    def put_parts(self, window: str, parts: int, digest: bytes) -> None:
+        """Name the parts that are the handover.
+
+        Args:
+            parts: how many.
+            digest: SHA-256 of all their bytes.
+        """
+        self._send("POST", f"{_window(window)}/records", RecordsBody(parts, digest).encode())
 
     def close_window(self, window: str, final_checkpoint: bytes) -> None:
         """Name the final cosigned checkpoint, a note.

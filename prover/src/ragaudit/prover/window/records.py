@@ -27,6 +27,8 @@ from sqlalchemy import Connection, Row, insert, select
 _INSERT_ENTRY = Prepared(insert(tables.entry))
 _INSERT_RECORD = Prepared(insert(tables.record))
 
+_ROWS = 1000  # read at a time: a driver may hold all rows of a query in memory
+
 
 @dataclass(frozen=True)
 class RecordOpenings:
@@ -122,18 +124,24 @@ def append_entry(
     return position
 
 
-def entries(connection: Connection, window: str, start: int = 0) -> Iterator[Entry]:
+def entries(
+    connection: Connection, window: str, start: int = 0, end: int | None = None
+) -> Iterator[Entry]:
     """Return the entries from position ``start`` on, in order, without sketches.
 
     Args:
         start: position of the first one, from 0.
+        end: position before which to end; None for all.
     """
-    table = tables.entry
-    rows = connection.execute(
-        _entry_columns(window).where(table.c.position >= start).order_by(table.c.position)
-    )
-    for row in rows:
+    position = tables.entry.c.position
+    query = _between(_entry_columns(window), position, start, end).order_by(position)
+    for row in connection.execute(query.execution_options(yield_per=_ROWS)):
         yield Entry(*row)
+
+
+def _between(query: Any, position: Any, start: int, end: int | None) -> Any:
+    query = query.where(position >= start)
+    return query if end is None else query.where(position < end)
 
 
 def stored_leaves(connection: Connection, window: str, start: int, end: int) -> Iterator[bytes]:
@@ -233,13 +241,19 @@ def record_of(
     return _record(connection, window, (columns.account == account) & (columns.counter == counter))
 
 
-def records(connection: Connection, window: str) -> Iterator[LoggedRecord]:
-    """Return all records of a window one by one, in the log's order.
+def records(
+    connection: Connection, window: str, start: int = 0, end: int | None = None
+) -> Iterator[LoggedRecord]:
+    """Return the records of a window one by one, in the log's order.
 
     Args:
         connection: reads the prover's database; open until the last one was taken.
+        start: position in the log of the first one, from 0.
+        end: position before which to end; None for all.
     """
-    for row in connection.execute(_record_columns(window).order_by(tables.record.c.position)):
+    position = tables.record.c.position
+    query = _between(_record_columns(window), position, start, end).order_by(position)
+    for row in connection.execute(query.execution_options(yield_per=_ROWS)):
         yield _logged(row)
 
 

@@ -26,6 +26,7 @@ from ragaudit.ledger.messages.bodies import (
 from ragaudit.ledger.messages.evidence_access import MAX_READER_BYTES, MAX_REASON_BYTES
 from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.handover import KINDS
+from ragaudit.ledger.messages.handover_parts import RecordsBody
 from ragaudit.ledger.messages.records import Record
 from ragaudit.serving.strict_json import json_value
 from ragaudit.serving.validation import HEX32_PATTERN
@@ -109,6 +110,7 @@ SCHEMAS: dict[type[Body], Schema] = {
             }
         }
     ),
+    RecordsBody: _object({"parts": _index(1), "digest": _DIGEST}),
     ReceiptsBody: _object({"receipts": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),
     RefusalsBody: _object({"refusals": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),
     ClaimBody: _object({"promise": _SIGNED, "nonce": _DIGEST}, registration=_REGISTRATION),

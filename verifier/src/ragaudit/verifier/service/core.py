@@ -15,9 +15,9 @@ from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
 from ragaudit.verifier.service.disputes import Disputes
 from ragaudit.verifier.service.fence import Fence
-from ragaudit.verifier.service.handover import Handover
 from ragaudit.verifier.service.intake import Intake
 from ragaudit.verifier.service.later_versions import LaterVersions
+from ragaudit.verifier.service.parted_handover import PartedHandover
 from ragaudit.verifier.service.registration import Registrar
 from ragaudit.verifier.service.retention import Retention
 from ragaudit.verifier.settings import Settings, make_data_folder
@@ -46,7 +46,7 @@ class Service:
     later_versions: LaterVersions
     intake: Intake
     disputes: Disputes
-    handover: Handover
+    handover: PartedHandover
     attestations: Attestations
     sampler: Sampler
     runner: AuditRunner
@@ -95,7 +95,7 @@ class Service:
             later_versions=LaterVersions(database, auditor, settings.limits),
             intake=Intake(database, settings.limits.submitted_bytes),
             disputes=disputes,
-            handover=Handover(database, settings.limits),
+            handover=PartedHandover(database, settings.limits),
             attestations=Attestations(database, settings.time_stamp_root_bytes),
             sampler=sampler,
             runner=runner,

@@ -28,6 +28,7 @@ from ragaudit.verifier.service import (
     cosigner,
     disputes,
     handover,
+    handover_parts,
     later_versions,
     submissions,
     windows,
@@ -101,6 +102,8 @@ def seal(
     # Otherwise the handover gave them: `handover` derives the item when it takes one.
     if window.records is None:
         derived[names.ENTRIES] = _given_entries(connection, origin)
+        # Parts without an end are no evidence, and nobody would ever delete them.
+        handover_parts.forget(transaction, origin)
     for item, content in derived.items():
         windows.put_item(transaction, origin, item, content)
     later_versions.drop_unlogged(transaction, origin, _logged_versions(connection, origin))

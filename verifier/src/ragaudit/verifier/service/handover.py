@@ -27,7 +27,7 @@ from ragaudit.ledger.messages.items import ENTRIES, FINAL_CHECKPOINT, LEAVES, RE
 from ragaudit.ledger.messages.records import Record, Registration, Version
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
-from ragaudit.verifier.service import cosigner, tables, windows
+from ragaudit.verifier.service import cosigner, handover_parts, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached, TooLate
 from ragaudit.verifier.service.states import State
@@ -85,12 +85,14 @@ class Handover:
         Raises:
             NotFound, Conflict: no window of the provider to hand over.
         """
-        with self._database.read() as connection:
-            window = windows.get(connection, origin)
-            windows.demand_countersigned(window)
-            most = _most_entries(connection, window)
-        sizes = MAX_OPENING_BYTES + most * (LENGTH_BYTES + MAX_FRAME_BYTES)
+        sizes = MAX_OPENING_BYTES + self.most_entries(origin) * (LENGTH_BYTES + MAX_FRAME_BYTES)
         return min(sizes, self._limits.records_bytes)
+
+    def most_entries(self, origin: Origin) -> int:
+        """Return how many entries a handover may have; raises as `records_bytes`."""
+        with self._database.read() as connection:
+            window = windows.demand_countersigned(windows.get(connection, origin))
+            return _most_entries(connection, window)
 
     def put_entries(self, origin: Origin, documents: Sequence[Entry]) -> None:
         """Keep entries other than records as they are given during the window.
@@ -184,7 +186,7 @@ class Handover:
                 if stored is not None:
                     raise Conflict("another handover was given", where=origin)
                 # After the above: what was taken in time is confirmed at any time.
-                _in_time(transaction, window)
+                check_in_time(transaction, window)
                 # The comparison above ran outside of this transaction, as it may take minutes.
                 if entries_of(transaction.connection, origin) != given:
                     raise Conflict("entries arrived meanwhile", where=origin)
@@ -193,6 +195,7 @@ class Handover:
                 windows.put_item(transaction, origin, ENTRIES, listed)
                 for entry in late:
                     _put_entry(transaction, origin, entry)
+                handover_parts.forget(transaction, origin)
                 windows.note(transaction, origin, records=transaction.now)
 
     def close(self, origin: Origin, request: CloseBody) -> None:
@@ -220,7 +223,7 @@ class Handover:
                 raise different("not the largest cosigned checkpoint", where="final_checkpoint")
             if window.closed is not None:
                 return
-            _in_time(transaction, window)
+            check_in_time(transaction, window)
             # V's own copy: the same head may come back with other lines of strangers under it.
             windows.put_item(transaction, origin, FINAL_CHECKPOINT, latest.note)
             windows.advance(transaction, origin, State.CLOSED)
@@ -335,7 +338,7 @@ def _open(transaction: Transaction, origin: Origin) -> Window:
     return windows.demand_countersigned(window)
 
 
-def _in_time(transaction: Transaction, window: Window) -> None:
+def check_in_time(transaction: Transaction, window: Window) -> None:
     """Check that it is between the window's end and its sampling instant."""
     policy = windows.policy(transaction.connection, window)
     check_due(policy.end, transaction.now)

@@ -15,6 +15,8 @@ from ragaudit.ledger.messages.bodies import (
     StampsBody,
 )
 from ragaudit.ledger.messages.fields import MAX_TIME
+from ragaudit.ledger.messages.handover import MAX_PART_BYTES
+from ragaudit.ledger.messages.handover_parts import MAX_PARTS, RecordsBody
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.messages.promises import Claimed
 from ragaudit.ledger.messages.records import MAX_QUERIES
@@ -41,7 +43,13 @@ def _records_limit(service: Service, window: Origin) -> int:
     return service.handover.records_bytes(window)
 
 
+def _part_limit(service: Service, window: Origin) -> int:
+    return min(MAX_PART_BYTES, service.handover.records_bytes(window))
+
+
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]
+SignedPart = Annotated[Signed, Depends(signed(_part_limit))]
+PartNumber = Annotated[int, Path(ge=0, lt=MAX_PARTS, description="Of the handover, from 0.")]
 SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]
 Json = Annotated[Body, Depends(unsigned(anonymous_limit))]
 
@@ -140,6 +148,34 @@ def time_stamps(request: SignedJson, service: ServiceOf) -> dict[str, int]:
 def records(request: SignedRecords, service: ServiceOf) -> None:
     """Take the content of the whole log."""
     service.handover.put_records(request.window, request.body)
+
+
+@router.put(
+    "/records/parts/{part}",
+    status_code=HTTPStatus.NO_CONTENT,
+    openapi_extra=octets(),
+    responses=documented(400, 401, 404, 409, 413, 422, 425, 429),
+)
+def records_part(part: PartNumber, request: SignedPart, service: ServiceOf) -> None:
+    """Take a part of the content of the whole log."""
+    service.handover.put_part(request.window, part, request.body)
+
+
+@router.get("/records/parts", responses=documented(400, 401, 404, 409))
+def records_parts(request: SignedJson, service: ServiceOf) -> dict[str, object]:
+    """Say how many parts there are, for a provider that was interrupted."""
+    return service.handover.held_parts(request.window).to_json()
+
+
+@router.post(
+    "/records",
+    status_code=HTTPStatus.NO_CONTENT,
+    openapi_extra=described(RecordsBody),
+    responses=documented(400, 401, 404, 409, 413, 422, 425, 429),
+)
+def records_of_parts(request: SignedJson, service: ServiceOf) -> None:
+    """Take the parts as the content of the whole log."""
+    service.handover.put_parts(request.window, parse(RecordsBody, request.body.read()))
 
 
 @router.post(
