@@ -57,8 +57,8 @@ def test_two_signers_cannot_both_store(
     rival = CheckpointStore(store, COSIGNERS)
     honest = store.audit
 
-    def overtaken(since: Any = None, again: Any = None) -> Any:
-        head = honest(since)
+    def overtaken(*arguments: Any) -> Any:
+        head = honest(*arguments)
         monkeypatch.setattr(store, "audit", honest)
         fill(store, 1)
         rival.sign(KEY)

@@ -110,14 +110,15 @@ class CheckpointStore:
             CheckpointConflict: another process stored a checkpoint meanwhile.
             NoteRejected: ``key`` is not this log's.
         """
-        last = self.latest()
-        head = self._store.audit(last.head if last else None, again)
-        if last and last.head == head:
-            return last
-        if last:
-            proof = self._store.consistency_proof(last.head.size, head.size)
-            # With the verifier's own code: what we would reject of others is not signed.
-            verify_consistency(old=last.head, new=head, proof=proof)
+        with read_transaction(self._store.engine) as connection:
+            last = self._latest(connection)
+            head = self._store.audit(last.head if last else None, again, connection)
+            if last and last.head == head:
+                return last
+            if last:
+                proof = self._store.consistency_proof(last.head.size, head.size, connection)
+                # With the verifier's own code: what we would reject of others is not signed.
+                verify_consistency(old=last.head, new=head, proof=proof)
         signed = sign_checkpoint(Checkpoint(self._store.log_key.name, head), key)
         # Never store what others could not read, or a signature of another key.
         verify_checkpoint(signed.encode(), self._store.log_key)
@@ -199,8 +200,13 @@ class CheckpointStore:
             quorum: only one with the quorum that is asked, too.
         """
         with read_transaction(self._store.engine) as connection:
-            size = self._size(connection, cosignatures, quorum=quorum, largest=True)
-            return None if size is None else self._read(connection, size)
+            return self._latest(connection, cosignatures, quorum=quorum)
+
+    def _latest(
+        self, connection: Connection, cosignatures: int = 0, *, quorum: bool = False
+    ) -> SignedCheckpoint | None:
+        size = self._size(connection, cosignatures, quorum=quorum, largest=True)
+        return None if size is None else self._read(connection, size)
 
     def reached(self, above: int, most: int) -> list[SignedCheckpoint]:
         """Return the checkpoints with the quorum that is asked, by rising size.

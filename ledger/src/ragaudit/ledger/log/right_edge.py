@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ragaudit.ledger.log.tiles import TILE_HEIGHT, TILE_WIDTH, TileHashSource, tile_at, tile_hash
+from ragaudit.ledger.log.tiles import TILE_HEIGHT, TILE_WIDTH, TileHashSource, tile_at
 from ragaudit.ledger.log.tree import EMPTY_ROOT, HASH_BYTES, HashSource, node_hash
 
 
@@ -32,20 +32,28 @@ class Frontier:
                 start += 1 << level
         return cls(size, peaks)
 
-    def append(self, leaf: bytes) -> None:
-        """Append a leaf hash of 32 bytes.
+    def append(self, leaf: bytes) -> list[bytes]:
+        """Append a leaf hash of 32 bytes; return the hashes that it gives the tiles, by level.
 
         Args:
             leaf: as `tree.leaf_hash` returns it.
+
+        Returns:
+            The leaf and the roots of those complete subtrees of 256, 256^2, ... leaves that it
+            completed: one hash for each level of tiles that grows.
         """
-        node, size = leaf, self.size
+        node, size, height, grown = leaf, self.size, 0, [leaf]
         # A trailing one bit is a complete subtree of that height, which the new node completes to
         # one twice as large.
         while size & 1:
             node = node_hash(self._peaks.pop(), node)
             size >>= 1
+            height += 1
+            if height % TILE_HEIGHT == 0:
+                grown.append(node)
         self._peaks.append(node)
         self.size += 1
+        return grown
 
     def root(self) -> bytes:
         """Return the root of the tree, SHA-256("") for the empty one."""
@@ -94,18 +102,14 @@ class RightEdge:
         return {place: bytes(hashes) for place, hashes in changed.items()}
 
     def _append(self, leaf: bytes, changed: dict[tuple[int, int], bytes | bytearray]) -> None:
-        node, index, level = leaf, self.frontier.size, 0
-        while True:
+        index = self.frontier.size
+        for level, node in enumerate(self.frontier.append(leaf)):
             if level == len(self._tiles):
                 self._tiles.append(bytearray())
             hashes = self._tiles[level]
             hashes += node
             index //= TILE_WIDTH
             changed[level, index] = hashes
-            if len(hashes) < TILE_WIDTH * HASH_BYTES:
-                break
-            full = changed[level, index] = bytes(hashes)
-            node = tile_hash(full, TILE_HEIGHT, 0)
-            hashes.clear()
-            level += 1
-        self.frontier.append(leaf)
+            if len(hashes) == TILE_WIDTH * HASH_BYTES:
+                changed[level, index] = bytes(hashes)
+                hashes.clear()

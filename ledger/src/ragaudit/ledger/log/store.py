@@ -197,11 +197,14 @@ class LogStore:
         """
         return self._reading(lambda c: inclusion_proof(self.rows.source(c, size), index, size))
 
-    def consistency_proof(self, old_size: int, new_size: int) -> tuple[bytes, ...]:
+    def consistency_proof(
+        self, old_size: int, new_size: int, connection: Connection | None = None
+    ) -> tuple[bytes, ...]:
         """Return the consistency proof between two committed sizes; empty from the empty tree.
 
         Args:
             old_size, new_size: of two checkpoints, the older first.
+            connection: as of `head`.
 
         Raises:
             UnknownResource: the log is smaller.
@@ -209,9 +212,9 @@ class LogStore:
         """
         if old_size == 0:
             return ()
-        return self._reading(
-            lambda c: consistency_proof(self.rows.source(c, new_size), old_size, new_size)
-        )
+        if connection is not None:
+            return consistency_proof(self.rows.source(connection, new_size), old_size, new_size)
+        return self._reading(lambda c: self.consistency_proof(old_size, new_size, c))
 
     def entries(self, start: int, end: int) -> tuple[bytes, ...]:
         """Return the leaf data of the committed entries start..end-1.
@@ -232,12 +235,18 @@ class LogStore:
         """
         return self._reading(lambda c: self.rows.tile(c, tile))
 
-    def audit(self, since: TreeHead | None = None, again: Leaves | None = None) -> TreeHead:
+    def audit(
+        self,
+        since: TreeHead | None = None,
+        again: Leaves | None = None,
+        connection: Connection | None = None,
+    ) -> TreeHead:
         """Read entries back, hash them, and compare every tile and the head with the result.
 
         Args:
             since: a head that was audited before (a signed one); from the first entry by default.
             again: makes the leaves again from what they commit to; each must be the stored one.
+            connection: as of `head`.
 
         Returns:
             The committed head.
@@ -245,7 +254,10 @@ class LogStore:
         Raises:
             CorruptLog: anything differs or is missing; of an entry its position is named.
         """
-        return self._reading(lambda c: self._audit(c, since or TreeHead(0, EMPTY_ROOT), again))
+        since = since or TreeHead(0, EMPTY_ROOT)
+        if connection is not None:
+            return self._audit(connection, since, again)
+        return self._reading(lambda c: self._audit(c, since, again))
 
     def _audit(
         self, connection: Connection, since: TreeHead, again: Leaves | None = None
