@@ -26,7 +26,9 @@ def test_appends_are_compared_with_the_bare_database_which_is_left_empty(
         assert named[name]["baseline"] == bare["name"] and named[name]["runs"] == 2
         assert named[name]["ratio"] == pytest.approx(named[name]["median"] / bare["median"])
         assert named[name]["details"]["a second"] == pytest.approx(100 / named[name]["median"])
-    assert named["connect, inclusion proof"]["details"]["entries"] == 600
+    for name in ("connect, inclusion proof", "inclusion proof"):
+        assert named[name]["details"]["entries"] == 600
+        assert named[name]["baseline"] == "connect, read a row"
     engine = open_engine(url)
     assert inspect(engine).get_table_names() == []
     with write_transaction(engine) as connection:
