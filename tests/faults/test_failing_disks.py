@@ -1,0 +1,100 @@
+"""A disk that is full, broken or read-only under the prover's and the verifier's stores.
+
+What cannot be made durable is not answered; with the disk as it was, everything goes on.
+"""
+
+import errno
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from disk_trace import DiskTrace
+from invariants import check_prover, check_verifier
+from prover_process import PLAIN, Setting, body_of
+from verifier_process import VerifierProcess
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+CASES = (
+    *(("prover", "prover.db", fault) for fault in (errno.ENOSPC, errno.EIO, errno.EROFS)),
+    *(("prover", "fences", fault) for fault in (errno.ENOSPC, errno.EIO)),
+    ("verifier", "data/verifier.db", errno.ENOSPC),
+    ("verifier", "data/verifier.fence", errno.EIO),
+)
+"""Whose disk fails, under which of its files, and what the system then says."""
+
+
+class Failing:
+    """A window whose services write to a disk that fails where it is told to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.site, scratch = folder / "site", folder / "scratch"
+        (self.site / "verifier").mkdir(parents=True)
+        scratch.mkdir()
+        self.trace = DiskTrace(self.site, scratch)
+        self.verifier = VerifierProcess(self.site / "verifier", tick_seconds=0.2)
+        self.setting = Setting(self.site, self.verifier)
+        self.verifier.environment = self.setting.prover.environment = self.trace.environment
+        self.verifier.start()
+        self.answered: list[dict[str, Any]] = []
+
+    def ask(self, number: int) -> httpx.Response:
+        """Ask; what is answered is kept, and whatever is refused is refused in our words."""
+        answer = self.setting.post(PLAIN[number % 3], "query", body_of(number))
+        if answer.status_code == 200:
+            self.answered.append(answer.json()["public"])
+        else:
+            assert answer.status_code == 503, answer.text
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert "Traceback" not in answer.text and "INSERT" not in answer.text
+        return answer
+
+    def cosigned(self) -> int:
+        """How many entries the last cosigned checkpoint covers, as the prover shows it."""
+        shown = self.setting.prover.http.get("/v1/windows/w1/log/checkpoint")
+        return int(shown.text.split("\n")[1])
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Iterator[Failing]:
+    made = Failing(tmp_path)
+    try:
+        yield made
+    finally:
+        made.setting.stop()
+
+
+def test_nothing_is_answered_that_no_disk_holds(failing: Failing) -> None:
+    failing.setting.open(length_seconds=600)
+    number = 0
+    for party, place, fault in CASES:
+        assert failing.ask(number).status_code == 200
+        failing.trace.fail(fault, failing.site / party / place)
+        during = [failing.ask(number + more).status_code for more in range(1, 4)]
+        if party == "prover":
+            assert set(during) == {503}, (place, fault)
+            if place == "prover.db":
+                assert failing.setting.prover.http.get("/readyz").status_code == 503
+        else:
+            assert set(during) == {200}  # nobody waits for the verifier
+            held = failing.cosigned()
+            time.sleep(1)
+            assert failing.cosigned() == held  # and nothing is cosigned
+        failing.trace.fail(0, failing.site)
+        if party == "verifier" and place.endswith("fence"):
+            # A fence whose write failed is opened again by a start only.
+            failing.verifier.kill()
+            failing.verifier.start()
+        number += 4
+        failing.setting.prover.wait_for(lambda n=number: failing.ask(n).is_success)
+        number += 1
+        failing.setting.prover.wait_for(lambda: failing.cosigned() > failing.answered[-1]["index"])
+    failing.setting.prover.kill(signal.SIGKILL)
+    failing.verifier.kill()
+    path = failing.verifier.path
+    heads = check_verifier(path, check_prover(failing.setting.settings, (), ())).heads
+    check_prover(failing.setting.settings, failing.answered, heads)
