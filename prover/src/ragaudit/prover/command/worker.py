@@ -32,8 +32,7 @@ def worker(
     """Prove and commit for the service, on this machine, until SIGTERM; needs PostgreSQL.
 
     On SIGTERM or SIGINT it ends after the job at hand. Start one for every few cores, on every
-    machine that sees the database and the folder of the arrays. It reads two tables and needs no
-    key: see docs/operations.md for a role of its own.
+    machine that sees the database and the folder of the arrays. It needs no key.
 
     Exit code: 0 it was told to stop, or workers are alive; 1 --status finds none alive; others as
     every command.
