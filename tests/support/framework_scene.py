@@ -257,7 +257,7 @@ class Scene:
             public = file.public.with_proof(proof).to_json()
             path = self.folder / f"{identifier}.json"
             path.write_bytes(dumps({**file.to_json(), "public": public}))
-            steps = offline.check(offline.read_file(path), window, facts)
+            steps = offline.check(offline.read_file(path), window, facts).checks
             assert {step.status for step in steps} == {"done"}, steps
             paths.append(path)
         return paths

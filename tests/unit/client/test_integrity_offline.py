@@ -73,8 +73,7 @@ def completed(asked: Asked) -> ReceiptFile:
 
 def undone(file: ReceiptFile | dict[str, Any], window: Window) -> set[str]:
     value = file if isinstance(file, dict) else file.to_json()
-    steps = offline.check(value, window, offline.Facts())
-    return {step.name for step in steps if step.status == "not done"}
+    return {step.name for step in offline.check(value, window, offline.Facts()).not_done}
 
 
 @pytest.mark.parametrize("name", ["sentence-transformers", "openai-compatible", "unknown"])
@@ -104,6 +103,24 @@ def test_the_command_takes_files_of_version_2(tmp_path: Path) -> None:
     command = ["check", str(file), "--window", str(shown(tmp_path)), "--verifier-key", key]
     done = CliRunner().invoke(app, [*command, "--json"])
     assert (done.exit_code, json.loads(done.stdout)["result"]) == (0, "accepted"), done.output
+
+
+def test_the_command_says_how_many_documents_were_withdrawn(tmp_path: Path) -> None:
+    window, _ = played()
+    key = window.verifier_key.public.raw.hex()
+    counts = set()
+    for asked in window.asked:
+        file = tmp_path / "receipt.json"
+        file.write_bytes(completed(asked).encode())
+        command = ["check", str(file), "--window", str(shown(tmp_path)), "--verifier-key", key]
+        found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["withdrawn"]
+        # By the number of documents that the answer lacks.
+        due = min(asked.record.top_k, len(asked.selected))
+        assert found == due - len(completed(asked).answer.documents)
+        said = CliRunner().invoke(app, command).output
+        assert (f"{found} withdrawn" in said) == (found > 0)
+        counts.add(found)
+    assert len(counts) > 1
 
 
 def signed_anew(value: dict[str, Any]) -> dict[str, Any]:

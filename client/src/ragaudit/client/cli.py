@@ -1,6 +1,7 @@
 """`ragaudit receipt`: check receipts, complete them, give their public halves to the verifier."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -119,8 +120,12 @@ def check(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the ten checks of a receipt and say of each whether it was done."""
-    steps: list[StepResult] = []
+    """Run the ten checks of a receipt and say of each whether it was done.
+
+    Also how many documents of the answer were withheld, since they changed or went meanwhile.
+    """
+    steps: Sequence[StepResult] = []
+    withdrawn: int | None = None
     failure: RagauditError | None = None
     try:
         # Which of two anchors counts is not guessed.
@@ -130,19 +135,20 @@ def check(
             )
         value = offline.read_file(file)
         target = load(value, file, window, prover, pins_of(policy, verifier_key, allow_unpinned))
-        steps.append(offline.pinning(target))
+        steps = [offline.pinning(target)]
         facts = offline.Facts(
             None if account is None else offline.read_account(account),
             None if anchor is None else hex_decode(anchor, 32),
             None if promise is None else offline.read_promise(promise),
             offline.load_embedder(target),
         )
-        steps += offline.check(value, target, facts)
+        checked = offline.check(value, target, facts, file)
+        steps, withdrawn = checked.checks, checked.withdrawn
     except RagauditError as error:
         failure = error
     # The failure is raised below: the report shows the checks that were done before it.
     incomplete = strict and any(step.status == "not done" for step in steps)
-    _report(file, steps, failure, as_json)
+    _report(file, steps, withdrawn, failure, as_json)
     if failure is not None:
         raise typer.Exit(int(exit_code(failure)))
     if incomplete:
@@ -313,7 +319,11 @@ app.command("stamped", epilog=STAMPED_EXAMPLES)(stamped)
 
 
 def _report(
-    path: Path, steps: list[StepResult], failure: RagauditError | None, as_json: bool
+    path: Path,
+    steps: Sequence[StepResult],
+    withdrawn: int | None,
+    failure: RagauditError | None,
+    as_json: bool,
 ) -> None:
     result = _result(failure)
     if as_json:
@@ -325,6 +335,7 @@ def _report(
                 {"number": s.number, "name": s.name, "status": s.status, "detail": s.detail}
                 for s in steps
             ],
+            "withdrawn": withdrawn,
         }
         typer.echo(json.dumps(document, ensure_ascii=False))
         return
@@ -341,6 +352,8 @@ def _report(
         console = Console()
         console.print(table)
         console.print("No check failed.")
+        if withdrawn:
+            console.print(f"{withdrawn} withdrawn: selected, and withheld as changed or gone.")
     # In red only where the provider signed it: a damaged file accuses nobody.
     elif result == "rejected":
         Console(stderr=True).print("REJECTED", style="bold red", end=" ")

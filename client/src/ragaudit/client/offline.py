@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragaudit.client.checker import CoreOperations, embedding, pending
 from ragaudit.client.disputing import Holder, registration_proof
+from ragaudit.client.results import CheckedReceipt
 from ragaudit.client.revealing import seconds_to_reveal
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import AccountState, Pins, Window, authenticate, check_entry
@@ -265,13 +266,16 @@ def pinning(window: Window) -> StepResult:
     return StepResult(0, "window", "not done", "neither --verifier-key nor --policy was given")
 
 
-def check(value: Mapping[str, Any], window: Window, facts: Facts) -> list[StepResult]:
-    """Run the ten steps on a receipt file and return their outcomes.
+def check(
+    value: Mapping[str, Any], window: Window, facts: Facts, path: Path | None = None
+) -> CheckedReceipt:
+    """Run the ten steps on a receipt file and return it with their outcomes.
 
     Args:
         value: the file's JSON.
         window: the window that it names.
         facts: what is known beside it; a step without what it needs is "not done".
+        path: of the file, if it is one.
 
     Raises:
         RejectedError: the provider signed something false: the first step that fails, or a
@@ -292,10 +296,11 @@ def check(value: Mapping[str, Any], window: Window, facts: Facts) -> list[StepRe
         anchor = facts.account.anchor
         view = _account_view(facts.account, window)
     embed = None if facts.embedder is None else embedding(facts.embedder, window.view.policy)
-    return check_receipt_file(
+    steps = check_receipt_file(
         file, window.view, CoreOperations(),
         anchor=anchor, account=view, promise=facts.promise, embed=embed,
     )  # fmt: skip
+    return CheckedReceipt(file, [pinning(window), *steps], path)
 
 
 def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: int) -> float:

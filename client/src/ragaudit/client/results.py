@@ -44,6 +44,11 @@ class CheckedReceipt:
         return self.file.public.proof is not None
 
     @property
+    def withdrawn(self) -> int:
+        """Return how many documents of the answer were withheld: selected, and changed or gone."""
+        return len(self.file.private.withdrawn)
+
+    @property
     def not_done(self) -> list[StepResult]:
         """Return the checks that could not be done; the detail of each says what was missing."""
         return [step for step in self.checks if step.status == "not done"]
