@@ -50,10 +50,11 @@ index.delete_ref_doc("a draft")
 # Of these nodes, those that a filter names.
 notes = [str(uuid.uuid5(uuid.NAMESPACE_URL, each)) for each in ("kept", "draft")]
 states = zip(notes, ("kept", "draft"), strict=True)
+bare = {"excluded_embed_metadata_keys": [*metadata, "state"]}
 index.insert_nodes(
     [
-        TextNode(id_=each, text=f"A note to be {state}.", metadata={**metadata, "state": state})
-        for each, state in states
+        TextNode(id_=each, text=f"A note to be {s}.", metadata={**metadata, "state": s}, **bare)
+        for each, s in states
     ]
 )
 drafts = MetadataFilters(filters=[MetadataFilter(key="state", value="draft")])
