@@ -112,13 +112,15 @@ class Running:
 
 
 @contextmanager
-def running(options: Options, shows: Shows) -> Iterator[Running]:
+def running(options: Options, shows: Shows, stop: Stop | None = None) -> Iterator[Running]:
     """Set up and start both services, open the window, and end the services with the block.
 
     Args:
         shows: is shown how it goes.
+        stop: interrupts until the window is open: there is nothing to audit yet.
 
     Raises:
+        KeyboardInterrupt: told to stop before the window was open.
         ServiceFailed: a service ended, or did not do its part.
         RagauditError: the folder cannot be written, or the store is not as it was.
     """
@@ -139,12 +141,17 @@ def running(options: Options, shows: Shows) -> Iterator[Running]:
             for process in processes:
                 process.check_alive()
 
+        def check_opening() -> None:
+            check_alive()
+            if stop is not None and stop.wait(0):
+                raise KeyboardInterrupt
+
         for name in ("verifier", "prover"):
             shows.doing(f"starting the {name}")
             processes.append(stack.enter_context(parties.process(name, SERVE)))
             processes[-1].wait_ready(START_SECONDS)
         window = stack.enter_context(LocalWindow(parties, check_alive))
-        window.open(shows.doing)
+        window.open(shows.doing, check_opening)
         yield Running(parties, window, processes[-1], check_alive)
 
 
@@ -158,7 +165,7 @@ def run_integrity(options: Options, shows: Shows, stop: Stop) -> Verdict:
     Raises:
         RagauditError: as `running`.
     """
-    with running(options, shows) as both:
+    with running(options, shows, stop) as both:
         _show_events(both.window, shows)  # the registrations
         shows.ready(both.parties, options.found)
         _serve(both.window, shows, stop, options.seconds, both.check_alive)

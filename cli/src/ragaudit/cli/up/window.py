@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any
@@ -58,11 +59,12 @@ class LocalWindow:
     ) -> None:
         self._http.close()
 
-    def open(self, told: Told) -> None:
+    def open(self, told: Told, check: Callable[[], None]) -> None:
         """Create the window and return when the applications can ask.
 
         Args:
             told: is told what is being done.
+            check: called in every wait; raises to give up.
 
         Raises:
             ServiceFailed: it was refused or abandoned, or a service ended.
@@ -77,10 +79,11 @@ class LocalWindow:
             if busy := status["busy"]:
                 told(f"committing to the documents: {busy['with']}, {busy['percent']} %")
             elif status["last_error"]:
-                told(str(status["last_error"]))
+                # Perhaps mended meanwhile, as a row without a vector is.
+                told(f"{status['last_error']}; trying again, Ctrl-C gives up")
             return status["state"] in {"countersigned", "activated", "open"}
 
-        self._until(countersigned, "committing to the documents")
+        self._until(countersigned, "committing to the documents", check)
         told("registering the applications")
         keys = [*self._parties.keys.values(), *self._parties.more_keys]
         for key in keys:
@@ -88,11 +91,12 @@ class LocalWindow:
             self._call("POST", f"/v1/windows/{WINDOW}/registration", body, key)
         # The clocks must not be moved on past a promise to cosign what was logged.
         for key in keys:
-            self._until(lambda key=key: self._is_cosigned(key), "registering")  # type: ignore[misc]
+            cosigned = partial(self._is_cosigned, key)
+            self._until(cosigned, "registering", check)
         self.policy = dict(self._call("GET", f"/v1/windows/{WINDOW}")["policy"])
         told("opening")
         self._clock.reach(1000 * int(self.policy["start"]) + _MARGIN_MS)
-        self._until(lambda: self.status()["state"] == "open", "opening")
+        self._until(lambda: self.status()["state"] == "open", "opening", check)
 
     def status(self) -> dict[str, Any]:
         """Return where the window stands, for its operator."""
@@ -180,10 +184,12 @@ class LocalWindow:
             return document
         raise ServiceFailed(reason(document) or f"status {answer.status_code}", where="prover")
 
-    def _until(self, true: Callable[[], bool], what: str) -> None:
+    def _until(
+        self, true: Callable[[], bool], what: str, check: Callable[[], None] | None = None
+    ) -> None:
         deadline = time.monotonic() + MOST_SECONDS
         while not true():
-            self._check_alive()
+            (check or self._check_alive)()
             if time.monotonic() > deadline:
                 raise ServiceFailed(f"not done in {MOST_SECONDS:.0f} s", where=what)
             time.sleep(POLL_SECONDS)
