@@ -1,16 +1,24 @@
-"""A key of one tenant never gets a row of another: ten thousand attempts over every surface.
+"""A key of one tenant never gets a row of another, and never changes one: ten thousand attempts
+over every surface.
 
 Attempts are drawn from a seed: the collection, ids, filters and end users of the other tenant, in
 its own spelling and in variants of case and Unicode, alone and among honest members of a batch.
+Writes reach a real Chroma server that has the collections of both.
 """
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import chroma_server
+import httpx
 import pytest
 from fastapi.testclient import TestClient
+from ragaudit.prover.backend_settings import ChromaSettings
 from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.queries import Forwarded
+from ragaudit.prover.vector_stores.chroma import ChromaStore
 from surface_app import COLLECTIONS, DIMENSION, KEYS, MemoryPort, surface_app
 
 ATTEMPTS = 10_000
@@ -34,13 +42,61 @@ VARIANTS: tuple[Callable[[str], str], ...] = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def port() -> MemoryPort:
-    return MemoryPort()
+class StorePort(MemoryPort):
+    """Answers from memory; writes go to the collections of a Chroma server."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._http = httpx.Client(base_url=url, trust_env=False, timeout=60)
+        collections = {tenant: name for name, tenant in COLLECTIONS.items()}
+        self._places = {tenant: self._filled(tenant) for tenant in collections}
+        self._store = ChromaStore(ChromaSettings(url=url, collections=collections))
+        self.taken: dict[str, int] = {}
+
+    def forward(self, tenant: str, operation: str, body: bytes) -> Forwarded:
+        super().forward(tenant, operation, body)
+        answer = self._store.forward_write(tenant, operation, body)
+        kind = f"{operation} where" if "where" in json.loads(body) else operation
+        self.taken[kind] = self.taken.get(kind, 0) + (answer.status < 300)
+        return Forwarded(answer.status, answer.body)
+
+    def stored(self, tenant: str) -> Any:
+        """All that the store has of a tenant."""
+        body = {"include": ["documents", "metadatas", "embeddings"]}
+        return self._http.post(f"{self._places[tenant]}/get", json=body).raise_for_status().json()
+
+    def close(self) -> None:
+        self._http.close()
+        self._store.close()
+
+    def _filled(self, tenant: str) -> str:
+        [name] = [name for name, of in COLLECTIONS.items() if of == tenant]
+        base, made = f"{DATABASE}/collections", {"name": name}
+        place = f"{base}/{self._http.post(base, json=made).raise_for_status().json()['id']}"
+        rows = self.rows[tenant]
+        body = {
+            "ids": [row.id for row in rows],
+            "embeddings": [row.vector for row in rows],
+            "documents": [row.content for row in rows],
+            "metadatas": [dict(row.metadata) for row in rows],
+        }
+        self._http.post(f"{place}/add", json=body).raise_for_status()
+        return place
 
 
 @pytest.fixture(scope="module")
-def api(port: MemoryPort) -> Iterator[TestClient]:
+def port() -> Iterator[StorePort]:
+    command = chroma_server.program()
+    if command is None:
+        pytest.skip("Chroma's server is not installed: make setup")
+    with chroma_server.ChromaServer(command) as server:
+        made = StorePort(server.url)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def api(port: StorePort) -> Iterator[TestClient]:
     delegation = {"accounts": ["ada"], "register_tenants": ["acme", "globex"]}
     with TestClient(surface_app(port, delegation=delegation)) as client:
         yield client
@@ -99,7 +155,7 @@ class Attacker:
         """Method, path and body of one attempt."""
         return self.draw.choice(
             (self.openai, self.dify, self.query, self.get, self.points, self.batch, self.search,
-             self.fetch, self.read)
+             self.fetch, self.read, self.write, self.delete)
         )()  # fmt: skip
 
     def openai(self) -> tuple[str, str, Any]:
@@ -123,6 +179,28 @@ class Attacker:
     def get(self) -> tuple[str, str, Any]:
         body = {"ids": [self.row() for _ in range(5)], "include": ["documents", "metadatas"]}
         return "POST", f"{DATABASE}/collections/{self.identifier()}/get", body
+
+    def write(self) -> tuple[str, str, Any]:
+        ids = list({self.row() for _ in range(3)})
+        # The attacker's own words: what it writes it may read.
+        body: dict[str, Any] = {
+            "ids": ids,
+            "embeddings": [self.vector() for _ in ids],
+            "documents": ["written"] * len(ids),
+            "metadatas": [{"s": self.victim}] * len(ids),
+        }
+        if self.draw.random() < 0.1:
+            body[self.draw.choice(["tenant", "collection_id", "collection_name"])] = self.other
+        operation = self.draw.choice(["add", "upsert", "update"])
+        return "POST", f"{DATABASE}/collections/{self.identifier()}/{operation}", body
+
+    def delete(self) -> tuple[str, str, Any]:
+        wheres: list[dict[str, Any]] = [
+            {"s": self.victim}, {"n": {"$gte": 0}}, {"$or": [{"n": 1}, {"n": {"$ne": 1}}]},
+        ]  # fmt: skip
+        ids, where = [self.row() for _ in range(3)], self.draw.choice(wheres)
+        body = self.draw.choice([{"ids": ids}, {"where": where}, {"ids": ids, "where": where}])
+        return "POST", f"{DATABASE}/collections/{self.identifier()}/delete", body
 
     def points(self) -> tuple[str, str, Any]:
         path = f"/collections/{self.collection()}/points"
@@ -182,7 +260,8 @@ def check(attacker: Attacker, status: int, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_no_attempt_reaches_another_tenants_row(api: TestClient, port: MemoryPort) -> None:
+@pytest.mark.timeout(600)
+def test_no_attempt_reaches_another_tenants_row(api: TestClient, port: StorePort) -> None:
     draw = random.Random(SEED)
     attackers = [Attacker(draw, key) for key in KEYS]
     # Its rows were served to the victim: what is kept for one account is not another's.
@@ -190,17 +269,40 @@ def test_no_attempt_reaches_another_tenants_row(api: TestClient, port: MemoryPor
         own = {"query": "x", "max_num_results": 20}
         headers = {"Authorization": f"Bearer {attacker.key}"}
         assert api.post(f"/v1/vector_stores/{attacker.own}/search", json=own, headers=headers)
+    kept = {tenant: port.stored(tenant) for tenant in COLLECTIONS.values()}
     answered = 0
     for _ in range(ATTEMPTS):
         attacker = draw.choice(attackers)
+        before = len(port.written)
         status, text = attempted(api, attacker)
         check(attacker, status, text)
         answered += f"{attacker.tenant} text" in text
+        if len(port.written) > before:
+            check_stored(port, attacker, kept)
     # The attempts were not all refused for some other reason.
     assert answered > ATTEMPTS / 20
+    kinds = {"add", "upsert", "update", "delete", "delete where"}
+    assert port.taken.keys() == kinds and min(port.taken.values()) > ATTEMPTS / 500
     for account, rows in port.served.items():
         known = {**{each.name: each for each in KEYS.values()}, **port.users}
         assert all(name.startswith(f"{known[account].tenant}-") for name in rows)
+
+
+def check_stored(port: StorePort, attacker: Attacker, kept: dict[str, Any]) -> None:
+    """Check that the victim's rows are as they were; note the attacker's own as they are now."""
+    assert port.stored(attacker.victim) == kept[attacker.victim]
+    kept[attacker.tenant] = port.stored(attacker.tenant)
+
+
+@pytest.mark.slow
+def test_the_check_sees_a_write_that_goes_to_another_tenant(port: StorePort) -> None:
+    attacker = Attacker(random.Random(SEED), "key-acme")
+    kept = {tenant: port.stored(tenant) for tenant in COLLECTIONS.values()}
+    check_stored(port, attacker, kept)
+    change = {"ids": ["new"], "embeddings": [[1.0] * DIMENSION]}
+    assert port.forward(attacker.victim, "add", json.dumps(change).encode()).status < 300
+    with pytest.raises(AssertionError):
+        check_stored(port, attacker, kept)
 
 
 def test_the_check_sees_a_row_that_is_not_the_attackers() -> None:
