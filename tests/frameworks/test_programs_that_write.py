@@ -106,7 +106,7 @@ class Written:
     later: dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=["integrity"])
+@pytest.fixture(scope="module", params=["integrity", "private"])
 def window(request: pytest.FixtureRequest) -> dict[str, Any]:
     return INTEGRITY if request.param == "integrity" else PRIVATE
 

@@ -31,6 +31,7 @@ MODULES = [
     "privacy.accounting.calibration",
     "privacy.accounting.affordable",
     "privacy.accounting.collusion",
+    "privacy.accounting.keyword_sets",
     "privacy.sample",
     "privacy.accounting.report",
     "lab.bridges.loss_distributions",
@@ -67,6 +68,7 @@ MODULES = [
 RESULTS = [
     "CollusionBound",
     "RenyiClosedForm",
+    "Calibration",
     "RenyiBound",
     "CertifiedLowerBound",
     "ClaimCheck",
@@ -98,6 +100,7 @@ OTHERS = [
     "TradeOff",
     "Strength",
     "check_scores",
+    "canonne_inner",  # of numbers that the conversions have read
     "loss_distribution",  # slow; attack_rates hands it its events
     "largest",
     "guess_options",
@@ -107,6 +110,7 @@ OTHERS = [
     # The draw and the estimate are of records that a log holds, not of a caller's numbers.
     "DrawnStratum",
     "Estimate",
+    "Link",
     "LoggedRecord",
     "Record",
     "SamplingRule",
@@ -115,6 +119,7 @@ OTHERS = [
     "account_stratum_id",
     "draw_sample",
     "estimate",
+    "link_accounts",
     "order",
     "receipts_stratum_id",
     "sampling_seed",

@@ -36,14 +36,13 @@ def bounded_range(order: Number, epsilon: Number) -> Decimal:
     critical point is where ``e^t = (α-1)(1 - e^-(αε)) / (α (e^-ε - e^-(αε)))``.
 
     Args:
-        order: alpha, above 1 and at most 10^6.
-        epsilon: above 0, at most 10^3.
+        order: alpha, 1 + 10^-9 to 10^6.
+        epsilon: 10^-9 to 10^3.
 
     Raises:
         InvalidArgumentError: a value out of its range.
     """
-    alpha = decimal(order, "order", above=1, most=10**6)
-    eps = decimal(epsilon, "epsilon", above=0, most=10**3)
+    alpha, eps = _read(order, epsilon)
     low, lower = (-eps).exp(), (-alpha * eps).exp()
     peak = (alpha - 1) * (1 - lower) / (alpha * (low - lower))
     # Where the critical point lies outside [0, eps], the largest value is at an end, and is 0.
@@ -63,8 +62,7 @@ def pure_or_bounded_range(order: Number, epsilon: Number) -> Decimal:
     Args:
         order, epsilon: as for :func:`bounded_range`.
     """
-    alpha = decimal(order, "order", above=1, most=10**6)
-    eps = decimal(epsilon, "epsilon", above=0, most=10**3)
+    alpha, eps = _read(order, epsilon)
 
     def sinh(x: Decimal) -> Decimal:
         return (x.exp() - (-x).exp()) / 2
@@ -73,12 +71,19 @@ def pure_or_bounded_range(order: Number, epsilon: Number) -> Decimal:
     return min(alpha * eps * eps / 8, pure) * _UP
 
 
+def _read(order: Number, epsilon: Number) -> tuple[Decimal, Decimal]:
+    # Nearer to 1 and to 0, differences would lose too many of 80 digits.
+    least = Fraction(1, 10**9)
+    alpha = decimal(order, "order", least=1 + least, most=10**6)
+    return alpha, decimal(epsilon, "epsilon", least=least, most=10**3)
+
+
 @dataclass(frozen=True)
 class KeywordSetLoss:
     """The loss of a number of questions, for one document that is relevant to all of them.
 
     Attributes:
-        epsilon_choice: of the choice of the number of keywords, above 0.
+        epsilon_choice: of the choice of the number of keywords, 10^-9 to 10^3.
         sigma: of the test; the noise has a deviation of 2 sigma; above 0.
         questions: >= 1.
         choice: the divergence of one choice at an order; by default the least valid one.
@@ -93,7 +98,8 @@ class KeywordSetLoss:
     choice: Callable[[Number, Number], Decimal] = bounded_range
 
     def __post_init__(self) -> None:
-        choice = exact(self.epsilon_choice, "epsilon_choice", above=0, most=1000)
+        least = Fraction(1, 10**9)
+        choice = exact(self.epsilon_choice, "epsilon_choice", least=least, most=1000)
         object.__setattr__(self, "epsilon_choice", choice)
         object.__setattr__(self, "sigma", exact(self.sigma, "sigma", above=0))
         count(self.questions, "questions")
@@ -177,7 +183,8 @@ def calibrated(epsilon: Number, delta_conversion: Number, questions: int = 1) ->
     """
     total = decimal(epsilon, "epsilon", above=0, most=1000)
     logarithm = -decimal(delta_conversion, "delta_conversion", above=0, below=1).ln()
-    root = (logarithm + total).sqrt() - logarithm.sqrt()
+    # The difference of two roots, without the loss of digits that taking it would bring.
+    root = total / ((logarithm + total).sqrt() + logarithm.sqrt())
     rho = root * root / count(questions, "questions")
     return Calibration(rho, 2 * rho.sqrt(), 1 / rho.sqrt())
 

@@ -244,6 +244,7 @@ class OpenWindows:
                 activation = Activation.parse(message)
                 activation.authenticate(live.policy, anchor=live.anchor, number=number)
                 live.activate(activation)
+            live.versions.let_go_superseded()
             live.generation = generation
 
     def compare(self, name: str, compare: Callable[[WindowLog], None]) -> None:

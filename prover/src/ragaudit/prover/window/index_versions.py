@@ -132,6 +132,11 @@ class IndexVersions:
                 return self._index(tenant, each)
         return self._index(tenant, standing[0])
 
+    def let_go_superseded(self) -> None:
+        """Forget what no new record names, of every tenant."""
+        for tenant in self._standing:
+            self._let_go(tenant)
+
     def held(self) -> list[CommittedIndex]:
         """Return every version of every tenant that is in memory."""
         standing = [each for of_tenant in self._standing.values() for each in of_tenant]
