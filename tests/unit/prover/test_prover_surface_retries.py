@@ -59,6 +59,7 @@ def openai_client(scenario: ProverScenario, lost: int) -> Iterator[tuple[Any, Ga
         yield it, gateway
 
 
+@pytest.mark.slow
 def test_openais_library_gets_the_answer_that_was_lost(scenario: ProverScenario) -> None:
     """It repeats by itself, twice, and names no key for it."""
     start(scenario, WINDOW)
@@ -71,6 +72,7 @@ def test_openais_library_gets_the_answer_that_was_lost(scenario: ProverScenario)
     assert logged(scenario) == before + 1
 
 
+@pytest.mark.slow
 def test_openais_library_waits_and_is_answered(scenario: ProverScenario) -> None:
     """Whoever asks too often hears when to come again, and its program sees nothing of it."""
     limits = LimitSettings(account_per_second=1)
