@@ -161,9 +161,8 @@ class DpRag:
         left = self.private_tokens
         # No private token fits: nothing of the documents may be used, also not by the tests.
         asked = groups(slots, coins.permutation(self.slots), self.slots_per_voter) if left else []
-        threshold = Fraction(self.threshold or 0)
-        if left:
-            threshold += coins.laplace(self.threshold_scale)
+        assert self.threshold is not None  # half of the voters, if nobody said
+        threshold = self.threshold + (coins.laplace(self.threshold_scale) if left else 0)
         tokens: list[int] = []
         while len(tokens) < self.tokens and (left or not self.private_tokens):
             public, *votes = self._votes(question, asked, voters, tokens)

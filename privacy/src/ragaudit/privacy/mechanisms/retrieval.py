@@ -12,7 +12,7 @@ from fractions import Fraction
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.numbers import count, exact
 
-__all__ = ["Row", "groups", "top_slots"]
+__all__ = ["Row", "best_rows", "groups", "top_slots"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Row:
         object.__setattr__(self, "score", exact(self.score, "score"))
 
 
-def top_slots(rows: Iterable[Row], slots: int) -> list[str]:
-    """Return exactly so many texts: of the largest scores first, then "".
+def best_rows(rows: Iterable[Row], slots: int) -> list[Row]:
+    """Return at most so many rows, of the largest scores first.
 
     Args:
         rows: in any order.
@@ -51,7 +51,16 @@ def top_slots(rows: Iterable[Row], slots: int) -> list[str]:
     ordered = sorted(rows, key=lambda row: (-row.score, row.id))
     if len({row.id for row in ordered}) != len(ordered):
         raise InvalidArgumentError("two rows with one id", where="rows", expected="one row an id")
-    texts = [row.text for row in ordered[:slots]]
+    return ordered[:slots]
+
+
+def top_slots(rows: Iterable[Row], slots: int) -> list[str]:
+    """Return exactly so many texts: those of `best_rows`, then "".
+
+    Args:
+        rows, slots: as of `best_rows`, with the same errors.
+    """
+    texts = [row.text for row in best_rows(rows, slots)]
     return texts + [""] * (slots - len(texts))
 
 

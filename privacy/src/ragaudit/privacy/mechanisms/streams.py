@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.mechanisms.budgets import BudgetExhausted, DocumentBudgets
 from ragaudit.privacy.mechanisms.coins import Coins
-from ragaudit.privacy.mechanisms.retrieval import Row, top_slots
+from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
 from ragaudit.privacy.numbers import count, exact
 
 __all__ = ["Adaptive", "Answerer", "Bin", "Murag", "MuragAda", "Naive", "Outcome"]
@@ -224,7 +224,6 @@ def _answered(
     coins: Coins,
     charged: Iterable[int],
 ) -> Outcome[AnswerKind]:
-    slots = top_slots(rows, answerer.slots)
-    best = sorted(rows, key=lambda row: (-row.score, row.id))[: answerer.slots]
-    answer = answerer.answer(question, slots, voters, coins)
+    best = best_rows(rows, answerer.slots)
+    answer = answerer.answer(question, top_slots(best, answerer.slots), voters, coins)
     return Outcome(answer, frozenset(charged), frozenset(row.id for row in best))

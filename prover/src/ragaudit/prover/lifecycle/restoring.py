@@ -1,4 +1,4 @@
-"""Going on with a window after a restore: a new fence, and a new seed epoch (spec 6.10).
+"""Going on with a window after a restore: a new fence, and a new seed epoch (spec 6.15).
 
 Nothing here repairs a log. A database that lacks entries which were cosigned, or whose answers
 left, is refused with what would help; one that has them all may have lost what nobody else saw
