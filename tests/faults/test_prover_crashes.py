@@ -179,9 +179,10 @@ def test_a_server_that_turned_read_only_answers_with_a_problem_and_loses_nothing
 
     def turn(how: str) -> None:
         postgresql.execute(f"ALTER DATABASE {name} {how}")
-        # Sessions keep the setting that they began with; that of the lock goes on.
+        # Sessions keep the setting that they began with: they are ended and waited for, at most
+        # 10,000 ms each. That of the lock goes on.
         postgresql.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
             f" WHERE datname = '{name}'"
             " AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')"
         )
