@@ -171,6 +171,19 @@ class TestTurns:
         ):
             pass
 
+    def test_a_turn_does_not_fail_for_a_session_that_the_server_ended_meanwhile(
+        self, url: str, postgresql: postgresql_server.Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("ragaudit.ledger.log.advisory._PING_SECONDS", 600)
+        engine = open_engine(url)
+        turns, key = Turns(engine), key_of("x")
+        kept = turns.take(key)
+        end_sessions(postgresql)
+        turns.take(key).unlock(key)
+        assert kept.ended
+        turns.close()
+        engine.dispose()
+
     def test_a_session_that_says_nothing_is_ended_by_the_server(
         self, url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -145,11 +145,18 @@ class Turns:
         Raises:
             StoreUnavailable: the database does not answer, or another process does not end.
         """
-        until, wait = time.monotonic() + LOCK_SECONDS, _FIRST_WAIT
+        until, wait, renewed = time.monotonic() + LOCK_SECONDS, _FIRST_WAIT, False
         while True:
             session = self._opened()
-            if session.try_lock(key):
-                return session
+            try:
+                if session.try_lock(key):
+                    return session
+            except StoreUnavailable:
+                # The server may have ended a session that nobody used: the next one tells.
+                if renewed or not session.ended:
+                    raise
+                renewed = True
+                continue
             if time.monotonic() >= until:
                 raise StoreUnavailable(
                     "another process has not ended its turn", where="store", expected="later"
