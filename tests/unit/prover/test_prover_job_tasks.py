@@ -5,10 +5,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover import work
 from ragaudit.prover.window.records import records
+from ragaudit.serving.jobs.cluster import Order
 from ragaudit.serving.jobs.job import Job
+
+cloudpickle = pytest.importorskip("ray.cloudpickle", reason="Ray is not installed")
+
+
+def forms(job: Job) -> tuple[bytes, ...]:
+    """A job as it leaves the process: in a table, to a cluster's driver, and from it to Ray."""
+    order = Order(job.key, job.kind, job.window, job.task)
+    call = (work.KINDS[order.kind], (order.kind, order.window, order.task), "folder", 2)
+    assert order.encode().count(job.key.encode()) == 1
+    return job.task, order.encode().replace(job.key.encode(), b""), cloudpickle.dumps(call)
 
 
 def test_tasks_of_a_whole_window_hold_no_secret_of_it(make_scenario: Any, monkeypatch: Any) -> None:
@@ -50,7 +62,7 @@ def test_tasks_of_a_whole_window_hold_no_secret_of_it(make_scenario: Any, monkey
         index = live.index_of(tenant, 1)
         secrets += [bytes(row) for row in index.blindings]
         secrets += [index.salts[at : at + 32] for at in range(0, len(index.salts), 32)]
-    found = b"".join(job.task for job in jobs)
+    found = b"".join(form for job in jobs for form in forms(job))
     for position, each in logged.items():
         record = Record.parse(each.body)
         noise = service.mechanism.draw_noise(live, live.index_of("one", 1), record, record.nonce)

@@ -379,7 +379,7 @@ def _absolute(settings: Settings, folder: Path) -> Settings:
             "embedder": absolute_embedder(folder, settings.embedder),
             "store": store.model_copy(update={"url": url}),
             "keys": beside(folder, settings.keys, *KeySettings.model_fields),
-            "jobs": beside(folder, settings.jobs, "folder"),
+            "jobs": beside(folder, settings.jobs, "folder", "ray_token_file"),
             "operation": settings.operation.beside(folder),
             "surfaces": settings.surfaces.beside(folder),
         }

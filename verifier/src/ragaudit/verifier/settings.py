@@ -161,7 +161,7 @@ def load(path: Path) -> Settings:
     url = read.database if read.database_file is None else read_secret_file(read.database_file)
     sections = {
         "database": url,
-        "jobs": beside(folder, read.jobs, "folder"),
+        "jobs": beside(folder, read.jobs, "folder", "ray_token_file"),
         "operation": read.operation.beside(folder),
         "embedder": absolute_embedder(folder, read.embedder),
     }

@@ -222,7 +222,7 @@ _OTHERWISE: Mapping[str, tuple[str, str]] = {
     "embedder": _EMBEDDER,
     "noise": ("window", "noise that keeps the promise"),
     "operation": ("operation", "what the service can open"),
-    "jobs": ("jobs", "process, or a queue and workers"),
+    "jobs": ("jobs", "process, a queue and workers, or a cluster"),
     "listening": ("server", "a free address of this machine"),
     "surfaces": ("surfaces", "tenants and accounts that are there"),
     "end users": ("surfaces.delegation.jwt", "keys of tokens"),
