@@ -34,6 +34,7 @@ SHOWN = {
     ("SetUp", "operator_token"): "a path",
     ("Stages", "query"): "a class",
     ("Probe", "vector"): "of a manifest, which is public",
+    ("BeaconTerms", "chain"): "a public chain of rounds",
 }
 
 

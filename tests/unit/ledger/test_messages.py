@@ -13,6 +13,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.messages.beacon import BeaconRound
 from ragaudit.ledger.messages.challenge import (
     MAX_PROOF_BYTES,
     Challenge,
@@ -40,6 +41,7 @@ from ragaudit.ledger.messages.signed import VerifierMessage
 KEY = PrivateKey.from_seed(b"k" * 32)
 OTHER = PrivateKey.from_seed(b"o" * 32)
 LISTED = ReceiptsList.issue(KEY, window="w", digest=b"d" * 32, count=2, time=5)
+ROUND = BeaconRound(1, bytes.fromhex("80") + bytes(47))
 MESSAGES: dict[str, VerifierMessage] = {
     "countersignature": Countersignature.issue(
         KEY, window="w", policy_digest=b"p" * 32, opening_digest=b"o" * 32, terms_digest=b"t" * 32,
@@ -47,6 +49,9 @@ MESSAGES: dict[str, VerifierMessage] = {
     ),
     "activation": Activation.issue(
         KEY, window="w", a=1, preimage=b"n" * 32, covered_size=3, time=7
+    ),
+    "activation with a round": Activation.issue(
+        KEY, window="w", a=1, preimage=b"n" * 32, covered_size=3, time=7, round=ROUND
     ),
     "receipts-list": LISTED,
     "challenge": Challenge.issue(

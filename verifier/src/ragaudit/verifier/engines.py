@@ -24,6 +24,7 @@ from ragaudit.encoding.errors import (
     UnsupportedError,
 )
 from ragaudit.encoding.parameters import B
+from ragaudit.ledger.messages import beacon
 from ragaudit.ledger.messages.receipt_views import GroupOperations
 from ragaudit.ledger.messages.ties import TiesStatement
 from ragaudit.privacy import coalition
@@ -84,6 +85,18 @@ class Engine(GroupOperations, Protocol):
     @property
     def link_accounts(self) -> Link:
         """What joins the accounts of a coalition (spec 7.2)."""
+
+    def is_round(self, public_key: bytes, message: bytes, signature: bytes) -> bool:
+        """Return whether a beacon's signature verifies (spec 6.13).
+
+        Args:
+            public_key: of the chain, 96 bytes.
+            message: 32 bytes, of the round.
+            signature: 48 bytes.
+
+        Raises:
+            ValueError: bytes that are no points of the groups.
+        """
 
 
 class CommittedEmbedder(Protocol):
@@ -167,6 +180,15 @@ class CoreEngine(VectorOperations):
         link: Link = self._core.link_accounts
         return link
 
+    def is_round(self, public_key: bytes, message: bytes, signature: bytes) -> bool:
+        """Return whether a beacon's signature verifies (spec 6.13); ValueError."""
+        try:
+            compiled = beacon.fastest()
+        except UnsupportedError:
+            # Slower, and there: a verdict never depends on what else is installed.
+            return engine(ReferenceEngine.name).is_round(public_key, message, signature)
+        return compiled(public_key, message, signature)
+
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
         """Return the commitment to a completed row (spec 4.1.5), 32 bytes."""
         # No entry beyond int16 gets here: the row's squared norm is B² (5.9, step 8).
@@ -249,6 +271,18 @@ class ReferenceEngine(VectorOperations):
     def link_accounts(self) -> Link:
         """What joins the accounts of a coalition (spec 7.2)."""
         return coalition.link_accounts
+
+    def is_round(self, public_key: bytes, message: bytes, signature: bytes) -> bool:
+        """Return whether a beacon's signature verifies (spec 6.13); ValueError."""
+        from ragaudit.verifier import reference  # noqa: PLC0415
+
+        try:
+            reference.verify_round(public_key, message, signature)
+        except reference.MalformedProof as error:
+            raise ValueError(str(error)) from error
+        except reference.ProofRejected:
+            return False
+        return True
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
         """Return the commitment to a completed row (spec 4.1.5), 32 bytes."""

@@ -70,6 +70,7 @@ class JobEngine:
         self.quantise = inner.quantise
         self.verify_ties = inner.verify_ties
         self.link_accounts = inner.link_accounts
+        self.is_round = inner.is_round
         self._runner = runner
         self._window = window
 

@@ -6,6 +6,7 @@ from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.cheat import FAMILIES, Cheat
 from ragaudit.lab.attacks.cheats import (
     accounts,
+    beacon,
     coalition,
     cosigners,
     disputes,
@@ -33,8 +34,8 @@ from ragaudit.lab.attacks.cheats import (
 
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, integrity, exact_service, accounts, cosigners, time_stamps, versions,
-    epochs, version_service, null_rows, proofs, coalition, intrusions,
+    embedding, selection, integrity, exact_service, accounts, cosigners, time_stamps, beacon,
+    versions, epochs, version_service, null_rows, proofs, coalition, intrusions,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(

@@ -24,12 +24,13 @@ from ragaudit.lab.scenario.policy import (
     policy_document,
     seeded,
 )
+from ragaudit.lab.scenario.releases import Releases
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey, parse_note
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages import chains, merkle_commitments
 from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages import merkle_commitments
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
@@ -44,7 +45,7 @@ Event = tuple[Any, ...]
 
 
 @dataclass
-class OpenedWindow:
+class OpenedWindow(Releases):
     """The window up to its countersigned opening.
 
     The order of `script` is the order of events; times are seconds relative to `start`.
@@ -374,24 +375,3 @@ class OpenedWindow:
         """
         note = parse_note(self.sign_head(tree, key).encode())
         return note.with_signatures([cosign(note.text, self.cosigner_key, time)]).encode().decode()
-
-    def preimage(self, a: int) -> bytes:
-        """Return n_a of the activation chain (docs/spec/05-records.md §5.6), for a = 1..A."""
-        return chains.activation_preimage(self.window, self.chain_seed, len(self.instants), a)
-
-    def randomness(self, a: int) -> bytes:
-        """Return rnd_a (docs/spec/05-records.md §5.6).
-
-        Args:
-            a: an activation; from A on the last one that is not the sampling nonce stands in for
-                n_a, so that records with an activation that there is not can be made.
-        """
-        known = min(a, len(self.instants) - 1)
-        return chains.activation_randomness(self.window, a, self.preimage(known))
-
-    def covered_sizes(self) -> list[int]:
-        """Return covered_size(a) for a = 1..A-1 (docs/spec/05-records.md §5.6)."""
-        return [
-            max((size for size, time, _ in self.checkpoints if time < instant), default=0)
-            for instant in self.instants[:-1]
-        ]

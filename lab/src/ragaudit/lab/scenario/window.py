@@ -129,7 +129,8 @@ class Window(SubmittingWindow):
             a=a,
             preimage=self.preimage(a),
             covered_size=covered,
-            time=1000 * self.instants[a - 1] + 5,
+            time=self.released(a),
+            round=self.round(a),
         ).to_json()
 
     def receipts_list(self, receipts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -159,7 +160,9 @@ class Window(SubmittingWindow):
             tenants=self.policy.tenants,
             receipts={r["index"] for r in receipts},
             rule=self.policy.audit,
-            seed=sampling.sampling_seed(self.tree.root(), self.chain_seed),
+            seed=sampling.sampling_seed(
+                self.tree.root(), self.chain_seed, self.beacon(len(self.instants))
+            ),
         )
         return [
             Stratum(
@@ -194,7 +197,8 @@ class Window(SubmittingWindow):
             preimage=self.chain_seed,
             receipts_list=ReceiptsList.from_json(listed),
             strata=tuple(Stratum.from_json(each, "strata") for each in strata),
-            deadline=1000 * (CHALLENGED + DEADLINE_SECONDS),
+            deadline=self.drawn() + 1000 * DEADLINE_SECONDS,
+            round=self.round(len(self.instants)),
         ).to_json()
 
     def sign_challenge(self, message: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ import hashlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Self
 
 from ragaudit.encoding.canonical_json import dumps, loads_any
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
@@ -23,6 +25,9 @@ SIGNATURE_BYTES = 48  # a point of G1, compressed
 PUBLIC_KEY_BYTES = 96  # a point of G2, compressed
 MAX_ROUND = 2**53 - 1  # JSON holds no larger integer (1.4)
 MAX_ANSWER_BYTES = 4096
+SCHEME: Final = "bls-unchained-g1-rfc9380"
+MAX_PERIOD = 86_400  # seconds
+MAX_GENESIS = 2**40
 
 _DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 # The base field of BLS12-381: a coordinate at or above it would be a second encoding of a point.
@@ -78,6 +83,66 @@ class BeaconChain:
         """
         return max(1, 1 - (self.genesis - instant) // self.period)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the chain with its hash, as a policy names it (docs/spec/05-records.md §5.2)."""
+        return {
+            "scheme": SCHEME,
+            "hash": self.hash.hex(),
+            "public_key": self.public_key.hex(),
+            "period": self.period,
+            "genesis": self.genesis,
+            "group_hash": self.group_hash.hex(),
+            "name": self.beacon_id,
+        }
+
+    @classmethod
+    def read(cls, f: Fields) -> Self:
+        """Return the chain among members that have the names of `to_json`.
+
+        Raises:
+            MalformedError: not a chain, or one with another hash than is said.
+            UnsupportedError: another scheme of signatures.
+        """
+        if f.raw("scheme") != SCHEME:
+            raise UnsupportedError("scheme of a beacon", where=f.path("scheme"), expected=SCHEME)
+        chain = cls(
+            public_key=f.hex("public_key", PUBLIC_KEY_BYTES),
+            period=f.integer("period", 1, MAX_PERIOD),
+            genesis=f.integer("genesis", 1, MAX_GENESIS),
+            group_hash=f.hex("group_hash", 32),
+            beacon_id=f.text("name", 1, 64),
+        )
+        # Who reads a policy compares the hash with the published one: it must be of what is used.
+        if f.hex("hash", 32) != chain.hash:
+            raise f.error("hash", "not the chain's", chain.hash.hex())
+        # With the identity for a key, no signature would ever verify.
+        if not chain.public_key[0] & _COMPRESSED or chain.public_key[0] & _INFINITY:
+            raise f.error("public_key", "not a public key", "a point of G2, compressed")
+        return chain
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Return the chain in an answer of drand's API to ``/<chain hash>/info``.
+
+        Args:
+            data: JSON in any spelling.
+
+        Raises:
+            MalformedError, UnsupportedError: as `read`.
+        """
+        if len(data) > MAX_ANSWER_BYTES:
+            raise MalformedError("too long", where="chain", expected=f"{MAX_ANSWER_BYTES} bytes")
+        names = "public_key period genesis_time hash groupHash schemeID metadata"
+        info = Fields(loads_any(data), names, MalformedError, "chain").value
+        metadata = Fields(info["metadata"], "beaconID", MalformedError, "chain.metadata")
+        shown = {"genesis": "genesis_time", "group_hash": "groupHash", "scheme": "schemeID"}
+        own = {name: info[shown.get(name, name)] for name in CHAIN_MEMBERS.split()[:-1]}
+        own["name"] = metadata.raw("beaconID")
+        return cls.read(Fields(own, CHAIN_MEMBERS, MalformedError, "chain"))
+
+
+CHAIN_MEMBERS: Final = "scheme hash public_key period genesis group_hash name"
+
 
 QUICKNET = BeaconChain(
     public_key=bytes.fromhex(
@@ -123,6 +188,24 @@ class BeaconRound:
         return hashlib.sha256(self.signature).digest()
 
     @classmethod
+    def from_json(cls, value: Any, where: str = "beacon") -> "BeaconRound":
+        """Return the round of a JSON value with the members of drand's API.
+
+        Args:
+            value: as a JSON reader gives it.
+            where: its place, for errors.
+
+        Raises:
+            MalformedError: anything else, or a randomness that is not the signature's.
+        """
+        f = Fields(value, "round randomness signature", MalformedError, where)
+        found = cls(f.integer("round", 1, MAX_ROUND), f.hex("signature", SIGNATURE_BYTES))
+        # A value beside the signature that says something else would be believed by some.
+        if f.hex("randomness", 32) != found.randomness:
+            raise f.error("randomness", "another randomness than the signature's")
+        return found
+
+    @classmethod
     def parse(cls, data: bytes) -> "BeaconRound":
         """Return the round in an answer of drand's HTTP API.
 
@@ -134,17 +217,16 @@ class BeaconRound:
         """
         if len(data) > MAX_ANSWER_BYTES:
             raise MalformedError("too long", where="beacon", expected=f"{MAX_ANSWER_BYTES} bytes")
-        f = Fields(loads_any(data), "round randomness signature", MalformedError, "beacon")
-        found = cls(f.integer("round", 1, MAX_ROUND), f.hex("signature", SIGNATURE_BYTES))
-        # A value beside the signature that says something else would be believed by some.
-        if f.hex("randomness", 32) != found.randomness:
-            raise MalformedError("another randomness than the signature's", where="beacon")
-        return found
+        return cls.from_json(loads_any(data))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the round as JSON, in the form of drand's API."""
+        members = {"round": self.number, "randomness": hex_encode(self.randomness)}
+        return {**members, "signature": hex_encode(self.signature)}
 
     def encode(self) -> bytes:
         """Return the round as canonical JSON, in the form of drand's API."""
-        members = {"round": self.number, "randomness": hex_encode(self.randomness)}
-        return dumps({**members, "signature": hex_encode(self.signature)})
+        return dumps(self.to_json())
 
     def verify(self, chain: BeaconChain, expected: int, *, engine: Engine | None = None) -> bytes:
         """Return the randomness of the expected round if this is that round of the chain.
@@ -165,12 +247,18 @@ class BeaconRound:
             )
         message = hashlib.sha256(self.number.to_bytes(8, "big")).digest()
         try:
-            holds = (engine or fastest())(chain.public_key, message, self.signature)
+            holds = (engine or _remembering)(chain.public_key, message, self.signature)
         except ValueError:
             raise RejectedError("signature is no point of the group", where="beacon") from None
         if not holds:
             raise RejectedError("signature does not verify under the chain's key", where="beacon")
         return self.randomness
+
+
+@lru_cache(maxsize=1024)
+def _remembering(public_key: bytes, message: bytes, signature: bytes) -> bool:
+    """What the fastest engine says: a window that is shown again has the same rounds."""
+    return fastest()(public_key, message, signature)
 
 
 def fastest() -> Engine:

@@ -12,10 +12,12 @@ from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES, Field, decode, enc, read_digest, read_int
 from ragaudit.ledger.messages import filters
+from ragaudit.ledger.messages.beacon import BeaconRound, Engine
 from ragaudit.ledger.messages.chains import verify_activation_preimage
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES, MAX_QUESTION_BYTES
+from ragaudit.ledger.messages.released import ReleaseMessage
 from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.signed import VerifierMessage
@@ -146,7 +148,7 @@ class Stratum(JsonMessage):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Challenge(VerifierMessage):
+class Challenge(ReleaseMessage):
     """What the provider is asked to open. Whether the sample is the due one is not checked here.
 
     Attributes:
@@ -181,13 +183,14 @@ class Challenge(VerifierMessage):
         receipts_list: ReceiptsList,
         strata: tuple[Stratum, ...],
         deadline: int,
+        round: BeaconRound | None = None,  # noqa: A002 - drand's own name
     ) -> Self:
         """Challenge the provider to open a sample.
 
         Args:
             key: `keys.verifier`.
-            window, final_root, final_size, preimage, receipts_list, strata, deadline: the
-                attributes.
+            window, final_root, final_size, preimage, receipts_list, strata, deadline,
+                round: the attributes.
         """
         return cls(
             window=window,
@@ -197,6 +200,7 @@ class Challenge(VerifierMessage):
             receipts_list=receipts_list,
             strata=strata,
             deadline=deadline,
+            round=round,
         )._signed(key)
 
     @property
@@ -213,6 +217,7 @@ class Challenge(VerifierMessage):
             "receipts_list": self.receipts_list.to_json(),
             "strata": [stratum.to_json() for stratum in self.strata],
             "deadline": self.deadline,
+            **self._round_members(),
         }
 
     def signed_fields(self) -> tuple[Field, ...]:
@@ -231,6 +236,7 @@ class Challenge(VerifierMessage):
             receipts_list=f.message("receipts_list", ReceiptsList),
             strata=f.messages("strata", Stratum, 0, MAX_STRATA),
             deadline=f.integer("deadline", 0, MAX_TIME),
+            round=cls._read_round(f),
             signature=f.hex("signature", SIGNATURE_BYTES),
         )
 
@@ -242,7 +248,8 @@ class Challenge(VerifierMessage):
             anchor: of the countersigned activation chain, 32 bytes.
 
         Raises:
-            RejectedError: of another window, or with a receipts list made too late.
+            RejectedError: of another window, with a receipts list made too late, without the
+                beacon's round, or drawn before it was due.
             SignatureRejected: not signed with `keys.verifier`.
             ChainRejected: the preimage is not the chain's seed.
         """
@@ -254,6 +261,19 @@ class Challenge(VerifierMessage):
         # n_A was fixed by the countersigned anchor: the verifier cannot draw until a sample suits
         # it.
         verify_activation_preimage(policy.window, anchor, policy.activations, self.preimage)
+        self.check_round(policy)
+
+    def check_round(self, policy: Policy, *, engine: Engine | None = None) -> bytes:
+        """Return the randomness of the sampling round, in time and as `beacon_randomness`.
+
+        Args:
+            policy: of the window.
+            engine: computes the pairing.
+        """
+        # The deadline counts from the drawing (8.4).
+        drawn = self.deadline - 1000 * policy.audit.deadline_seconds
+        self._check_due(policy, policy.activations, drawn)
+        return self.beacon_randomness(policy, policy.activations, engine=engine)
 
 
 NO_KEY: Final = KeyOpening(b"", (), ())

@@ -10,9 +10,11 @@ from typing import Any, ClassVar, Self
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES, Field
-from ragaudit.ledger.messages.chains import verify_activation_preimage
+from ragaudit.ledger.messages.beacon import BeaconRound, Engine
+from ragaudit.ledger.messages.chains import activation_randomness, verify_activation_preimage
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields
 from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
+from ragaudit.ledger.messages.released import ReleaseMessage
 from ragaudit.ledger.messages.signed import VerifierMessage
 
 
@@ -130,8 +132,10 @@ class Countersignature(VerifierMessage):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activation(VerifierMessage):
+class Activation(ReleaseMessage):
     """The value n_a, released at or after t_a, with the size of the log that it activates.
+
+    Under a policy with a beacon it is released with the round R_a, when that is due or later.
 
     Attributes:
         a: number of the instant, from 1.
@@ -151,16 +155,29 @@ class Activation(VerifierMessage):
 
     @classmethod
     def issue(
-        cls, key: PrivateKey, *, window: str, a: int, preimage: bytes, covered_size: int, time: int
+        cls,
+        key: PrivateKey,
+        *,
+        window: str,
+        a: int,
+        preimage: bytes,
+        covered_size: int,
+        time: int,
+        round: BeaconRound | None = None,  # noqa: A002 - drand's own name
     ) -> Self:
         """Release n_a.
 
         Args:
             key: `keys.verifier`.
-            window, a, preimage, covered_size, time: the attributes.
+            window, a, preimage, covered_size, time, round: the attributes.
         """
         return cls(
-            window=window, a=a, preimage=preimage, covered_size=covered_size, time=time
+            window=window,
+            a=a,
+            preimage=preimage,
+            covered_size=covered_size,
+            time=time,
+            round=round,
         )._signed(key)
 
     def _members(self) -> dict[str, Any]:
@@ -170,11 +187,14 @@ class Activation(VerifierMessage):
             "preimage": self.preimage.hex(),
             "covered_size": self.covered_size,
             "time": self.time,
+            **self._round_members(),
         }
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
-        return (self.window, self.a, self.preimage, self.covered_size, self.time)
+        fields = (self.window, self.a, self.preimage, self.covered_size, self.time)
+        # Seven fields are not five: neither version can be shown as the other (1.1).
+        return fields if self.round is None else (*fields, self.round.number, self.round.signature)
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
@@ -184,6 +204,7 @@ class Activation(VerifierMessage):
             preimage=f.hex("preimage", DIGEST_BYTES),
             covered_size=f.integer("covered_size", 0, MAX_TIME),
             time=f.integer("time", 0, MAX_TIME),
+            round=cls._read_round(f),
             signature=f.hex("signature", SIGNATURE_BYTES),
         )
 
@@ -196,7 +217,8 @@ class Activation(VerifierMessage):
             number: the activation asked for, 1..A-1.
 
         Raises:
-            RejectedError: of another window or number.
+            RejectedError: of another window or number; without the beacon's round, or released
+                before it was due.
             SignatureRejected: not signed with the policy's `keys.verifier`.
             ChainRejected: not the chain's value.
         """
@@ -207,3 +229,20 @@ class Activation(VerifierMessage):
         self._demand("activation", self.a, number)
         self.verify(policy.keys.verifier)
         verify_activation_preimage(policy.window, anchor, number, self.preimage)
+        self.check_round(policy, number)
+
+    def check_round(self, policy: Policy, number: int, *, engine: Engine | None = None) -> bytes:
+        """Return the randomness of R_a, in time and as `beacon_randomness`, which see.
+
+        Args:
+            policy: of the window.
+            number: a, 1..A-1.
+            engine: computes the pairing.
+        """
+        self._check_due(policy, number, self.time)
+        return self.beacon_randomness(policy, number, engine=engine)
+
+    def randomness(self) -> bytes:
+        """Return rnd_a, 32 bytes (docs/spec/05-records.md §5.6), of an authenticated activation."""
+        beacon = b"" if self.round is None else self.round.randomness
+        return activation_randomness(self.window, self.a, self.preimage, beacon)

@@ -54,7 +54,12 @@ class JsonMessage(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Return the message as a JSON object."""
-        return {"format": self.FORMAT, **self._members()} if self.FORMAT else self._members()
+        return {"format": self.format, **self._members()} if self.FORMAT else self._members()
+
+    @property
+    def format(self) -> str:
+        """The value of the member ``format``: `FORMAT`, unless the message has versions."""
+        return self.FORMAT
 
     @classmethod
     def from_json(cls, value: Any, where: str = "") -> Self:

@@ -5,7 +5,6 @@ Whether sigma gives the promised privacy, and the threshold fits theta, is the v
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from ragaudit.encoding import canonical_json
@@ -38,6 +37,14 @@ from ragaudit.ledger.messages.policy_terms import (
     read_estimator,
     read_keys,
 )
+from ragaudit.ledger.messages.schedule_terms import (
+    MAX_CHECKPOINTS,
+    MAX_INSTANTS,
+    MAX_SECONDS,
+    BeaconTerms,
+    read_instants,
+    read_merge_delay,
+)
 from ragaudit.ledger.messages.third_parties import CosignerTerms, read_time_stamps
 
 __all__ = [
@@ -60,10 +67,7 @@ __all__ = [
 FORMAT = "ragaudit/v1/policy"
 FORMAT_V2 = "ragaudit/v2/policy"
 LARGE_B = 4095  # of windows without noise
-MAX_SECONDS = 2**40
 MAX_WINDOW_SECONDS = 400 * 86_400
-MAX_INSTANTS = 10_000
-MAX_CHECKPOINTS = 400_000  # that a verifier cosigns of one window
 MAX_KEYS = 50_000_000  # slots times queries per account: the leaves of C_seed
 
 _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc delta_acc
@@ -93,6 +97,7 @@ class Policy:
         cosigners: whom the checkpoints are shown to beside the verifier; None for nobody.
         epochs: whether the log may go on under later seed epochs after a restore (5.15).
         time_stamps: whether the audit fails without them; None where none are asked for.
+        beacon: whose rounds are mixed into activations and sample; None with beacon "none".
     """
 
     canonical: bytes
@@ -126,6 +131,7 @@ class Policy:
     cosigners: CosignerTerms | None = None
     epochs: bool = False
     time_stamps: bool | None = None
+    beacon: BeaconTerms | None = None
 
     @property
     def digest(self) -> bytes:
@@ -209,6 +215,20 @@ class Policy:
     def sampling_instant(self) -> int:
         """t_A, in Unix seconds."""
         return self.activation_instants[-1]
+
+    def round_of(self, a: int) -> int | None:
+        """Return R_a, the beacon's round of an instant; None without a beacon.
+
+        Args:
+            a: 1..A; A is the sampling instant.
+        """
+        beacon = self.beacon
+        return None if beacon is None else beacon.round_at(self.activation_instants[a - 1])
+
+    def release_instant(self, a: int) -> int:
+        """Return when n_a may be released, Unix seconds: t_a, or when R_a is due; 1 <= a <= A."""
+        beacon, instant = self.beacon, self.activation_instants[a - 1]
+        return instant if beacon is None else beacon.chain.time(beacon.round_at(instant))
 
     @property
     def last_promise(self) -> int:
@@ -294,7 +314,8 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
     end = f.integer("end", start + 1, start + MAX_WINDOW_SECONDS)
     slots = f.integer("slots", 1, 1_000_000)
     queries = f.integer("queries_per_account", 1, min(1_000_000, MAX_KEYS // slots))
-    instants = _instants(f, start, end)
+    beacon = BeaconTerms.read(f, version, start)
+    instants = read_instants(f, start, end, beacon)
     audit, keys = read_audit(f), read_keys(f, log_origin(provider, window))
     return Policy(
         canonical=canonical,
@@ -317,7 +338,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         embedder_tolerance=f.integer("embedder_tolerance", 0, 65_535),
         estimator=read_estimator(f),
         audit=audit,
-        merge_delay_seconds=_merge_delay(f, instants[-1] - start),
+        merge_delay_seconds=read_merge_delay(f, instants[-1] - start),
         clock_skew_seconds=f.integer("clock_skew_seconds", 1, 86_400),
         promise_life_seconds=f.integer("promise_life_seconds", 1, 86_400),
         claim_margin_seconds=f.integer("claim_margin_seconds", 1, min(86_400, end - start - 1)),
@@ -328,13 +349,13 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         cosigners=CosignerTerms.read(f, keys) if "cosigners" in f.value else None,
         epochs="epochs" in f.value,
         time_stamps=read_time_stamps(f) if "time_stamps" in f.value else None,
+        beacon=beacon,
     )
 
 
 def _check_supported(f: Fields, version: int, noised: bool) -> None:
     supported: dict[str, tuple[object, ...]] = {
         "sampler": (_SAMPLER if noised else None,),
-        "beacon": ({"kind": "none"},),
         "filter_grammar": ("empty",) if version == 1 else ("empty", FILTER_GRAMMAR),
         "proof_mode": ("on-demand",),
     }
@@ -375,20 +396,3 @@ def _tenants(f: Fields) -> tuple[str, ...]:
     if names != sorted(set(names)):
         raise f.error("tenants", "ids not rising and distinct")
     return tuple(names)
-
-
-def _instants(f: Fields, start: int, end: int) -> tuple[int, ...]:
-    instants = f.integers("activation_instants", (2, MAX_INSTANTS), 1, MAX_SECONDS)
-    if any(a >= b for a, b in pairwise(instants)):
-        raise f.error("activation_instants", "not rising")
-    # The last instant comes after the end: its value, the sample's seed, is known to nobody before.
-    if not (instants[0] <= start and instants[-2] < end <= instants[-1]):
-        raise f.error("activation_instants", "do not fit", "t_1 <= start, t_(A-1) < end <= t_A")
-    if f.raw("activation_rounds") != [None] * len(instants):
-        raise f.error("activation_rounds", "not null each", f"{len(instants)} times null")
-    return instants
-
-
-def _merge_delay(f: Fields, seconds: int) -> int:
-    # At least twice the spacing of checkpoints, so that each covers what came since the last.
-    return f.integer("merge_delay_seconds", max(1, -(-4 * seconds // MAX_CHECKPOINTS)), 86_400)

@@ -16,6 +16,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import covered, members
 from ragaudit.verifier.procedure.account_checks import check_accounts
 from ragaudit.verifier.procedure.answer_checks import check_embedding, check_selection
+from ragaudit.verifier.procedure.beacon_checks import check_beacon
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.cosigner_checks import check_cosigners
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
@@ -72,6 +73,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(22, "accounts", "Every account's records counted", check_accounts, "account_index"),
     Check(23, "cosigners", "Third parties saw the log", check_cosigners, "cosigners"),
     Check(24, "time-stamps", "When the log existed", check_time_stamps, "time_stamps"),
+    Check(25, "beacon", "Nobody chose the randomness", check_beacon, "beacon"),
 )
 
 OPENING_CHECKS: Final[tuple[Check, ...]] = CHECKS[:4]
@@ -88,8 +90,13 @@ def listed(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Check,
     document = _document(evidence)
     if document.get("format") != FORMAT_V2:
         document = {}
-    asked = {name for name, value in document.items() if value is True or isinstance(value, dict)}
+    asked = {name for name, value in document.items() if _asks(value)}
     return tuple(check for check in checks if not check.asked_by or check.asked_by in asked)
+
+
+def _asks(member: object) -> bool:
+    """Whether a member asks for its check: the beacon "none" is an object, and asks nothing."""
+    return member is True or (isinstance(member, dict) and member.get("kind") != "none")
 
 
 def run(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
@@ -11,7 +11,6 @@ from ragaudit.ledger.log.cosignatures import verify_cosigned
 from ragaudit.ledger.log.tlog_policy import QuorumFinding
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.chains import (
-    activation_randomness,
     verify_activation_preimage,
     verify_nonce,
 )
@@ -38,9 +37,6 @@ from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.log_facts import LogFacts
 from ragaudit.verifier.procedure.logged_records import LoggedRecord
-
-BEACON: Final = b""
-"""Randomness of the beacon: empty, as version 1 knows only the beacon "none"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +122,31 @@ class Context(LogFacts):
                 raise RejectedError("of another window or instant", where=where)
             if message.a in found:
                 raise RejectedError("released twice", where=where)
+            if message.round is not None and self.policy.beacon is None:
+                raise RejectedError(
+                    "a round of a beacon that the policy does not name", where=where
+                )
             # Values off the countersigned chain could have been chosen when the queries were known.
             verify_activation_preimage(window, anchor, message.a, message.preimage)
             found[message.a] = message
         return found
+
+    @fact("beacon")
+    def rounds(self) -> Mapping[int, bytes]:
+        """Randomness of the beacon's round of each released activation; empty without a beacon."""
+        found = {}
+        for a, message in self.activations.items():
+            try:
+                found[a] = message.check_round(self.policy, a, engine=self.engine.is_round)
+            except RejectedError as error:
+                what, where = f"activation {a}: {error.what}", error.where
+                raise RejectedError(what, where=where, expected=error.expected) from error
+        return found
+
+    @fact("beacon")
+    def sampling_round(self) -> bytes:
+        """Randomness of the beacon's round of the sampling instant; empty without a beacon."""
+        return self.challenge.check_round(self.policy, engine=self.engine.is_round)
 
     @fact("sampling")
     def covered_sizes(self) -> tuple[int, ...]:
@@ -161,14 +178,15 @@ class Context(LogFacts):
 
         Raises:
             MissingInput: `schedule` if there is no such activation, `sampling` if it was not
-                released.
+                released, `beacon` if a round is not the one that it must be.
         """
         # Beyond the last instant nothing is released: n_A draws the sample.
         if a >= self.policy.activations:
             raise MissingInput("schedule", f"there is no activation {a}")
         if a not in self.activations:
             raise MissingInput("sampling", f"activation {a} was not released")
-        return activation_randomness(self.policy.window, a, self.activations[a].preimage, BEACON)
+        _ = self.rounds  # checked
+        return self.activations[a].randomness()
 
     @fact("receipts")
     def receipts(self) -> tuple[PublicReceipt, ...]:
@@ -306,6 +324,8 @@ class Context(LogFacts):
         """The challenge, signature checked."""
         found = Challenge.parse(self.item(items.CHALLENGE, "sampling"))
         found.verify(self.policy.keys.verifier)
+        if found.round is not None and self.policy.beacon is None:
+            raise RejectedError("a round of a beacon that the policy does not name")
         return found
 
     @fact("sampling")

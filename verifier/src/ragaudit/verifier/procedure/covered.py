@@ -112,6 +112,11 @@ ASKED: Final = (
     "account's name. An account that keeps its receipts can tell."
 )
 
+BEACON: Final = (
+    "The beacon is drand's chain {}: noise and sample are unpredictable if the verifier, or enough "
+    "of the chain's signers, keep what they hold secret until each round is due."
+)
+
 SAMPLE_ALONE: Final = (
     "The beacon is none: the verifier alone supplies the unpredictability of the sample."
 )
@@ -186,7 +191,9 @@ def assumptions(policy: Policy | None) -> tuple[str, ...]:
     Args:
         policy: of the window, None where it cannot be read.
     """
+    beacon = None if policy is None or policy.beacon is None else policy.beacon.chain.hash.hex()
     if policy is None or policy.noised:
-        return ASSUMPTIONS
+        return ASSUMPTIONS if beacon is None else (*ASSUMPTIONS[:4], BEACON.format(beacon))
     # Without noise there are no neighbours to tell apart, and no generator to trust.
-    return (ASSUMPTIONS[0], ASSUMPTIONS[3], SAMPLE_ALONE)
+    last = SAMPLE_ALONE if beacon is None else BEACON.format(beacon)
+    return (ASSUMPTIONS[0], ASSUMPTIONS[3], last)

@@ -124,6 +124,7 @@ class Stated:
         epsilon: the table of check 21.
         quorum: of the further cosigners, of check 23.
         time_stamps: of opening and final checkpoint, of check 24.
+        beacon: chain and rounds, of check 25.
     """
 
     estimated: int | None = None
@@ -131,6 +132,7 @@ class Stated:
     epsilon: EpsilonTable | None = None
     quorum: Mapping[str, Any] | None = None
     time_stamps: Mapping[str, Any] | None = None
+    beacon: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

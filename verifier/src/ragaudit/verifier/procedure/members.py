@@ -229,6 +229,7 @@ def attested(context: Context) -> dict[str, Any] | None:
     stated = {
         "cosigners": (policy.cosigners is not None, context.stated.quorum),
         "time_stamps": (policy.time_stamps is not None, context.stated.time_stamps),
+        "beacon": (policy.beacon is not None, context.stated.beacon),
     }
     return {name: value for name, (asked, value) in stated.items() if asked} or None
 

@@ -132,7 +132,8 @@ class _Activation:
         # An earlier value was known when account or index were: its noise could be chosen.
         if record.activation != due:
             raise RejectedError(f"activation {record.activation}", expected=str(due))
-        instant = 1000 * self._context.policy.activation_instants[due - 1]
+        # Where a beacon is mixed in, the value was known to nobody before its round was due.
+        instant = 1000 * self._context.policy.release_instant(due)
         if record.time < instant:
             raise RejectedError(
                 f"at {rfc3339(record.time)}", expected=f"{rfc3339(instant)} or later"

@@ -10,7 +10,7 @@ from ragaudit.ledger.messages.chains import verify_activation_preimage
 from ragaudit.ledger.messages.challenge import Response, Stratum, receipts_digest
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
 from ragaudit.privacy import sample as sampling
-from ragaudit.verifier.procedure.context import BEACON, Context
+from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.logged_records import LoggedRecord
@@ -90,7 +90,7 @@ def _check_sample(context: Context) -> None:
         tenants=policy.tenants,
         receipts={receipt.index for receipt in receipts},
         rule=policy.audit,
-        seed=sampling.sampling_seed(log.tree.root(), challenge.preimage, BEACON),
+        seed=sampling.sampling_seed(log.tree.root(), challenge.preimage, context.sampling_round),
     )
     if challenge.strata != tuple(map(_challenged, strata)):
         raise RejectedError("the sample is not the one that the seed gives")

@@ -15,6 +15,7 @@ from .errors import (
 )
 from .index import verify_index
 from .noise import sample_noise
+from .pairing import verify_round
 from .selection import verify_selection
 from .ties import verify_ties
 
@@ -29,6 +30,7 @@ __all__ = [
     "verify_budget",
     "verify_charge",
     "verify_index",
+    "verify_round",
     "verify_selection",
     "verify_ties",
 ]

@@ -231,6 +231,10 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "cosigned": ("cosigned by", "and when"),
     "time_stamps": ("Time stamps", "RFC 3161, by authorities that this verifier trusts"),
     "stamps": ("stamps of it", "in time"),
+    "beacon": ("Beacon", "its rounds are fixed by the policy, and mixed into noise and sample"),
+    "chain": ("chain", "its hash, as drand names it"),
+    "delay_seconds": ("seconds after each instant", "at least, until the round is due"),
+    "rounds": ("rounds", "of the activations, and last of the sample"),
     "records_in_time": ("Records under the quorum", "within the merge delay"),
 }
 

@@ -19,6 +19,7 @@ from ragaudit.encoding.errors import (
 )
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.beacon import BeaconChain
 from ragaudit.ledger.messages.bodies import OpeningBody, WindowBody
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.handover import check_index_lengths
@@ -59,6 +60,7 @@ class Registrar:
         auditor: runs checks 1 to 4, and signs refusals.
         terms: of this verifier; every countersignature names their digest (docs/spec 9.4).
         limits: of what one provider may leave waiting.
+        chain: the beacon's, of which this verifier finds rounds; None where it finds none.
     """
 
     def __init__(
@@ -68,9 +70,11 @@ class Registrar:
         auditor: Auditor,
         terms: Terms,
         limits: Limits,
+        chain: BeaconChain | None = None,
     ) -> None:
         self._database = database
         self._limits = limits
+        self._chain = chain
         self._keys = keys
         self._terms = terms
         self._auditor = auditor
@@ -89,8 +93,8 @@ class Registrar:
 
         Raises:
             MalformedError, RejectedError: `providers.check_identity`.
-            RejectedError: its log key is another window's of the provider, or it has more slots
-                than accounts that could claim.
+            RejectedError: its log key is another window's of the provider, it has more slots than
+                accounts that could claim, or a beacon that this verifier does not follow.
             Conflict: the window exists with other content.
             CapReached: the provider has too many windows that are not countersigned, or new ones.
         """
@@ -99,6 +103,7 @@ class Registrar:
         keys.pop("name")
         name = check_identity(request.policy, provider.name, keys)
         _check_slots(request.policy.get("slots"), self._limits.submitted_bytes)
+        _check_beacon(request.policy.get("beacon"), self._chain)
         documents = {
             POLICY: canonical_json.dumps(request.policy),
             EMBEDDER: canonical_json.dumps(request.embedder),
@@ -339,6 +344,20 @@ def _previous(connection: Connection, provider: Provider, policy: dict[str, Any]
     keys = windows.policy(connection, before).keys
     final = windows.read_item(connection, before.origin, FINAL_CHECKPOINT)
     return PreviousWindow(keys.log, keys.cosigner, final).encode()
+
+
+def _check_beacon(beacon: object, chain: BeaconChain | None) -> None:
+    """RejectedError for a beacon of another chain than the verifier's own."""
+    if not isinstance(beacon, dict) or beacon.get("kind") == "none":
+        return  # the policy is judged later
+    followed = None if chain is None else chain.hash.hex()
+    # Who holds a chain's key knows its rounds: only the verifier can say whom it believes.
+    if beacon.get("hash") != followed:
+        raise RejectedError(
+            "a beacon that this verifier does not follow",
+            where="beacon/hash",
+            expected=followed or 'kind "none"',
+        )
 
 
 def _check_slots(slots: object, submitted: int) -> None:
