@@ -76,7 +76,9 @@ class BoundedHttp:
         self._http.close()
 
     def send(self, request: httpx.Request) -> httpx.Response:
-        """Return the response with its body; redirections are not followed.
+        """Return the response with its body; of its headers, ``Retry-After`` only.
+
+        Redirections are not followed.
 
         Args:
             request: of `build_request`.
@@ -100,7 +102,13 @@ class BoundedHttp:
                     raise LongAnswer
         finally:
             response.close()
-        return httpx.Response(response.status_code, content=bytes(body), request=request)
+        wait = response.headers.get("retry-after")
+        return httpx.Response(
+            response.status_code,
+            headers={} if wait is None else {"retry-after": wait},
+            content=bytes(body),
+            request=request,
+        )
 
 
 def trusted_authorities(authorities: Path | None, setting: str) -> ssl.SSLContext | bool:

@@ -25,7 +25,7 @@ class TokenVoters(Protocol):
 
     def next_tokens(
         self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
-    ) -> Sequence[int]:
+    ) -> Sequence[int | None]:
         """Return the next token of each voter.
 
         Args:
@@ -34,8 +34,10 @@ class TokenVoters(Protocol):
             answer: the tokens so far.
 
         Returns:
-            A token of ``range(vocabulary)`` for each voter. Each is a function of its own documents
-            only: decoding is deterministic, or seeded for each voter on its own.
+            A token of ``range(vocabulary)`` for each voter; None for one that gave none, which is
+            an empty vote: were it an error, a document could be felt by making its voter fail. Each
+            is a function of its own documents only: decoding is deterministic, or seeded for each
+            voter on its own.
         """
 
 
@@ -155,7 +157,8 @@ class DpRag:
             coins: of this question.
 
         Raises:
-            InvalidArgumentError: another number of slots, or a token outside the vocabulary.
+            InvalidArgumentError: another number of slots, a token outside the vocabulary, or none
+                of who reads nothing.
         """
         count(len(slots), "slots", least=self.slots, most=self.slots)
         left = self.private_tokens
@@ -165,10 +168,10 @@ class DpRag:
         threshold = self.threshold + (coins.laplace(self.threshold_scale) if left else 0)
         tokens: list[int] = []
         while len(tokens) < self.tokens and (left or not self.private_tokens):
-            public, *votes = self._votes(question, asked, voters, tokens)
+            public, votes = self._votes(question, asked, voters, tokens)
             token = public
             if left:
-                counts = Counter(votes)
+                counts = Counter(vote for vote in votes if vote is not None)
                 noisy = counts[public] + coins.laplace(self.test_scale)
                 if noisy <= threshold:
                     weights = {vote: Fraction(number) for vote, number in counts.items()}
@@ -188,10 +191,15 @@ class DpRag:
         asked: Sequence[tuple[str, ...]],
         voters: TokenVoters,
         tokens: Sequence[int],
-    ) -> Sequence[int]:
-        """Return the token of who reads nothing, and then the voters'."""
-        votes = voters.next_tokens(question, [(), *asked], tokens)
-        count(len(votes), "voters", least=len(asked) + 1, most=len(asked) + 1)
+    ) -> tuple[int, Sequence[int | None]]:
+        """Return the token of who reads nothing, and the voters'."""
+        first, *votes = voters.next_tokens(question, [(), *asked], tokens)
+        count(len(votes), "voters", least=len(asked), most=len(asked))
         for vote in votes:
-            count(vote, "token", least=0, most=self.vocabulary - 1)
-        return votes
+            if vote is not None:
+                count(vote, "token", least=0, most=self.vocabulary - 1)
+        if first is None:
+            raise InvalidArgumentError(
+                "no token of who reads nothing", where="token", expected="one of the vocabulary"
+            )
+        return count(first, "token", least=0, most=self.vocabulary - 1), votes
