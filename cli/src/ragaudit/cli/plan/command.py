@@ -1,71 +1,37 @@
 """`ragaudit plan`: what a window promises, and what it leaves of search."""
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragaudit.encoding.commands import exit_code
-from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
-from ragaudit.encoding.problems import problem_name
-from ragaudit.encoding.text import MAX_PLACES
+from ragaudit.cli.plan import generation
+from ragaudit.cli.plan.options import decimal_text, failing
+from ragaudit.encoding.errors import MalformedError
+from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["app", "decimal_text", "in_words_of_options"]
-
-OPTIONS = frozenset({
-    "epsilon", "delta", "queries", "coalition", "delta_policy", "relation", "rows_per_document",
-    "slots", "windows", "sigma", "index", "questions", "tenant", "top_k", "trials", "recall",
-    "seed", "plots",
-})  # fmt: skip
-"""Names in `where` that are options of the command."""
+__all__ = ["app"]
 
 
-def decimal_text(text: str, name: str) -> str:
-    """Return a number such as ``1e-6`` in the plain form of policies, ``0.000001``.
+class PlanGroup(TyperGroup):
+    """Runs `window` where no command is named: `ragaudit plan --epsilon 8 ..`."""
 
-    Args:
-        text: as typed.
-        name: of the option, for the error.
-
-    Raises:
-        MalformedError: no finite number >= 0, or more than 12 places or 9 digits before them.
-    """
-    expected = f"a number as 0.25 or 1e-6, below 10^9, of at most {MAX_PLACES} places"
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise MalformedError(f"{text!r} is no number", where=name, expected=expected) from None
-    # 10^9 is more than any policy has: a typing error is named here and not far below.
-    if not value.is_finite() or value < 0 or (value and value.adjusted() >= 9):
-        raise MalformedError(f"{text!r} is out of range", where=name, expected=expected)
-    if value and value.normalize().as_tuple().exponent < -MAX_PLACES:  # type: ignore[operator]
-        raise MalformedError(f"{text!r} has too many places", where=name, expected=expected)
-    return f"{value.normalize():f}" if value else "0"
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before options."""
+        return super().parse_args(
+            ctx, args if args and args[0] in self.commands else ["window", *args]
+        )
 
 
-def in_words_of_options(error: RagauditError) -> RagauditError:
-    """Return the same error with ``--delta-policy`` for ``delta_policy``.
-
-    Args:
-        error: whose ``where`` begins with a name of OPTIONS, or any other.
-    """
-    head, comma, rest = error.where.partition(",")
-    if head not in OPTIONS:
-        return error
-    where = f"--{head.replace('_', '-')}{comma}{rest}"
-    return type(error)(error.what, where=where, expected=error.expected)
-
-
-app = typer.Typer(help="Choose the noise of a window: what it promises, what it does to retrieval.")
+app = typer.Typer(cls=PlanGroup)
+app.command("generation", epilog=generation.EPILOG)(generation.command)
 
 _EXAMPLES = """Examples:
 
@@ -80,11 +46,13 @@ recall@K: the share of the K best rows, by the exact score, that is returned. Ra
 many places the returned rows are worse than the best ones, on average. Both are averaged over
 questions; intervals are Student's t, 95 %, the unit is the question.
 
+Private answers in words are planned by `ragaudit plan generation`.
+
 Exit status: 0 the plan was made, whatever it says; 2 bad options or files, or a part that is not
 installed; 3 a folder that cannot be written; 4 no noise keeps the promise."""
 
 
-@app.command(epilog=_EXAMPLES)
+@app.command("window", epilog=_EXAMPLES)
 def plan(
     context: typer.Context,
     delta: Annotated[str, typer.Option(help="delta of the promise to one account, as 1e-6.")],
@@ -149,7 +117,7 @@ def plan(
     Nothing is changed: put sigma into the prover's settings if you like what you see.
     """
     # Imported here, so that --help and mistyped options answer at once.
-    with _failing(as_json):
+    with failing(as_json):
         from ragaudit.cli.plan import plots as drawing  # noqa: PLC0415
         from ragaudit.cli.plan.run import Trial, make_plan  # noqa: PLC0415
         from ragaudit.privacy.planning import Targets  # noqa: PLC0415
@@ -226,24 +194,3 @@ def _watching() -> Iterator[_Watch]:
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         yield _Watch(progress)
-
-
-@contextmanager
-def _failing(as_json: bool) -> Iterator[None]:
-    """Turn an error into one message and an exit status, without a traceback."""
-    try:
-        try:
-            yield
-        except ModuleNotFoundError as error:
-            raise UnsupportedError(
-                f"this needs the module {error.name}",
-                expected="ragaudit-cli with its extras `plan` and `plots`",
-            ) from error
-    except RagauditError as error:
-        reworded = in_words_of_options(error)
-        if as_json:
-            document = {"problem": problem_name(type(error)), "detail": str(reworded)}
-            sys.stdout.write(json.dumps(document) + "\n")
-        else:
-            typer.echo(f"error: {reworded}", err=True)
-        raise typer.Exit(exit_code(error)) from None

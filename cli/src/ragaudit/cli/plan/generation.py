@@ -1,0 +1,296 @@
+"""`ragaudit plan generation`: what a budget of private answers buys, and what cannot work."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any
+
+import typer
+from ragaudit.cli.plan.options import decimal_text, failing
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.mechanisms.feasibility import (
+    StreamPlan,
+    best,
+    even_votes,
+    keyword_chance,
+    keyword_gap,
+    stream_plan,
+)
+
+__all__ = [
+    "EPILOG",
+    "FORMAT",
+    "GenerationPlan",
+    "Terms",
+    "command",
+    "document",
+    "make",
+    "sentences",
+]
+
+FORMAT = "ragaudit/v1/plan-generation"
+MOST_USES = 64
+GOOD, POOR = 0.9, 0.5
+"""Chances of a right answer from which on, and below which, a sentence says so."""
+
+EPILOG = """Examples:
+
+  ragaudit plan generation --epsilon 8 --questions 100 --asked 3 --supporting 40
+
+  ragaudit plan generation --epsilon 8 --questions 100 --supporting 40 --vocabulary 50272 --json
+
+All chances are of the best case: every voter who reads a supporting document names the right
+token, the others read nothing. A real model does worse (ragaudit reproduce generation).
+
+Exit status: 0 the plan was made, whatever it says; 2 bad options."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is planned for.
+
+    Attributes:
+        epsilon: of a row, over all accounts and questions, for null-replace.
+        delta: of DP-KSA.
+        questions: of the window, of all accounts together.
+        asked: questions that one document is relevant to.
+        supporting: documents that hold the answer to a question.
+        voters: m.
+        vocabulary: tokens of the model.
+        tokens: of an answer that the public model does not know.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    questions: int
+    asked: int
+    supporting: int
+    voters: int
+    vocabulary: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class GenerationPlan:
+    """The whole output.
+
+    Attributes:
+        terms: that were asked for.
+        naive: every question paid by every document.
+        murag: by uses of a document, rising.
+        advised: the one of them with most right answers.
+        votes: agreeing voters with which a token is drawn half of the time, under `advised`.
+        gap: agreeing voters with which DP-KSA releases a keyword half of the time, at the same
+            uses; `gap_chance` is its chance with the supporting documents.
+    """
+
+    terms: Terms
+    naive: StreamPlan
+    murag: tuple[StreamPlan, ...]
+    advised: StreamPlan
+    votes: int
+    gap: float
+    gap_chance: float
+
+
+def make(terms: Terms) -> GenerationPlan:
+    """Return the plan.
+
+    Args:
+        terms: what is planned for.
+
+    Raises:
+        MalformedError: a value out of its range; ``where`` names it.
+    """
+
+    def plan(uses: int | None) -> StreamPlan:
+        return stream_plan(
+            terms.epsilon, uses, questions=terms.questions, asked=terms.asked,
+            supporting=terms.supporting, voters=terms.voters, vocabulary=terms.vocabulary,
+            tokens=terms.tokens,
+        )  # fmt: skip
+
+    # More uses than a document is asked for only make every answer worse.
+    murag = tuple(plan(uses) for uses in range(1, min(terms.asked, MOST_USES) + 1))
+    advised = best(murag)
+    uses = advised.uses or 1
+    votes = min(terms.supporting, terms.voters)
+    return GenerationPlan(
+        terms,
+        plan(None),
+        murag,
+        advised,
+        even_votes(terms.vocabulary, advised.epsilon_token),
+        keyword_gap(terms.epsilon, terms.delta, uses),
+        keyword_chance(votes, terms.epsilon, terms.delta, uses),
+    )
+
+
+def sentences(plan: GenerationPlan) -> list[str]:
+    """Return what the numbers mean, the worst first."""
+    terms, advised = plan.terms, plan.advised
+    found = []
+    if terms.supporting * 2 <= terms.voters:
+        found.append(
+            f"A vote cannot succeed: {terms.supporting} supporting documents are not more than "
+            f"half of {terms.voters} voters, and the rest votes as the public model. Take fewer "
+            f"voters, at most {max(1, 2 * terms.supporting - 1)}."
+        )
+    elif plan.votes > min(terms.supporting, terms.voters):
+        found.append(
+            f"A vote cannot succeed: at epsilon {_number(advised.epsilon_token)} per token and "
+            f"{terms.vocabulary} tokens, {plan.votes} voters must agree for the right token to be "
+            f"drawn half of the time, and at most {min(terms.supporting, terms.voters)} do."
+        )
+    elif advised.chance < POOR:
+        found.append(
+            f"Most answers would be wrong: at best {advised.chance:.2f} of those that find their "
+            "documents alive are right."
+        )
+    if terms.asked > (advised.uses or 0):
+        found.append(
+            f"Budgets drain: a document is asked for {terms.asked} times and pays "
+            f"{advised.uses}; {terms.questions - advised.served} of {terms.questions} questions "
+            "find their documents spent. Where stored answers are reused, a question that is "
+            "asked again costs nothing."
+        )
+    if terms.supporting > terms.voters:
+        found.append(
+            f"{terms.supporting - terms.voters} of {terms.supporting} supporting documents pay "
+            "without being read: every document above the threshold is charged, and "
+            f"{terms.voters} are read."
+        )
+    if advised.chance >= GOOD:
+        found.append(
+            f"Choose M = {advised.uses} and eps_q = {_number(advised.epsilon_question)}: at best "
+            f"{advised.right:.1f} of {terms.questions} questions are answered rightly."
+        )
+    elif not found or advised.chance >= POOR:
+        found.append(
+            f"The best choice is M = {advised.uses} and eps_q = "
+            f"{_number(advised.epsilon_question)}: at best {advised.right:.1f} of "
+            f"{terms.questions} questions are answered rightly."
+        )
+    if plan.gap_chance < POOR:
+        found.append(
+            f"DP-KSA would stay silent: {plan.gap:.1f} voters must agree for a keyword to be "
+            "released half of the time."
+        )
+    return found
+
+
+def document(plan: GenerationPlan) -> dict[str, Any]:
+    """Return the plan as a JSON value: epsilons as exact fractions, chances as numbers."""
+    terms = plan.terms
+    return {
+        "format": FORMAT,
+        "terms": {
+            "epsilon": str(terms.epsilon), "delta": str(terms.delta), "relation": "null-replace",
+            "protected_unit": "row", "questions": terms.questions, "asked": terms.asked,
+            "supporting": terms.supporting, "voters": terms.voters,
+            "vocabulary": terms.vocabulary, "tokens": terms.tokens,
+        },
+        "epsilon_replace": str(2 * terms.epsilon),
+        "naive": _stream(plan.naive),
+        "murag": [_stream(each) for each in plan.murag],
+        "advised": plan.advised.uses,
+        "votes_for_half": plan.votes,
+        "dp_ksa": {"gap_for_half": round(plan.gap, 6), "chance": round(plan.gap_chance, 6)},
+        "sentences": sentences(plan),
+    }  # fmt: skip
+
+
+def _stream(plan: StreamPlan) -> dict[str, Any]:
+    return {
+        "uses": plan.uses,
+        "epsilon_question": str(plan.epsilon_question),
+        "epsilon_token": str(plan.epsilon_token),
+        "served": plan.served,
+        "chance": round(plan.chance, 6),
+        "right": round(plan.right, 6),
+    }
+
+
+def command(
+    epsilon: Annotated[
+        str, typer.Option(help="Of a row, over all accounts and questions (null-replace).")
+    ],
+    questions: Annotated[int, typer.Option(help="Of the window, of all accounts together.")],
+    supporting: Annotated[
+        int, typer.Option(help="Documents that hold the answer to a question, usually.")
+    ],
+    asked: Annotated[
+        int, typer.Option(help="Questions that one document is relevant to, usually.")
+    ] = 1,
+    voters: Annotated[int, typer.Option(help="m; each reads one document.")] = 30,
+    vocabulary: Annotated[int, typer.Option(help="Tokens of the model, all of them.")] = 50_272,
+    tokens: Annotated[
+        int, typer.Option(help="Of an answer, that the public model does not know.")
+    ] = 4,
+    delta: Annotated[str, typer.Option(help="Of DP-KSA, as 1e-6.")] = "1e-6",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Plan private answers: M and eps_q, what will be answered, what drains budgets.
+
+    Every document has a budget of M answers, whoever asks; each costs it eps_q = epsilon / M.
+    """
+    with failing(as_json):
+        terms = Terms(
+            Fraction(decimal_text(epsilon, "epsilon")), Fraction(decimal_text(delta, "delta")),
+            questions, asked, supporting, voters, vocabulary, tokens,
+        )  # fmt: skip
+        if not 2 <= vocabulary <= 2**32:
+            raise MalformedError(
+                f"{vocabulary} tokens", where="vocabulary", expected="2 to 4294967296"
+            )
+        plan = make(terms)
+    if as_json:
+        typer.echo(json.dumps(document(plan)))
+        return
+    typer.echo("\n".join(_lines(plan)))
+
+
+def _lines(plan: GenerationPlan) -> list[str]:
+    header = ["", "eps_q", "eps/token", "served", "chance", "right"]
+    shown = [("NAIVE", plan.naive)]
+    shown += [(f"MURAG, M = {each.uses}", each) for each in _shown(plan)]
+    rows = [header]
+    for name, each in shown:
+        rows.append([
+            name, _number(each.epsilon_question), _number(each.epsilon_token), str(each.served),
+            f"{each.chance:.3f}", f"{each.right:.1f}",
+        ])  # fmt: skip
+    widths = [max(len(row[at]) for row in rows) for at in range(len(header))]
+    table = [
+        "  ".join(
+            cell.rjust(width) if at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    epsilon = _number(plan.terms.epsilon)
+    promise = (
+        f"epsilon {epsilon} of a row for null-replace, {_number(2 * plan.terms.epsilon)} for "
+        "replace, for any number of accounts"
+    )
+    ksa = (
+        f"DP-KSA instead, at the same M: a keyword that {plan.gap:.1f} voters name is released "
+        f"half of the time; with these documents {plan.gap_chance:.3f} of the time"
+    )
+    votes = (
+        f"at the advised epsilon per token, {plan.votes} agreeing voters draw their token half of "
+        "the time"
+    )
+    return [promise, "", *table, "", votes, ksa, "", *sentences(plan)]
+
+
+def _shown(plan: GenerationPlan) -> Sequence[StreamPlan]:
+    """Return the plans around the advised one, and the ends."""
+    at = plan.murag.index(plan.advised)
+    near = {0, len(plan.murag) - 1, *range(max(0, at - 2), min(len(plan.murag), at + 3))}
+    return [plan.murag[each] for each in sorted(near)]
+
+
+def _number(value: Fraction) -> str:
+    return f"{float(value):.4g}"

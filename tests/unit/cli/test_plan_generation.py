@@ -1,0 +1,119 @@
+"""`ragaudit plan generation`: numbers of the mechanisms' own laws, and what it says of them."""
+
+import json
+from typing import Any
+
+import pytest
+from chapters import DOCS, blocks
+from jsonschema import Draft202012Validator
+from plan_command import COUNT, NUMBER, RUNNER, members, several
+from ragaudit.cli.plan.command import app
+from typer.testing import Result
+
+TERMS = {"--epsilon": "8", "--questions": "100", "--supporting": "40", "--vocabulary": "211",
+         "--tokens": "3"}  # fmt: skip
+FRACTION = {"type": "string", "pattern": r"^[1-9][0-9]*(/[1-9][0-9]*)?$"}
+CHANCE = {"type": "number", "minimum": 0, "maximum": 1}
+STREAM = members(
+    uses={"type": ["integer", "null"]}, epsilon_question=FRACTION, epsilon_token=FRACTION,
+    served={"type": "integer", "minimum": 0}, chance=CHANCE, right=NUMBER,
+)  # fmt: skip
+SCHEMA = members(
+    format={"const": "ragaudit/v1/plan-generation"},
+    terms=members(
+        epsilon=FRACTION, delta=FRACTION, relation={"const": "null-replace"},
+        protected_unit={"const": "row"}, questions=COUNT, asked=COUNT,
+        supporting={"type": "integer", "minimum": 0}, voters=COUNT, vocabulary=COUNT, tokens=COUNT,
+    ),
+    epsilon_replace=FRACTION,
+    naive=STREAM,
+    murag=several(STREAM),
+    advised=COUNT,
+    votes_for_half=COUNT,
+    dp_ksa=members(gap_for_half=NUMBER, chance=CHANCE),
+    sentences=several({"type": "string"}),
+)  # fmt: skip
+
+
+def run(*more: str, **changes: str) -> Result:
+    named = {**TERMS, **{f"--{name}": value for name, value in changes.items()}}
+    flat = [part for option in named.items() for part in option]
+    return RUNNER.invoke(app, ["generation", *flat, *more])
+
+
+def planned(**changes: str) -> dict[str, Any]:
+    result = run("--json", **changes)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    Draft202012Validator(SCHEMA).validate(found)
+    return found
+
+
+def test_the_uses_with_most_right_answers_are_advised() -> None:
+    plan = planned(asked="3")
+    assert [each["uses"] for each in plan["murag"]] == [1, 2, 3]
+    assert [each["served"] for each in plan["murag"]] == [33, 66, 100]
+    assert [each["epsilon_question"] for each in plan["murag"]] == ["8", "4", "8/3"]
+    assert plan["advised"] == max(plan["murag"], key=lambda each: float(each["right"]))["uses"] == 2
+    assert plan["epsilon_replace"] == "16"
+    assert plan["naive"]["epsilon_question"] == "2/25"
+    assert plan["naive"]["right"] < 1 < plan["murag"][1]["right"]
+    text = " ".join(plan["sentences"])
+    assert "Budgets drain: a document is asked for 3 times and pays 2" in text
+    assert "10 of 40 supporting documents pay without being read" in text
+    # Fewer questions of each document, no drain; as many uses as it is asked for.
+    assert planned(asked="1")["advised"] == 1
+    assert planned(asked="1")["murag"][0]["served"] == 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"epsilon": "2", "vocabulary": "50272", "voters": "50", "tokens": "4"},
+         "A vote cannot succeed: at epsilon 0.5 per token and 50272 tokens, 87 voters must agree"),
+        ({"supporting": "15"},
+         "A vote cannot succeed: 15 supporting documents are not more than half of 30 voters"),
+        ({"epsilon": "2.7"}, "Most answers would be wrong"),
+        ({"epsilon": "30"}, "Choose M = 1 and eps_q = 30: at best"),
+        ({"epsilon": "1", "delta": "0.0001"}, "DP-KSA would stay silent: 52.2 voters must agree"),
+    ],
+)  # fmt: skip
+def test_it_says_plainly_what_cannot_work(changes: dict[str, str], said: str) -> None:
+    assert said in " ".join(planned(**changes)["sentences"])
+    assert said in " ".join(run(**changes).stdout.split())
+
+
+def test_the_text_shows_the_same_numbers() -> None:
+    text = run(asked="3").stdout
+    plan = planned(asked="3")
+    row = next(line for line in text.splitlines() if line.startswith("MURAG, M = 2"))
+    advised = plan["murag"][1]
+    assert row.split()[-3:] == ["66", f"{advised['chance']:.3f}", f"{advised['right']:.1f}"]
+    assert "epsilon 8 of a row for null-replace, 16 for replace, for any number of accounts" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"epsilon": "0"}, "--epsilon"), ({"epsilon": "x"}, "--epsilon"),
+        ({"delta": "1"}, "--delta"), ({"delta": "0"}, "--delta"),
+        ({"questions": "0"}, "--questions"), ({"asked": "101"}, "--asked"),
+        ({"supporting": "-1"}, "--supporting"), ({"voters": "0"}, "--voters"),
+        ({"vocabulary": "1"}, "--vocabulary"), ({"tokens": "0"}, "--tokens"),
+    ],
+)  # fmt: skip
+def test_bad_terms_are_named(changes: dict[str, str], where: str) -> None:
+    result = run("--json", **changes)
+    assert result.exit_code == 2
+    found = json.loads(result.stdout)
+    assert found["detail"].startswith(where), found
+
+
+def test_the_chapters_command_runs() -> None:
+    section = (DOCS / "operations.md").read_text().split("\n### Private answers in words")[1]
+    (script,) = blocks(section, "sh")[:1]
+    words = script.split()
+    assert words[:3] == ["ragaudit", "plan", "generation"]
+    result = RUNNER.invoke(app, words[2:])
+    assert result.exit_code == 0
+    assert "M = 2" in result.stdout
