@@ -225,6 +225,23 @@ TIES_MUTANTS = (
         for tag in ("context", "shape", "e", "K", "served", "withdrawn", "others", "C")
     ),
 )
+
+
+def _budget(name: str, old: str, new: str) -> Mutant:
+    return Mutant(f"budget_{name}", (("budget.py", old, new),))
+
+
+BUDGET_BITS = _budget("bits_unchecked", "weight * (v * v - v) % ORDER", "0")
+BUDGET_SUMS = _budget("sums_unchecked", "check_zero(sums, ", "check_zero(sums[:0], ")
+BUDGET_VECTORS = _budget("vectors_unchecked", "claimed = count + more", "claimed = count")
+BUDGET_MASK_ROW = _budget("mask_row_weighs_one", "eq_x[-1], gamma]", "1, gamma]")
+BUDGET_GAMMA = _budget(
+    "gamma_is_one", 'gamma, theta = transcript.scalar("gamma")', "gamma, theta = 1"
+)
+BUDGET_THETA = _budget("theta_is_one", 'transcript.scalar("theta")\n', "1\n")
+BUDGET_CONTEXT = _budget(
+    "context_not_absorbed", 'transcript.absorb("context", bytes(context))', "assert context"
+)
 SELECTION_MUTANTS = (
     THETA,
     E2,

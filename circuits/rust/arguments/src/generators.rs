@@ -35,10 +35,16 @@ pub enum List {
     IndexM,
     /// Mask of the index sumcheck.
     IndexR,
+    /// Mask of the budget sumcheck.
+    BudgetR,
+    /// Mask of Y in the charge argument; index 0.
+    ChargeM,
+    /// Mask of the charge sumcheck.
+    ChargeR,
 }
 
 /// Every list, in no particular order.
-pub const LISTS: [List; 11] = [
+pub const LISTS: [List; 14] = [
     List::H,
     List::Q,
     List::G,
@@ -50,6 +56,9 @@ pub const LISTS: [List; 11] = [
     List::IndexMask,
     List::IndexM,
     List::IndexR,
+    List::BudgetR,
+    List::ChargeM,
+    List::ChargeR,
 ];
 
 impl List {
@@ -67,6 +76,9 @@ impl List {
             List::IndexMask => "idx/P*",
             List::IndexM => "idx/M",
             List::IndexR => "idx/R",
+            List::BudgetR => "bud/R",
+            List::ChargeM => "chg/M",
+            List::ChargeR => "chg/R",
         }
     }
 }

@@ -1,8 +1,10 @@
-//! The index argument and the selection argument of ragaudit, over ristretto255.
+//! The arguments of ragaudit over ristretto255: of indexes, selections, budgets and charges.
 //!
-//! One construction for both: a sumcheck whose messages are masked, then one opening over all
+//! One construction for all: a sumcheck whose messages are masked, then one opening over all
 //! commitments. Letters are those of the specification (docs/spec/04-arguments.md).
 
+pub mod budget;
+pub mod charges;
 pub mod commitments;
 pub mod encoding;
 pub mod entries;

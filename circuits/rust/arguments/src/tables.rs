@@ -35,6 +35,13 @@ impl MaskedTable {
         MaskedTable { entries, mask, variables }
     }
 
+    /// A table without a mask row: `entries`, which may fill it, and zeros.
+    pub fn whole(mut entries: Vec<Element>, variables: usize) -> Self {
+        debug_assert!(entries.len() <= 1 << variables);
+        let mask = if entries.len() == 1 << variables { entries.pop() } else { None };
+        MaskedTable::new(entries, mask.unwrap_or_default(), variables)
+    }
+
     /// The stored entries: the table without mask row and pads.
     pub fn entries(&self) -> &[Element] {
         &self.entries
@@ -210,6 +217,22 @@ mod tests {
                 let expected = inner_product(&entries, &eq_table(&Element::ONE, &r, stored))
                     + mask * eq_mask_row(&r);
                 assert_eq!(table.mask(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn whole_tables_are_their_entries() {
+        for variables in 1..5usize {
+            for stored in 1..=(1 << variables) {
+                let entries: Vec<Element> =
+                    (0..stored).map(|i| Element::from_integer(3 + 7 * i as i64)).collect();
+                let r: Vec<Element> =
+                    (0..variables).map(|k| Element::from_integer(-(11 << 40) - k as i64)).collect();
+                let mut table = MaskedTable::whole(entries.clone(), variables);
+                r.iter().for_each(|r_k| table.bind(r_k));
+                let weights = eq_table(&Element::ONE, &r, stored);
+                assert_eq!(table.mask(), inner_product(&entries, &weights));
             }
         }
     }

@@ -5,6 +5,7 @@
 
 mod answering;
 mod arguments;
+mod budgets;
 mod coalition;
 mod convert;
 mod errors;
@@ -19,6 +20,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     answering::register(module)?;
     arguments::register(module)?;
+    budgets::register(module)?;
     coalition::register(module)?;
     selection::register(module)?;
     ties::register(module)

@@ -7,22 +7,16 @@ it the verifier works on the reference. The embedder is an optional part of the 
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from ragaudit.circuits.budgets import BudgetStatement
 from ragaudit.circuits.noise import table_for
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.circuits.vector_operations import VectorOperations
-from ragaudit.encoding.errors import (
-    MalformedError,
-    RejectedError,
-    UnavailableError,
-    UnsupportedError,
-)
+from ragaudit.encoding.errors import RejectedError, UnsupportedError
 from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages import beacon
 from ragaudit.ledger.messages.receipt_views import GroupOperations
@@ -71,6 +65,13 @@ class Engine(GroupOperations, Protocol):
 
         Raises:
             SelectionsRejected: names those that do not hold.
+        """
+
+    def verify_budget(self, statement: BudgetStatement, proof: bytes) -> None:
+        """Check the budget argument over all charge entries of a tenant (spec 4.10).
+
+        Raises:
+            ArgumentRejected: it does not establish the statement.
         """
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
@@ -164,6 +165,10 @@ class CoreEngine(VectorOperations):
     def verify_ties(self, statement: TiesStatement, proof: bytes) -> None:
         """Check a ties opening (spec 4.6.10); ArgumentRejected."""
         self._judge(lambda: self._core.verify_ties(statement, proof))
+
+    def verify_budget(self, statement: BudgetStatement, proof: bytes) -> None:
+        """Check a budget argument (spec 4.10); ArgumentRejected."""
+        self._judge(lambda: self._core.verify_budget(statement, proof))
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
         """Return z_0 .. z_(count-1), int64 (spec 3)."""
@@ -261,6 +266,22 @@ class ReferenceEngine(VectorOperations):
 
         _reference_judge(lambda: reference.verify_ties(statement, proof))
 
+    def verify_budget(self, statement: BudgetStatement, proof: bytes) -> None:
+        """Check a budget argument (spec 4.10); ArgumentRejected."""
+        from ragaudit.verifier import reference  # noqa: PLC0415
+
+        charges = statement.charges
+        _reference_judge(
+            lambda: reference.verify_budget(
+                statement.context,
+                statement.rows,
+                statement.uses,
+                [charges[at : at + 32] for at in range(0, len(charges), 32)],
+                proof,
+                statement.squared_norm,
+            )
+        )
+
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
         """Return z_0 .. z_(count-1), int64 (spec 3)."""
         from ragaudit.verifier import reference  # noqa: PLC0415
@@ -328,47 +349,3 @@ def engine(name: str) -> Engine:
 def fastest_engine() -> Engine:
     """Return the compiled engine where it is installed, otherwise the reference."""
     return engine("core" if find_spec("ragaudit.core") is not None else "reference")
-
-
-def write_positions(path: Path) -> None:
-    """Write the generators of positions that `use_positions` reads: 32 MiB, a minute of work.
-
-    Args:
-        path: the file, which is replaced where it exists.
-
-    Raises:
-        UnsupportedError: without the compiled core.
-        UnavailableError: the file cannot be written.
-    """
-    core = _compiled()
-    try:
-        path.write_bytes(core.position_encodings())
-    except OSError as error:
-        raise UnavailableError(f"cannot write: {error.strerror}", where=str(path)) from error
-
-
-def use_positions(path: Path) -> None:
-    """Let the compiled engine decode the generators of positions from a file.
-
-    They are constants with a known digest: a wrong file is refused, whoever wrote it.
-
-    Args:
-        path: as `write_positions` wrote it.
-
-    Raises:
-        UnsupportedError: without the compiled core.
-        MalformedError: the file cannot be read, or is not the one.
-    """
-    core = _compiled()
-    try:
-        core.use_positions(path.read_bytes())
-    except OSError as error:
-        raise MalformedError(f"cannot read: {error.strerror}", where=str(path)) from error
-    except core.MalformedInput as error:
-        raise MalformedError(str(error), where=str(path)) from error
-
-
-def _compiled() -> Any:
-    if find_spec("ragaudit.core") is None:
-        raise UnsupportedError("positions are kept by the compiled core, which is not installed")
-    return import_module("ragaudit.core")

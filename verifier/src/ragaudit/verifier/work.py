@@ -69,6 +69,7 @@ class JobEngine:
         self.sketch = inner.sketch
         self.quantise = inner.quantise
         self.verify_ties = inner.verify_ties
+        self.verify_budget = inner.verify_budget
         self.link_accounts = inner.link_accounts
         self.is_round = inner.is_round
         self._runner = runner

@@ -1,7 +1,7 @@
-"""Compiled proof core: commitments, the index argument, the selection argument, noise, scores,
+"""Compiled proof core: commitments, the arguments of docs/spec/04-arguments.md, noise, scores,
 coalitions.
 
-The statements, messages and encodings are those of the specification of the two arguments; the
+The statements, messages and encodings are those of the specification of the arguments; the
 sampler's are docs/spec/03-noise.md. Verification raises or returns None. Secrets never appear in
 a message. Every function releases the interpreter lock while it computes, uses all cores, and
 can be interrupted by Ctrl-C. The worker threads do not survive os.fork: start processes by spawn.
@@ -29,6 +29,7 @@ from ragaudit.core._arrays import (
     positions,
     scalars_bytes,
 )
+from ragaudit.core._budgets import BudgetStatement, prove_budget, verify_budget
 from ragaudit.core._coalition import link_accounts
 from ragaudit.core._core import (
     KNOWN_POSITIONS,
@@ -50,6 +51,7 @@ from ragaudit.core._statements import (
 __all__ = [
     "KNOWN_POSITIONS",
     "SQUARED_NORM",
+    "BudgetStatement",
     "Cancelled",
     "CoreError",
     "IndexStatement",
@@ -65,6 +67,7 @@ __all__ = [
     "generator",
     "link_accounts",
     "position_encodings",
+    "prove_budget",
     "prove_index",
     "prove_selection",
     "prove_ties",
@@ -73,6 +76,7 @@ __all__ = [
     "sample_noise",
     "transcript_trace",
     "use_positions",
+    "verify_budget",
     "verify_index",
     "verify_selection",
     "verify_selections",
@@ -92,7 +96,8 @@ def generator(list: str, index: int) -> bytes:  # noqa: A002 - the specification
     """Return gen(list, index) of docs/spec/04-arguments.md, 32 bytes.
 
     Args:
-        list: one of H, Q, G, A, sel/A*, sel/M, sel/R, idx/P, idx/P*, idx/M, idx/R.
+        list: one of H, Q, G, A, sel/A*, sel/M, sel/R, idx/P, idx/P*, idx/M, idx/R,
+            bud/R, chg/M, chg/R.
         index: 0 <= index < 2^64.
 
     Raises:

@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from ragaudit.core._budgets import CheckedBudget
 from ragaudit.core._statements import CheckedIndex, CheckedSelection, CheckedTies
 
 __all__ = [
@@ -20,12 +21,14 @@ __all__ = [
     "complete_rows",
     "generator",
     "link_accounts",
+    "prove_budget",
     "prove_index",
     "prove_selection",
     "prove_ties",
     "random_scalars",
     "reblind_rows",
     "transcript_trace",
+    "verify_budget",
     "verify_index",
     "verify_selection",
     "verify_selections",
@@ -98,6 +101,13 @@ def prove_ties(
     progress: _Progress,
 ) -> bytes: ...
 def verify_ties(statement: CheckedTies, proof: bytes) -> None: ...
+def prove_budget(
+    statement: CheckedBudget,
+    charged: Sequence[Sequence[int]],
+    blindings: _Memory,
+    progress: _Progress,
+) -> bytes: ...
+def verify_budget(statement: CheckedBudget, proof: bytes, progress: _Progress) -> None: ...
 
 class ScoredRows:
     def __new__(cls, rows: _Memory, entry_bytes: int, width: int) -> ScoredRows: ...

@@ -130,10 +130,10 @@ def positions(
 
     A verifier that has them checks its first records sooner. It needs no trust in the file.
     """
-    from ragaudit.verifier import engines  # noqa: PLC0415
+    from ragaudit.verifier.positions import write_positions  # noqa: PLC0415
 
     with failing():
-        engines.write_positions(file)
+        write_positions(file)
     typer.echo(f"wrote {file}")
 
 
@@ -146,7 +146,7 @@ def serve(
 ) -> None:
     """Run the service until it is told to stop (SIGINT or SIGTERM)."""
     from ragaudit.serving import server  # noqa: PLC0415
-    from ragaudit.verifier import engines  # noqa: PLC0415
+    from ragaudit.verifier.positions import use_positions  # noqa: PLC0415
     from ragaudit.verifier.service.app import create_app  # noqa: PLC0415
 
     with failing():
@@ -154,7 +154,7 @@ def serve(
         if engine is not None:
             loaded = loaded.model_copy(update={"engine": _engine_name(engine)})
         if loaded.positions is not None:
-            engines.use_positions(loaded.positions)
+            use_positions(loaded.positions)
         listen = loaded.listen
         server.run(
             lambda: create_app(loaded),

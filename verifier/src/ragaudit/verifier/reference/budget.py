@@ -12,7 +12,7 @@ from .field import ORDER, dot, eq_table, le, variables_for
 from .generators import generator, generators
 from .opening import Terms, check_zero, verify_opening
 from .reader import ProofReader
-from .ristretto import decode
+from .ristretto import Point, decode
 from .statement import SQUARED_NORM
 from .sumcheck import verify_rounds
 from .transcript import Transcript
@@ -54,10 +54,7 @@ def verify_budget(
     mx, my = variables_for(R + M + 1), max(1, variables_for(N))
 
     transcript = Transcript(ARGUMENT)
-    transcript.absorb("context", bytes(context))
-    transcript.absorb("shape", le(N, 8) + le(R, 8) + le(M, 4) + le(B2, 4))
-    transcript.absorb("B", b"".join(bytes(charge) for charge in charges))
-
+    absorb_statement(transcript, context, N, M, charges, B2)
     reader = ProofReader(bytes(proof), transcript)
     # P1: the M vectors; the mask row, the mask g; the blinding of the sums.
     W = [reader.point("point1") for _ in range(M)]
@@ -74,12 +71,12 @@ def verify_budget(
     # P3
     v = reader.scalar("eval")
     # V2, P4
-    gamma, theta, x = (transcript.scalar(tag) for tag in ("gamma", "theta", "x"))
+    gamma, theta, x = opening_challenges(transcript)
     c = transcript.scalar("schnorr")
     z = reader.scalar("z")
 
-    weight = dot(eq_t[: R + M], eq_x[: R + M]) * dot(eq_u[:N], eq_y[:N])
-    v_g = outcome.mask_value(weight * (v * v - v) % ORDER)
+    weight = dot(spread(eq_t, R, M), eq_x) * dot(spread(eq_u, N, 0), eq_y)
+    v_g = outcome.mask_value(summand(weight, v))
 
     # The sum of what was charged is the sum of the M vectors, up to a multiple of H.
     sums: Terms = [(z, generator("H")), (-1, T_H)]
@@ -87,15 +84,55 @@ def verify_budget(
     check_zero(sums, "of the sums")
 
     # P5, (E1)
-    commitment: Terms = list(zip(eq_x, [*B, *W], strict=False))
-    commitment += [(eq_x[-1], C_m), (gamma, C_g)]
-    form = [*eq_y[:N], *(theta * value % ORDER for value in outcome.mask_form())]
+    weights = opening_weights(eq_x, R + M, gamma)
+    commitment: Terms = list(zip(weights, [*B, *W, C_m, C_g], strict=True))
     verify_opening(
         transcript,
         reader,
-        bases=[*generators("A", N), *generators("bud/R", 1 + sum(degrees))],
-        form=form,
+        bases=opening_bases(N, degrees),
+        form=opening_form(eq_y, N, outcome.mask_form(), theta),
         commitment=commitment,
         x=x,
         value=(v + theta * gamma * v_g) % ORDER,
     )
+
+
+def absorb_statement(
+    transcript: Transcript, context: bytes, N: int, M: int, charges: Sequence[bytes], B2: int
+) -> None:
+    """Absorb what the proof is about."""
+    transcript.absorb("context", bytes(context))
+    transcript.absorb("shape", le(N, 8) + le(len(charges), 8) + le(M, 4) + le(B2, 4))
+    transcript.absorb("B", b"".join(bytes(charge) for charge in charges))
+
+
+def spread(eq: Sequence[int], count: int, more: int) -> list[int]:
+    """The weights of the claim: eq at the first ``count + more`` places, 0 elsewhere."""
+    claimed = count + more
+    return [*eq[:claimed], *[0] * (len(eq) - claimed)]
+
+
+def summand(weight: int, v: int) -> int:
+    """F at one point, from its weight and the value of the table there."""
+    return weight * (v * v - v) % ORDER
+
+
+def opening_challenges(transcript: Transcript) -> tuple[int, int, int]:
+    """gamma, which keeps the commitments apart, theta, which keeps the blocks, and x."""
+    gamma, theta = transcript.scalar("gamma"), transcript.scalar("theta")
+    return gamma, theta, transcript.scalar("x")
+
+
+def opening_weights(eq_x: Sequence[int], rows: int, gamma: int) -> list[int]:
+    """The share in P_0 of the R + M rows, of C_m, which is the mask row, and of C_g."""
+    return [*eq_x[:rows], eq_x[-1], gamma]
+
+
+def opening_bases(N: int, degrees: Sequence[int]) -> list[Point]:
+    """A_0, .., A_(N-1), bud/R_0, .."""
+    return [*generators("A", N), *generators("bud/R", 1 + sum(degrees))]
+
+
+def opening_form(eq_y: Sequence[int], N: int, mask_form: Sequence[int], theta: int) -> list[int]:
+    """L over :func:`opening_bases`: two blocks, kept apart by theta."""
+    return [*eq_y[:N], *(theta * value % ORDER for value in mask_form)]

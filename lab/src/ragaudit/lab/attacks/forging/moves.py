@@ -39,7 +39,10 @@ def modules(package: ModuleType) -> SimpleNamespace:
         package: whose submodules are imported. A mutated copy drops one rule, and the proof that
             this prover then makes is for the mutated relation.
     """
-    names = ("field", "ristretto", "generators", "transcript", "selection", "index")
+    names = (
+        "field", "ristretto", "generators", "transcript",
+        "selection", "index", "budget", "charge",
+    )  # fmt: skip
     return SimpleNamespace(
         **{name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
     )
