@@ -13,12 +13,13 @@ from typing import Any
 
 import httpx
 import numpy as np
-from ragaudit.cli.corpus import Passage, candidates, load_corpus
+from ragaudit.cli.corpus import Passage, candidates
 from ragaudit.cli.processes import ServiceFailed
 from ragaudit.embedders import registry
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.bench.machine import processor_seconds
 from ragaudit.lab.bench.measure import Measurement, summarise
+from ragaudit.lab.bench.running import passages as corpus_passages
 from ragaudit.lab.bench.task import Task
 from ragaudit.lab.bench.workload import Sizes
 from ragaudit.lab.demo.operator import Auditor, Operator
@@ -58,7 +59,7 @@ def answer_http(task: Task) -> list[Measurement]:
             where="--dim",
             expected=f"{embedder.dimension}, the embedder's",
         )
-    passages = _passages(sizes.rows)
+    passages = corpus_passages(sizes.rows)
     questions = list(candidates(passages))
     vectors = embedder.embed([each.text for each in passages])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -216,11 +217,3 @@ class _Window:
             if time.monotonic() > deadline:
                 raise ServiceFailed(f"no {what} in time", where=f"window {WINDOW}")
             time.sleep(pause)
-
-
-def _passages(count: int) -> list[Passage]:
-    """``count`` passages of Python's documentation, from the beginning again if need be."""
-    known = [each for passages in load_corpus(10**9).values() for each in passages]
-    rounds = range(-(-count // len(known)))
-    many = [Passage(f"{n}/{each.id}", each.text) for n in rounds for each in known]
-    return many[:count]

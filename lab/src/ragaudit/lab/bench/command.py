@@ -1,5 +1,6 @@
 """`ragaudit bench`: measure the parts, each beside a stated baseline."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,21 @@ Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use;
 Keep = Annotated[
     Path | None, typer.Option("--keep", help="Keep rows and commitments here and use them again.")
 ]
+PostgreSql = Annotated[
+    str | None,
+    typer.Option(
+        "--postgresql", help="URL of a server that lets us make databases; SQLite if none."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+class Mode(StrEnum):
+    """Which records of a window are proven."""
+
+    ALL = "A"
+    SAMPLE = "B"
+
 
 ALLOWANCE = 20.0
 SIDECAR_ROWS = (1000, 10_000)
@@ -208,6 +223,63 @@ def sidecar(
                 )
             )
     sidecar_report.show(found, as_json)
+
+
+@app.command("service", epilog="Example: ragaudit bench service --seconds 60 --minutes 10")
+def service(
+    rows: Rows = 1500, top_k: TopK = 5,
+    rate: Annotated[
+        float, typer.Option("--rate", min=0.1, max=10_000, help="Queries a second.")
+    ] = 200.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="How long.")] = 30.0,
+    accounts: Annotated[int, typer.Option("--accounts", min=2, max=256, help="That ask.")] = 32,
+    minutes: Annotated[
+        float, typer.Option("--minutes", min=0, help="Of half the rate, for the memory.")
+    ] = 0.0,
+    postgresql: PostgreSql = None,
+    provers: Annotated[
+        int, typer.Option("--provers", min=1, max=16, help="Processes, on PostgreSQL.")
+    ] = 1,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Ask real services at a rate that does not wait: answers, receipts, memory, what bounds them.
+
+    The times of answers count from the instants at which they were due to be asked, and stand
+    beside those of requests that do nothing, asked likewise.
+    """
+    from ragaudit.lab.bench import report, service_report  # noqa: PLC0415
+    from ragaudit.lab.bench.service import Load, measure  # noqa: PLC0415
+
+    if top_k >= rows:
+        raise MalformedError(f"K = {top_k}", where="--top-k", expected=f"below N = {rows}")
+    load = Load(rows, top_k, rate, seconds, accounts, minutes, provers)
+    with report.progress() as notify:
+        run = measure(load, postgresql, lambda what: notify(what, 0, 0))
+    service_report.show(run, as_json)
+
+
+@app.command("window", epilog="Example: ragaudit bench window --records 100000 --json")
+def window(
+    records: Annotated[
+        int, typer.Option("--records", min=10, max=10_000_000, help="R, of the window.")
+    ] = 10_000,
+    rows: Rows = 1500,
+    accounts: Annotated[int, typer.Option("--accounts", min=2, max=256, help="That ask.")] = 16,
+    rate: Annotated[
+        float, typer.Option("--rate", min=0.1, help="Answers a second that can be expected.")
+    ] = 50.0,
+    mode: Annotated[
+        Mode, typer.Option("--mode", help="A: every record is proven; B: a sample.")
+    ] = Mode.SAMPLE,
+    postgresql: PostgreSql = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Run a whole window through real services to its verdict: time and memory of each phase."""
+    from ragaudit.lab.bench import end_to_end_report, report  # noqa: PLC0415
+    from ragaudit.lab.bench.end_to_end import run_window  # noqa: PLC0415
+
+    with report.progress() as notify:
+        run = run_window(records, rows, accounts, rate, mode.value, postgresql, notify)
+    end_to_end_report.show(run, as_json)
 
 
 def _run(

@@ -10,7 +10,7 @@ __all__ = ["PHASES", "Clock", "Spent"]
 
 PHASES = ("admit", "embed", "noise", "score", "fetch", "commit", "sign")
 _SAMPLE = re.compile(r"(ragaudit_[a-z_]+(?:\{[^}]*\})?) (\S+)")
-_REQUEST = 'ragaudit_request_seconds_{}{{surface="chroma"}}'
+_REQUEST = 'ragaudit_request_seconds_{}{{surface="{}"}}'
 _PHASE = 'ragaudit_retrieval_seconds_sum{{phase="{}"}}'
 
 
@@ -31,18 +31,21 @@ class Spent:
     answers: float
 
     @classmethod
-    def between(cls, before: Mapping[str, float], after: Mapping[str, float]) -> "Spent":
+    def between(
+        cls, before: Mapping[str, float], after: Mapping[str, float], surface: str = "chroma"
+    ) -> "Spent":
         """Return what was spent between two readings of the metrics.
 
         Args:
             before, after: values by name and labels; an answer and a transaction between them.
+            surface: by which the answers were asked for.
         """
 
         def grown(name: str) -> float:
             return after.get(name, 0.0) - before.get(name, 0.0)
 
-        requests = grown(_REQUEST.format("count"))
-        whole = grown(_REQUEST.format("sum")) / requests
+        requests = grown(_REQUEST.format("count", surface))
+        whole = grown(_REQUEST.format("sum", surface)) / requests
         phases = {name: grown(_PHASE.format(name)) / requests for name in PHASES}
         commits = grown("ragaudit_commit_seconds_count")
         return cls(
@@ -56,19 +59,21 @@ class Spent:
 class Clock:
     """Reads the metrics of a prover, from one reading to the next."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, surface: str = "chroma") -> None:
         """Read for the first time.
 
         Args:
             port: of the metrics.
+            surface: by which answers are asked for.
         """
+        self._surface = surface
         self._url = f"http://127.0.0.1:{port}/metrics"
         self._last = self._read()
 
     def spent(self) -> Spent:
         """Return what was spent since the last call, or since the beginning."""
         before, self._last = self._last, self._read()
-        return Spent.between(before, self._last)
+        return Spent.between(before, self._last, self._surface)
 
     def _read(self) -> dict[str, float]:
         text = httpx.get(self._url, trust_env=False).raise_for_status().text

@@ -38,7 +38,16 @@ class Operator:
             window: as it is planned.
             pace: how many times slower this machine is than an idle one of the usual speed.
         """
-        body = {"window": window.name, "overrides": window.overrides(pace)}
+        return self.create(window.name, window.overrides(pace))
+
+    def create(self, name: str, overrides: dict[str, Any]) -> dict[str, Any]:
+        """Create a window and return its status.
+
+        Args:
+            name: of the window.
+            overrides: of the service's settings for windows.
+        """
+        body = {"window": name, "overrides": overrides}
         status = run(self._service.post("/v1/operator/windows", body, repeatable=False))
         return dict(status)
 

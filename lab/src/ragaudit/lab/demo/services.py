@@ -1,12 +1,14 @@
 """Setting up the two services with their own commands, and starting them."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ class Services:
         work: folder of both services' data and logs.
         operator_token: of the prover; auditor_token: of the verifier.
         keys: the verifier's public keys by role, which the prover pins.
+        environment: of both services and of every command, beside the usual.
     """
 
     work: Path
@@ -42,6 +45,7 @@ class Services:
     arbiter_key: str = ""
     prover_url: str = ""
     verifier_url: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def prover_settings(self) -> Path:
@@ -65,7 +69,8 @@ class Services:
             path.parent.mkdir(exist_ok=True)
             lines = [json.dumps({"id": each.id, "text": each.text}) for each in passages]
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            _run("prover", "ingest", tenant, str(path), "--settings", str(self.prover_settings))
+            words = ("prover", "ingest", tenant, str(path))
+            _run(*words, "--settings", str(self.prover_settings), environment=self.environment)
 
     def start_verifier(self, stack: ExitStack) -> ServiceProcess:
         """Start `ragaudit verifier serve` on a free port; its address is kept for the prover.
@@ -80,6 +85,7 @@ class Services:
         process = _start(
             stack, "verifier", command(*arguments), self.work,
             lambda port: {
+                **self.environment,
                 "RAGAUDIT_VERIFIER__LISTEN__PORT": str(port),
                 "RAGAUDIT_VERIFIER__TICK_SECONDS": "0.25",
                 "RAGAUDIT_VERIFIER__ARBITER_KEY": self.arbiter_key,
@@ -107,6 +113,7 @@ class Services:
         process = _start(
             stack, "prover", arguments, self.work,
             lambda port: {
+                **self.environment,
                 "RAGAUDIT_PROVER__SERVER__PORT": str(port),
                 "RAGAUDIT_PROVER__VERIFIER__URL": self.verifier_url,
                 "RAGAUDIT_PROVER__VERIFIER__ARBITER_KEY": self.arbiter_key,
@@ -125,30 +132,33 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "ragaudit.cli", *arguments]
 
 
-def prepare(work: Path, pool: Executor) -> Services:
+def prepare(work: Path, pool: Executor, environment: Mapping[str, str] | None = None) -> Services:
     """Run `ragaudit verifier init`, `prover init`, `verifier provider add`, and make an arbiter.
 
     Args:
         work: an empty folder, in which each party gets one of its own.
         pool: in which the verifier's keys are made meanwhile.
+        environment: as of `Services`; the databases' URLs, for one.
 
     Raises:
         ServiceFailed: a command failed.
     """
+    run = partial(_run, environment=environment)
     directory = ("--directory", str(work / "verifier"))
-    verifier = pool.submit(_run, "verifier", "init", "--name", VERIFIER, *directory)
+    verifier = pool.submit(run, "verifier", "init", "--name", VERIFIER, *directory)
     folder = ("--folder", str(work / "prover"))
-    made = json.loads(_run("prover", "init", "--provider", PROVIDER, *folder, "--json"))
+    made = json.loads(run("prover", "init", "--provider", PROVIDER, *folder, "--json"))
     keys = dict(line.split(": ", 1) for line in verifier.result().splitlines())
     settings = ("--settings", str(work / "verifier" / "verifier.yaml"))
     (work / "verifier" / "terms.toml").write_text(TERMS.to_toml(), encoding="utf-8")
-    _run("verifier", "provider", "add", PROVIDER, "--key", made["provider_key"], *settings)
+    run("verifier", "provider", "add", PROVIDER, "--key", made["provider_key"], *settings)
     return Services(
         work,
         operator_token=_read(Path(made["operator_token_file"])),
         auditor_token=_read(work / "verifier" / "secrets" / "auditor-token"),
         keys={role: keys[role] for role in ("cosigner", "verifier", "verdict")},
         arbiter_key=Arbiter.create(work / "arbiter").public.raw.hex(),
+        environment=environment or {},
     )
 
 
@@ -156,11 +166,12 @@ def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8").strip()
 
 
-def _run(*arguments: str) -> str:
+def _run(*arguments: str, environment: Mapping[str, str] | None = None) -> str:
     """Run a `ragaudit` command; return what it prints, ServiceFailed with its complaint."""
     done = subprocess.run(  # noqa: S603 - our own command line
-        command(*arguments), capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False
-    )
+        command(*arguments), capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False,
+        env={**os.environ, **(environment or {})},
+    )  # fmt: skip
     if done.returncode != 0:
         shown = (done.stderr or done.stdout).strip()
         words = " ".join(("ragaudit", *arguments))
