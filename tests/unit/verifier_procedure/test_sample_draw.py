@@ -42,7 +42,9 @@ def test_seed_and_order_are_the_specified_hashes() -> None:
     def rank(i: int) -> bytes:
         return hmac.new(digest, enc("ragaudit/v1/sample", "tenant:acme", i), "sha256").digest()
 
-    assert order(digest, "tenant:acme", range(40)) == sorted(range(40), key=rank)
+    ranked = sorted(range(40), key=rank)
+    assert order(digest, "tenant:acme", range(40), 40) == ranked
+    assert order(digest, "tenant:acme", range(40), 7) == ranked[:7]
 
 
 def test_strata_are_tenants_in_policy_order_then_accounts_rising() -> None:
@@ -80,7 +82,8 @@ def test_mode_a_takes_all_and_mode_b_the_smallest_hashes() -> None:
     half = rule("B", "0.5", StratumTerms("0.1", 6))
     drawn = draw_sample(records(30), tenants=["acme", "beta"], receipts=set(), rule=half, seed=SEED)
     for each in drawn:
-        ranked = order(SEED, each.stratum.id, each.stratum.population)
+        population = each.stratum.population
+        ranked = order(SEED, each.stratum.id, population, len(population))
         assert each.sample == tuple(sorted(ranked[: len(each.sample)]))
         assert len(each.sample) == 6  # the tenants' minimum exceeds the three that eta asks for
 

@@ -9,7 +9,8 @@ the set of records alone. Who has the compiled core passes its `ragaudit.core.li
 Specification: docs/spec/07-coalition.md §7.1 and §7.2.
 """
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -140,7 +141,7 @@ class Link(Protocol):
 
 
 def estimate(
-    records: Sequence[Record],
+    records: Iterable[Record],
     *,
     tau: int,
     threshold: int,
@@ -171,40 +172,70 @@ def estimate(
     count(tau, "tau", least=0)
     count(life, "life", least=0)
     count(threshold, "threshold", least=0)
-    if not records:
+    queries = _read(records)
+    if not len(queries.times):
         return Estimate(0, ())
-    for record in records:
-        count(record.time, "time", least=-_LATEST, most=_LATEST)
-    names = sorted({record.account for record in records})
-    number = {name: index for index, name in enumerate(names)}
-    accounts = np.array([number[record.account] for record in records], dtype=np.int64)
-    times = np.array([record.time for record in records], dtype=np.int64)
-    anchored = np.array([record.anchored for record in records], dtype=np.uint8)
-    order = np.argsort(times, kind="stable")
+    order = np.argsort(queries.times, kind="stable")
     labels = (link or link_accounts)(
-        accounts[order],
-        times[order],
-        anchored[order],
-        _sketches(records)[order],
+        queries.accounts[order],
+        queries.times[order],
+        queries.anchored[order],
+        queries.sketches[order],
         tau=tau,
         life=life,
         threshold=min(threshold, 8 * _LONGEST),  # 32 bits hold it
         progress=progress,
     )
-    return _summary(names, labels)
+    return _summary(queries.names, labels)
 
 
-def _sketches(records: Sequence[Record]) -> npt.NDArray[np.uint8]:
-    """Return uint8[n, bytes]."""
-    length = len(records[0].sketch)
-    if not 1 <= length <= _LONGEST or any(len(record.sketch) != length for record in records):
-        raise InvalidArgumentError(
-            "of different, zero or greater lengths",
-            where="sketch",
-            expected=f"1 to {_LONGEST} bytes, as many in each",
-        )
-    data = b"".join(record.sketch for record in records)
-    return np.frombuffer(data, dtype=np.uint8).reshape(len(records), length)
+@dataclass(frozen=True)
+class _Columns:
+    """What is kept of records, some 60 bytes of each: there may be a million.
+
+    Attributes:
+        names: of the accounts, sorted.
+        accounts: int64[n], positions in ``names``.
+        times: int64[n].
+        anchored: uint8[n].
+        sketches: uint8[n, bytes].
+    """
+
+    names: list[bytes]
+    accounts: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    anchored: npt.NDArray[np.uint8]
+    sketches: npt.NDArray[np.uint8]
+
+
+def _read(records: Iterable[Record]) -> _Columns:
+    numbers: dict[bytes, int] = {}
+    accounts, times = array("q"), array("q")
+    anchored, sketches = bytearray(), bytearray()
+    length = None
+    for record in records:
+        count(record.time, "time", least=-_LATEST, most=_LATEST)
+        length = len(record.sketch) if length is None else length
+        if not 1 <= length <= _LONGEST or len(record.sketch) != length:
+            raise InvalidArgumentError(
+                "of different, zero or greater lengths",
+                where="sketch",
+                expected=f"1 to {_LONGEST} bytes, as many in each",
+            )
+        accounts.append(numbers.setdefault(record.account, len(numbers)))
+        times.append(record.time)
+        anchored.append(record.anchored)
+        sketches += record.sketch
+    names = sorted(numbers)
+    place = np.empty(len(names), dtype=np.int64)
+    place[[numbers[name] for name in names]] = np.arange(len(names))
+    return _Columns(
+        names,
+        place[np.frombuffer(accounts, dtype=np.int64)],
+        np.frombuffer(times, dtype=np.int64),
+        np.frombuffer(anchored, dtype=np.uint8),
+        np.frombuffer(sketches, dtype=np.uint8).reshape(len(times), length or 1),
+    )
 
 
 def link_accounts(

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import nsmallest
 from typing import Protocol
 
 from ragaudit.encoding.digests import structure
@@ -327,18 +328,19 @@ def strata(
     )
 
 
-def order(seed: bytes, stratum_id: str, population: Iterable[int]) -> list[int]:
-    """Return ``population`` by rising HMAC-SHA-256(seed, (stratum, index)).
+def order(seed: bytes, stratum_id: str, population: Sequence[int], most: int) -> list[int]:
+    """Return the first of ``population`` by rising HMAC-SHA-256(seed, (stratum, index)).
 
     Args:
         seed: of `sampling_seed`, 32 bytes.
+        most: how many; the ranks of the others are not kept.
     """
 
     def rank(index: int) -> bytes:
         # Nobody has the seed before the log is final: no bad record is placed out of the draw.
         return hmac.digest(seed, enc(_SAMPLE_TAG, stratum_id, index), hashlib.sha256)
 
-    return sorted(population, key=rank)
+    return nsmallest(most, population, key=rank)
 
 
 def draw_sample(
@@ -389,8 +391,7 @@ def _draw_one(seed: bytes, rule: SamplingRule, stratum: Stratum) -> DrawnStratum
     if rule.mode == "A":
         return DrawnStratum(stratum, stratum.population)
     size = stratum_size(len(stratum.population), parse_decimal(rule.beta), stratum.rule)
-    members = order(seed, stratum.id, stratum.population)[:size]
-    return DrawnStratum(stratum, tuple(sorted(members)))
+    return DrawnStratum(stratum, tuple(sorted(order(seed, stratum.id, stratum.population, size))))
 
 
 def _submitted_id(record: LoggedRecord, rule: SamplingRule) -> str:

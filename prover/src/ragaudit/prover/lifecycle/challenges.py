@@ -6,7 +6,7 @@ against the log, the chain and the policy before anything is opened.
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from ragaudit.circuits.statements import SelectionStatement
@@ -22,13 +22,29 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.inserting import insert_new
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import LoggedRecord, record_at, records
+from ragaudit.prover.window.records import LoggedRecord, entries, entry_at, record_at
 from ragaudit.prover.work import ProvenIndex, WindowWork, WitnessedSelection, chunk_records
 from ragaudit.serving.jobs.job import Job
 from ragaudit.serving.jobs.runner import Runner
 from sqlalchemy import Connection, select, update
 
 Chunk = tuple[LoggedRecord, ...]
+
+
+class Place(NamedTuple):
+    """Where a sampled record is: all that is kept of it until it is proven.
+
+    Attributes:
+        tenant, version: of its index.
+        slot: of its noise key.
+        position: in the log.
+    """
+
+    tenant: str
+    version: int
+    slot: int
+    position: int
+
 
 _WAVE: Final = 16  # jobs that are prepared together
 
@@ -63,11 +79,6 @@ class ChallengeWorker:
         head = live.log.entries.head()
         if (challenge.final_size, challenge.final_root) != (head.size, head.root_hash):
             raise ChallengeRejected("another final tree", where="final_root")
-        with self._store.read() as connection:
-            logged = [
-                _sampled(record.position, Record.parse(record.body))
-                for record in records(connection, live.name)
-            ]
         receipts = _receipts(challenge, live.policy.tenants)
         # The verifier signed this count before the chain decided the sample: it cannot put
         # records into the strata afterwards to have their keys opened.
@@ -77,13 +88,14 @@ class ChallengeWorker:
                 where="strata",
                 expected=f"at most {challenge.receipts_list.count}, as the receipts list counts",
             )
-        strata = sample.draw_sample(
-            logged,
-            tenants=live.policy.tenants,
-            receipts=receipts,
-            rule=live.policy.audit,
-            seed=sample.sampling_seed(head.root_hash, challenge.preimage),
-        )
+        with self._store.read() as connection:
+            strata = sample.draw_sample(
+                _records(connection, live.name),
+                tenants=live.policy.tenants,
+                receipts=receipts,
+                rule=live.policy.audit,
+                seed=sample.sampling_seed(head.root_hash, challenge.preimage),
+            )
         expected = tuple(_stratum(stratum, live.policy.tenants) for stratum in strata)
         if expected != challenge.strata:
             raise ChallengeRejected(
@@ -112,17 +124,19 @@ class ChallengeWorker:
             stored = set(connection.scalars(query))
             chunks = [
                 chunk
-                for chunk in _chunks(live, [_logged(connection, live, at) for at in positions])
+                for chunk in _chunks(live, [_place(connection, live, at) for at in positions])
                 # As they were before a restart, so that results that are there are found again.
-                if not stored.issuperset(logged.position for logged in chunk)
+                if not stored.issuperset(place.position for place in chunk)
             ]
         work, done = WindowWork(self._runner, live.name), 0
-        for wave in _waves(chunks):
+        for places in _waves(chunks):
 
-            def report(share: float, done: int = done, wave: Sequence[Chunk] = wave) -> None:
+            def report(share: float, done: int = done, count: int = len(places)) -> None:
                 if notify is not None:
-                    notify((done + share * len(wave)) / len(chunks))
+                    notify((done + share * count) / len(chunks))
 
+            with self._store.read() as connection:
+                wave = [tuple(_logged(connection, live, at) for at in each) for each in places]
             jobs = {self._job(live, work, chunk): chunk for chunk in wave}
             for job, proofs in work.proofs(list(jobs), report):
                 self._keep(live, jobs[job], proofs)
@@ -141,12 +155,17 @@ class ChallengeWorker:
         table = tables.response
         of_window = table.c.window == live.name
         with self._store.read() as connection:
-            responses = connection.execute(
-                select(table.c.position, table.c.message)
+            positions = connection.scalars(
+                select(table.c.position)
                 .where(of_window, table.c.delivered.is_(False))
                 .order_by(table.c.position)
             ).all()
-        for position, message in responses:
+        for position in positions:
+            with self._store.read() as connection:
+                message = connection.scalar(
+                    select(table.c.message).where(of_window, table.c.position == position)
+                )
+            assert message is not None  # a response stays
             # Marked only when the verifier has it: after a crash the same bytes are sent again.
             self._verifier.put_response(live.name, position, message)
             with self._store.write() as connection:
@@ -261,36 +280,39 @@ class ChallengeWorker:
         )
 
 
-def _logged(connection: Connection, live: OpenWindow, position: int) -> LoggedRecord:
-    logged = record_at(connection, live.name, position)
+def _records(connection: Connection, window: str) -> Iterator[sample.LoggedRecord]:
+    for entry in entries(connection, window):
+        if entry.kind == Record.KIND:
+            record = Record.parse(entry.body)
+            yield sample.LoggedRecord(entry.index, record.tenant, record.pseudonym)
+
+
+def _place(connection: Connection, live: OpenWindow, position: int) -> Place:
+    record = Record.parse(entry_at(connection, live.name, position).body)
+    return Place(record.tenant, record.version, record.slot, position)
+
+
+def _logged(connection: Connection, live: OpenWindow, place: Place) -> LoggedRecord:
+    logged = record_at(connection, live.name, place.position)
     if logged is None:
-        raise UnknownRecord("no record there", where=f"entry {position}")
+        raise UnknownRecord("no record there", where=f"entry {place.position}")
     return logged
 
 
-def _chunks(live: OpenWindow, sampled: Sequence[LoggedRecord]) -> Iterator[Chunk]:
+def _chunks(live: OpenWindow, sampled: Sequence[Place]) -> Iterator[Sequence[Place]]:
     """Yield the records that one job proves each time: of one index, in order of their slots."""
-
-    def index(logged: LoggedRecord) -> tuple[str, int]:
-        return logged.record.tenant, logged.record.version
-
     # `SeedTree.open` keeps the tree of one slot.
-    ordered = sorted(sampled, key=lambda it: (*index(it), it.record.slot, it.position))
-    for (tenant, version), members in groupby(ordered, index):
+    for (tenant, version), members in groupby(sorted(sampled), lambda it: it[:2]):
         of_index = list(members)
         step = chunk_records(live.index_of(tenant, version).count)
         for start in range(0, len(of_index), step):
-            yield tuple(of_index[start : start + step])
+            yield of_index[start : start + step]
 
 
-def _waves(chunks: Sequence[Chunk]) -> Iterator[Sequence[Chunk]]:
-    """Yield chunks by some: each holds the noise of its records until it is proven."""
+def _waves(chunks: Sequence[Sequence[Place]]) -> Iterator[Sequence[Sequence[Place]]]:
+    """Yield chunks by some: each holds its records and their noise until it is proven."""
     for start in range(0, len(chunks), _WAVE):
         yield chunks[start : start + _WAVE]
-
-
-def _sampled(position: int, record: Record) -> sample.LoggedRecord:
-    return sample.LoggedRecord(position, record.tenant, record.pseudonym)
 
 
 def _stratum(draw: sample.DrawnStratum, tenants: Sequence[str]) -> Stratum:

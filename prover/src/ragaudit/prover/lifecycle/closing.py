@@ -1,7 +1,7 @@
 """Closing a window: claims, close entry, final checkpoint, handover (spec 8.3)."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -22,7 +22,14 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.accounts import account_index
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import RecordOpenings, append_entry, entries, record_of, records
+from ragaudit.prover.window.records import (
+    LoggedSketch,
+    append_entry,
+    count_records,
+    entries,
+    record_of,
+    sketches,
+)
 from ragaudit.prover.window.registrations import find_pseudonym
 from sqlalchemy import Connection
 
@@ -84,7 +91,7 @@ class Closing:
             except Conflict as error:
                 _log.error("window %s: a claim cannot be logged: %s", live.name, error)
 
-    def coalition_claim(self, live: OpenWindow, logged: Sequence[coalition.Record]) -> int:
+    def coalition_claim(self, live: OpenWindow, logged: Iterable[coalition.Record]) -> int:
         """Return k-hat: the number of accounts in the largest cluster of alike queries (spec 7.2).
 
         Without noise there is no coalition to bound, and it is 0.
@@ -117,12 +124,11 @@ class Closing:
         """
         start, end = part * PART_ENTRIES, (part + 1) * PART_ENTRIES
         with self._store.read() as connection:
-            openings = {
-                record.position: record.openings
-                for record in records(connection, live.name, start, end)
+            shown = {
+                sketch.position: sketch for sketch in sketches(connection, live.name, start, end)
             }
             return write_handover(
-                _with_sketch(entry, openings.get(entry.index))
+                _with_sketch(entry, shown.get(entry.index))
                 for entry in entries(connection, live.name, start, end)
             )
 
@@ -180,12 +186,9 @@ class Closing:
         # Before the transaction: nobody else may wait while a large window is counted.
         with self._store.read() as reading:
             head = live.log.entries.head(reading)
-            logged = [
-                _asked(Record.parse(record.body), record.openings)
-                for record in records(reading, live.name)
-            ]
+            count = count_records(reading, live.name)
+            k_hat = self.coalition_claim(live, map(_asked, sketches(reading, live.name)))
             index = self.accounts(reading, live) if live.policy.account_index else None
-        k_hat = self.coalition_claim(live, logged)
         with live.committing(self._store) as transaction:
             connection = transaction.connection
             # Only claims are logged now, and all of them were: nothing is missing from either.
@@ -194,7 +197,7 @@ class Closing:
             # Before the close and in its transaction, so that it counts all that the log ever has.
             if index is not None:
                 self._append(connection, live, index)
-            self._append(connection, live, Close(live.name, len(logged), k_hat, self._clock()))
+            self._append(connection, live, Close(live.name, count, k_hat, self._clock()))
             # In the same transaction: nothing may follow the close entry (check 5).
             live.log.entries.freeze(connection)
 
@@ -211,12 +214,11 @@ class Closing:
         append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
 
 
-def _asked(record: Record, stored: RecordOpenings) -> coalition.Record:
+def _asked(logged: LoggedSketch) -> coalition.Record:
+    record = Record.parse(logged.body)
     anchored = record.nonce is not None
-    return coalition.Record(record.pseudonym, record.time, stored.openings.sketch, anchored)
+    return coalition.Record(record.pseudonym, record.time, logged.sketch, anchored)
 
 
-def _with_sketch(entry: Entry, stored: RecordOpenings | None) -> Entry:
-    if stored is None:
-        return entry
-    return replace(entry, salt_s=stored.openings.salt_s, sketch=stored.openings.sketch)
+def _with_sketch(entry: Entry, shown: LoggedSketch | None) -> Entry:
+    return entry if shown is None else replace(entry, salt_s=shown.salt_s, sketch=shown.sketch)

@@ -380,13 +380,13 @@ class Driver:
     def _send_entries(self, window: Window) -> None:
         """Hand over the log entries other than records that the verifier does not have yet."""
         start = max(window.entries_sent, self._looked_at.get(window.name, 0))
+        public, end = [], start
         with self._store.read() as connection:
-            unsent = list(entries(connection, window.name, start))
-        if not unsent:
-            return
-        end = unsent[-1].index + 1
-        # Records follow after the window, all of them in one handover (spec 8.3).
-        public = [entry for entry in unsent if entry.kind != Record.KIND]
+            for entry in entries(connection, window.name, start):
+                end = entry.index + 1
+                # Records follow after the window, all of them in one handover (spec 8.3).
+                if entry.kind != Record.KIND:
+                    public.append(entry)
         for at in range(0, len(public), ENTRY_BATCH):
             self._verifier.put_entries(window.name, public[at : at + ENTRY_BATCH])
         if public:

@@ -7,7 +7,7 @@ again (docs/spec/05-records.md §5.8).
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import SALT_BYTES, leaf_data
@@ -19,9 +19,9 @@ from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.private_receipts import MAX_SELECTED
 from ragaudit.ledger.messages.records import MAX_ROWS, Record
-from ragaudit.ledger.messages.requests import Openings, Request
+from ragaudit.ledger.messages.requests import MAX_SKETCH_BYTES, Openings, Request
 from ragaudit.prover.store import tables
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, func, insert, select
 
 # Built once: they run in every answer.
 _INSERT_ENTRY = Prepared(insert(tables.entry))
@@ -68,10 +68,7 @@ class RecordOpenings:
         Raises:
             MalformedRecord: anything else.
         """
-        # Strict also towards our own database: what was tampered with is not answered with.
-        value = loads(data)
-        names = f"request {Openings.members_of(value)} selected selection_blinding salt_r"
-        f = Fields(value, names, MalformedRecord, "stored record")
+        f = _openings(data)
         return cls(
             request=Request.from_json(f.raw("request")),
             openings=Openings.read(f),
@@ -79,6 +76,29 @@ class RecordOpenings:
             selection_blinding=f.hex("selection_blinding", DIGEST_BYTES),
             salt_r=f.hex("salt_r", SALT_BYTES),
         )
+
+
+def _openings(data: bytes) -> Fields:
+    # Strict also towards our own database: what was tampered with is not answered with.
+    value = loads(data)
+    names = f"request {Openings.members_of(value)} selected selection_blinding salt_r"
+    return Fields(value, names, MalformedRecord, "stored record")
+
+
+class LoggedSketch(NamedTuple):
+    """What a record's handover shows beside its entry.
+
+    Attributes:
+        position: its place in the log, from 0.
+        body: of its entry.
+        salt_s: 32 bytes.
+        sketch: of the query.
+    """
+
+    position: int
+    body: bytes
+    salt_s: bytes
+    sketch: bytes
 
 
 @dataclass(frozen=True)
@@ -255,6 +275,29 @@ def records(
     query = _between(_record_columns(window), position, start, end).order_by(position)
     for row in connection.execute(query.execution_options(yield_per=_ROWS)):
         yield _logged(row)
+
+
+def count_records(connection: Connection, window: str) -> int:
+    """Return the number of a window's records."""
+    query = select(func.count()).where(tables.record.c.window == window)
+    return int(connection.execute(query).scalar_one())
+
+
+def sketches(
+    connection: Connection, window: str, start: int = 0, end: int | None = None
+) -> Iterator[LoggedSketch]:
+    """Return the sketches of a window's records one by one, as `records` returns all of them.
+
+    Args:
+        connection, start, end: as of `records`.
+    """
+    position = tables.record.c.position
+    query = _between(_record_columns(window), position, start, end).order_by(position)
+    for row in connection.execute(query.execution_options(yield_per=_ROWS)):
+        # The other openings are not parsed: that takes five times as long.
+        f = _openings(row.openings)
+        salt, sketch = f.hex("salt_s", SALT_BYTES), f.hex("sketch", limit=MAX_SKETCH_BYTES)
+        yield LoggedSketch(row.position, row.body, salt, sketch)
 
 
 def _record(connection: Connection, window: str, condition: Any) -> LoggedRecord | None:

@@ -48,7 +48,7 @@ def check_coalition(context: Context, found: Findings) -> None:
 def _estimate(context: Context) -> estimating.Estimate:
     """The estimate over all records of the log; RagauditError if their sketches do not fit."""
     policy = context.policy
-    records = [
+    records = (
         estimating.Record(
             logged.record.pseudonym,
             logged.record.time,
@@ -56,7 +56,7 @@ def _estimate(context: Context) -> estimating.Estimate:
             logged.record.nonce is not None,
         )
         for logged in context.records
-    ]
+    )
     return estimating.estimate(
         records,
         tau=policy.link_time,
