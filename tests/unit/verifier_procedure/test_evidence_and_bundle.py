@@ -3,6 +3,7 @@
 import io
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.items import index_name, response_name
 from ragaudit.verifier import bundle as bundles
-from ragaudit.verifier.bundle import MalformedBundle, open_bundle, read_archive, write_bundle
+from ragaudit.verifier import bundle_form
+from ragaudit.verifier.bundle import Archive, open_bundle, read_archive, write_bundle
+from ragaudit.verifier.bundle_form import BLOCK_BYTES, MalformedBundle, ZipEntry, trailer
 from ragaudit.verifier.evidence import Evidence
 
 ITEMS = {
@@ -103,7 +106,7 @@ def test_other_tools_can_read_many_entries() -> None:
 
 def test_other_tools_can_read_far_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     # Pretend that offsets of 100 bytes do not fit the 32-bit fields any more.
-    monkeypatch.setattr(bundles, "_FAR", 100)
+    monkeypatch.setattr(bundle_form, "_FAR", 100)
     data = archive()
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         assert all(file.read(name) == content for name, content in ITEMS.items())
@@ -174,10 +177,10 @@ def built(entries: list[tuple[str, bytes]]) -> bytes:
     listed: list[Any] = []
     for name, content in entries:
         offset = listed[-1].end if listed else 0
-        entry = bundles._Entry(name.encode(), len(content), bundles.zlib.crc32(content), offset)  # type: ignore[attr-defined]
+        entry = ZipEntry(name.encode(), len(content), zlib.crc32(content), offset)
         data += entry.local_header() + content
         listed.append(entry)
-    return data + bundles._trailer(listed)
+    return data + trailer(listed)
 
 
 def manifest(items: dict[str, str], **changes: object) -> bytes:
@@ -243,3 +246,22 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="gone"):
         write_bundle(tmp_path / "b.zip", Evidence(ITEMS, read), VERDICT, part="all")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_of_an_archive_is_that_part_of_the_whole() -> None:
+    long = bytes(range(256)) * (BLOCK_BYTES // 100)  # of several blocks
+    evidence = Evidence.of({**ITEMS, "confidential/records.bin": long, "public/leaves.bin": b""})
+    archive = Archive.of(evidence, VERDICT, part="all")
+    whole = b"".join(archive.pieces())
+    assert len(whole) == archive.size
+    # Around every boundary of an item, of a block, and of the directory.
+    edges = {entry.offset for entry, _ in archive._entries}
+    edges |= {entry.data_offset for entry, _ in archive._entries} | {archive.size}
+    edges |= {edge + BLOCK_BYTES for edge in edges}
+    for edge in edges:
+        for start in range(max(0, edge - 1), edge + 2):
+            assert b"".join(archive.pieces(start)) == whole[start:]
+    again = Archive.of(evidence, VERDICT, part="all")
+    assert again.tag == archive.tag
+    assert Archive.of(evidence, VERDICT, part="public").tag != archive.tag
+    assert Archive.of(evidence, VERDICT + b" ", part="all").tag != archive.tag

@@ -162,7 +162,7 @@ class Here:
             headers=dict(request.headers),
             content=request.read(),
         )
-        return httpx.Response(answer.status_code, content=answer.content)
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
 
 @pytest.fixture

@@ -174,7 +174,8 @@ def test_no_headers_at_all(scenario: Any, body: Any) -> None:
 def test_the_auditor_needs_the_token(scenario: Any, header: Any) -> None:
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
     opening = (("POST", "bundle/confidential"), ("POST", f"accounts/{'ab' * 32}"))
-    for method, path in (("POST", "audit"), *opening, ("GET", "accesses")):
+    reading = (("GET", "accesses"), ("GET", "bundle/confidential/0"))
+    for method, path in (("POST", "audit"), *opening, *reading):
         answer = scenario.client.request(method, f"/v1/windows/{WINDOW}/{path}", headers=headers)
         problem_of(answer, 401, "not-authenticated")
 

@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 42
+OPERATIONS = 43
 
 
 def operations(scenario: Any) -> Any:
@@ -86,6 +86,7 @@ def test_the_description_is_whole(scenario: Any) -> None:
         ("GET", base + "/report.txt"),
         ("GET", base + "/bundle"),
         ("POST", base + "/bundle/confidential"),
+        ("GET", base + "/bundle/confidential/{number}"),
         ("POST", base + "/accounts/{pseudonym}"),
         ("GET", base + "/accesses"),
         ("GET", base + "/deletion"),
@@ -105,6 +106,7 @@ def test_who_may_call_is_described(scenario: Any) -> None:
                 wanted.setdefault(name, set()).add((method.upper(), path.rpartition("/")[2]))
     assert wanted["auditor"] == {
         ("POST", "audit"), ("POST", "confidential"), ("POST", "{pseudonym}"), ("GET", "accesses"),
+        ("GET", "{number}"),
     }  # fmt: skip
     assert wanted["provider"] == {
         ("POST", "windows"), ("PUT", "1"), ("POST", "countersign"), ("GET", "claims"),

@@ -11,8 +11,6 @@ they read first: whoever can write the file cannot swap an item between its chec
 
 import hashlib
 import io
-import struct
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +21,14 @@ from typing import IO, Any, BinaryIO, Final, Literal
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.items import PUBLIC
+from ragaudit.verifier.bundle_form import (
+    BLOCK_BYTES,
+    LOCAL,
+    MalformedBundle,
+    Sums,
+    ZipEntry,
+    trailer,
+)
 from ragaudit.verifier.evidence import Evidence
 
 FORMAT: Final = "ragaudit/v1/bundle"
@@ -37,72 +43,6 @@ MAX_ITEM_BYTES: Final = 2**31
 MAX_NAME_BYTES: Final = 128
 # A policy allows no log with more sampled records; each has an item of its own.
 MAX_ITEMS: Final = 2**21
-BLOCK_BYTES: Final = 2**14  # held in memory at a time, and compared when it is read again
-
-# PKWARE APPNOTE 6.3.10: records 4.3.7, 4.3.12, 4.3.14, 4.3.15, 4.3.16.
-_LOCAL = struct.Struct("<4s5H3I2H")
-_CENTRAL = struct.Struct("<4s6H3I5H2I")
-_END = struct.Struct("<4s4H2IH")
-_END_64 = struct.Struct("<4sQ2H2I4Q")
-_LOCATOR_64 = struct.Struct("<4sIQI")
-_EXTRA_64 = struct.Struct("<2HQ")
-_VERSION_STORED, _VERSION_64 = 10, 45
-_DATE_1980_01_01 = 0x21
-_MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
-_FAR = _MAX_32  # offsets from here on stand in a ZIP64 field
-
-
-class MalformedBundle(MalformedError):
-    """The file is not a bundle in its one accepted form."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    name: bytes
-    size: int
-    crc: int
-    offset: int
-
-    def local_header(self) -> bytes:
-        """Return the header before the item's bytes (APPNOTE 4.3.7)."""
-        fields = (0, 0, 0, _DATE_1980_01_01, self.crc, self.size, self.size, len(self.name), 0)
-        return _LOCAL.pack(b"PK\3\4", _VERSION_STORED, *fields) + self.name
-
-    def central_header(self) -> bytes:
-        """Return the item's header in the directory (APPNOTE 4.3.12)."""
-        far = self.offset >= _FAR
-        extra = _EXTRA_64.pack(1, 8, self.offset) if far else b""
-        version = _VERSION_64 if far else _VERSION_STORED
-        head = (version, version, 0, 0, 0, _DATE_1980_01_01, self.crc, self.size, self.size)
-        tail = (len(self.name), len(extra), 0, 0, 0, 0, _MAX_32 if far else self.offset)
-        return _CENTRAL.pack(b"PK\1\2", *head, *tail) + self.name + extra
-
-    @property
-    def data_offset(self) -> int:
-        """Where the item's bytes begin in the file."""
-        return self.offset + _LOCAL.size + len(self.name)
-
-    @property
-    def end(self) -> int:
-        """Where the item's bytes end in the file."""
-        return self.data_offset + self.size
-
-
-def _trailer(entries: list[_Entry]) -> bytes:
-    """Central directory and end records after the last entry."""
-    offset = entries[-1].end if entries else 0
-    directory = b"".join(entry.central_header() for entry in entries)
-    count, size = len(entries), len(directory)
-    tail = b""
-    # Only then (10.2): with optional records one set of items would have two archives.
-    if count >= _MAX_16 or size >= _MAX_32 or offset >= _FAR:
-        versions = (_VERSION_64, _VERSION_64, 0, 0)
-        sizes = (count, count, size, offset)
-        tail = _END_64.pack(b"PK\6\6", _END_64.size - 12, *versions, *sizes)
-        tail += _LOCATOR_64.pack(b"PK\6\7", 0, offset + size, 1)
-        count, size = min(count, _MAX_16), min(size, _MAX_32)
-        offset = _MAX_32 if offset >= _FAR else offset
-    return directory + tail + _END.pack(b"PK\5\6", 0, 0, count, count, size, offset, 0)
 
 
 def write_bundle(target: Path, evidence: Evidence, verdict: bytes, *, part: Part) -> None:
@@ -139,68 +79,93 @@ def write_archive(file: IO[bytes], evidence: Evidence, verdict: bytes, *, part: 
     Raises:
         MalformedBundle: an item over MAX_ITEM_BYTES.
     """
-    items = evidence if part == "all" else evidence.public()
-    found = {name: _summed(items, name) for name in items}
-    digests = {name: each.digest for name, each in found.items()}
-    manifest = {"format": FORMAT, "items": digests, "part": part}
-    own = {MANIFEST: canonical_json.dumps(manifest), VERDICT: verdict}
-    found |= {name: _Sums.of(io.BytesIO(data)) for name, data in own.items()}
-    entries: list[_Entry] = []
-    for name in sorted(found):
-        sums, offset = found[name], entries[-1].end if entries else 0
-        entry = _Entry(name.encode(), sums.size, sums.crc, offset)
-        file.write(entry.local_header())
-        with io.BytesIO(own[name]) if name in own else items.open(name) as data:
-            if _Sums.of(data, file) != sums:
-                raise MalformedBundle("the item changed while it was read", where=name)
-        entries.append(entry)
-    file.write(_trailer(entries))
+    for piece in Archive.of(evidence, verdict, part=part).pieces():
+        file.write(piece)
 
 
-def _summed(items: Evidence, name: str) -> "_Sums":
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A bundle that is not written yet: what it is, and any part of its bytes.
+
+    Attributes:
+        size: of the whole, bytes.
+        tag: hexadecimal SHA-256 of manifest and verdict: equal for equal bundles, byte for byte.
+    """
+
+    size: int
+    tag: str
+    _entries: tuple[tuple[ZipEntry, Sums], ...]
+    _own: Mapping[str, bytes]
+    _items: Evidence
+
+    @classmethod
+    def of(cls, evidence: Evidence, verdict: bytes, *, part: Part) -> "Archive":
+        """Return the bundle of evidence; reads every item once.
+
+        Args:
+            evidence, verdict, part: as for :func:`write_bundle`.
+
+        Raises:
+            MalformedBundle: an item over MAX_ITEM_BYTES.
+        """
+        items = evidence if part == "all" else evidence.public()
+        found = {name: _summed(items, name) for name in items}
+        digests = {name: each.digest for name, each in found.items()}
+        manifest = {"format": FORMAT, "items": digests, "part": part}
+        own = {MANIFEST: canonical_json.dumps(manifest), VERDICT: verdict}
+        found |= {name: Sums.of(io.BytesIO(data)) for name, data in own.items()}
+        entries: list[tuple[ZipEntry, Sums]] = []
+        for name in sorted(found):
+            sums, offset = found[name], entries[-1][0].end if entries else 0
+            entries.append((ZipEntry(name.encode(), sums.size, sums.crc, offset), sums))
+        end = entries[-1][0].end + len(trailer([entry for entry, _ in entries]))
+        tag = hashlib.sha256(own[MANIFEST] + own[VERDICT]).hexdigest()
+        return cls(end, tag, tuple(entries), own, items)
+
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        """Yield the archive's bytes in order, block by block.
+
+        Args:
+            start: bytes to leave out at the beginning; no item before them is read.
+
+        Raises:
+            MalformedBundle: an item is not any more what it was when the archive was made.
+        """
+        for entry, sums in self._entries:
+            if entry.end <= start:
+                continue
+            yield entry.local_header()[max(0, start - entry.offset) :]
+            yield from self._item(entry, sums, max(0, start - entry.data_offset))
+        end = trailer([entry for entry, _ in self._entries])
+        yield end[max(0, start - (self.size - len(end))) :]
+
+    def _item(self, entry: ZipEntry, sums: Sums, start: int) -> Iterator[bytes]:
+        name = entry.name.decode("ascii")
+        number, skipped = divmod(start, BLOCK_BYTES)
+        with io.BytesIO(self._own[name]) if name in self._own else self._items.open(name) as data:
+            data.seek(number * BLOCK_BYTES)
+            left = entry.size - number * BLOCK_BYTES
+            # To the end of the file: one that grew has changed, too.
+            while (block := data.read(BLOCK_BYTES)) or left > 0:
+                left -= len(block)
+                if hashlib.sha256(block).digest() != sums.blocks[32 * number : 32 * number + 32]:
+                    raise MalformedBundle("the item changed while it was read", where=name)
+                yield block[skipped:]
+                number, skipped = number + 1, 0
+
+
+def _summed(items: Evidence, name: str) -> Sums:
     with items.open(name) as file:
-        found = _Sums.of(file)
+        found = Sums.of(file)
     if found.size > MAX_ITEM_BYTES:
         raise MalformedBundle("item too long", where=name, expected="at most 2 GiB")
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """What is known of an item that was read through.
-
-    Attributes:
-        digest: hexadecimal SHA-256.
-        blocks: SHA-256 of each block, one after the other; a small part of the item.
-    """
-
-    size: int
-    crc: int
-    digest: str
-    blocks: bytes
-
-    @classmethod
-    def of(cls, source: IO[bytes], target: IO[bytes] | None = None, most: int = -1) -> "_Sums":
-        """Read ``source`` through.
-
-        Args:
-            target: gets what is read.
-            most: bytes to read; to the end if it is not said.
-        """
-        size, crc, whole, blocks = 0, 0, hashlib.sha256(), bytearray()
-        while block := source.read(BLOCK_BYTES if most < 0 else min(BLOCK_BYTES, most - size)):
-            size, crc = size + len(block), zlib.crc32(block, crc)
-            whole.update(block)
-            blocks += hashlib.sha256(block).digest()
-            if target is not None:
-                target.write(block)
-        return cls(size, crc, whole.hexdigest(), bytes(blocks))
-
-
 class _Item(io.RawIOBase):
     """An item inside the archive, as a file; each block is compared with what was read first."""
 
-    def __init__(self, file: IO[bytes], entry: _Entry, blocks: bytes) -> None:
+    def __init__(self, file: IO[bytes], entry: ZipEntry, blocks: bytes) -> None:
         super().__init__()
         self._file, self._entry, self._blocks = file, entry, blocks
         self._at = 0
@@ -277,7 +242,7 @@ def read_archive(file: IO[bytes]) -> Bundle:
     Raises:
         MalformedBundle: anything that :func:`write_archive` would not have written.
     """
-    entries: dict[str, tuple[_Entry, _Sums]] = {}
+    entries: dict[str, tuple[ZipEntry, Sums]] = {}
     for entry, sums in _walk(file):
         entries[entry.name.decode("ascii")] = entry, sums
     for name in _OWN:
@@ -303,28 +268,28 @@ def read_archive(file: IO[bytes]) -> Bundle:
     return Bundle(part, _evidence(items, read, opened, part), items, read(VERDICT))
 
 
-def _walk(file: IO[bytes]) -> Iterator[tuple[_Entry, _Sums]]:
+def _walk(file: IO[bytes]) -> Iterator[tuple[ZipEntry, Sums]]:
     """Entries in file order, each read through; MalformedBundle at the first deviation."""
     file.seek(0)
-    entries: list[_Entry] = []
-    while (head := file.read(_LOCAL.size))[:4] == b"PK\3\4":
+    entries: list[ZipEntry] = []
+    while (head := file.read(LOCAL.size))[:4] == b"PK\3\4":
         entry, sums = _read_entry(file, head, entries[-1] if entries else None)
         entries.append(entry)
         # Before more is remembered of an archive that has nothing but names.
         if len(entries) > MAX_ITEMS:
             raise MalformedBundle("too many items", expected=f"at most {MAX_ITEMS}")
         yield entry, sums
-    trailer = _trailer(entries)
+    end = trailer(entries)
     # One byte more than belongs here: what stands behind the end is refused.
-    rest = head + file.read(max(0, len(trailer) + 1 - len(head)))
-    if rest != trailer:
+    rest = head + file.read(max(0, len(end) + 1 - len(head)))
+    if rest != end:
         raise MalformedBundle("the archive's directory or end is not the one that belongs here")
 
 
-def _read_entry(file: IO[bytes], head: bytes, previous: _Entry | None) -> tuple[_Entry, _Sums]:
-    if len(head) != _LOCAL.size:
+def _read_entry(file: IO[bytes], head: bytes, previous: ZipEntry | None) -> tuple[ZipEntry, Sums]:
+    if len(head) != LOCAL.size:
         raise MalformedBundle("archive is cut short")
-    _, _, flags, method, _, _, _, size, _, name_size, _ = _LOCAL.unpack(head)
+    _, _, flags, method, _, _, _, size, _, name_size, _ = LOCAL.unpack(head)
     name = file.read(min(name_size, MAX_NAME_BYTES + 1))
     where = name.decode("ascii", "replace")
     if flags & 1:
@@ -338,10 +303,10 @@ def _read_entry(file: IO[bytes], head: bytes, previous: _Entry | None) -> tuple[
         raise MalformedBundle("names repeat or are out of order", where=where)
     if size > MAX_ITEM_BYTES:
         raise MalformedBundle("item too long", where=where, expected="at most 2 GiB")
-    sums = _Sums.of(file, most=size)
+    sums = Sums.of(file, most=size)
     if sums.size != size:
         raise MalformedBundle("archive is cut short", where=where)
-    entry = _Entry(name, size, sums.crc, previous.end if previous else 0)
+    entry = ZipEntry(name, size, sums.crc, previous.end if previous else 0)
     # Flags, times, extra fields and sizes at once: two archives of the same items would be two
     # bundles to whoever compares files, and a field that nobody reads is a place to hide something.
     if entry.local_header() != head + name:

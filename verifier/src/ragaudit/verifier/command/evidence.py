@@ -18,6 +18,7 @@ from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.command.options import DEFAULT_SETTINGS, SettingsPath
 from ragaudit.verifier.command.service import service
+from ragaudit.verifier.service.download import Opened, ServiceAway
 from ragaudit.verifier.service.remote import Remote
 
 app = typer.Typer(
@@ -53,11 +54,18 @@ def open_bundle(
     token_file: TokenFile = None,
     whose: Whose = None,
 ) -> None:
-    """Write the bundle of all evidence of a window; that you opened it, and why, is kept."""
+    """Write the bundle of all evidence of a window; that you opened it, and why, is kept.
+
+    A download that breaks off goes on by itself for a while; after that the same command goes on
+    from what there is, within a day and without another access.
+    """
     with failing(), _remote(settings, url, token_file, whose) as remote:
         said = _said(reader, reason)
-        with _new_file(output) as file:
-            remote.bundle(window, said, file)
+        with _partial_file(output) as (file, note):
+            if note.exists():
+                remote.resume(window, Opened.decode(note.read_text(encoding="utf-8")), file)
+            else:
+                remote.bundle(window, said, file, lambda opened: _write(note, opened.encode()))
 
 
 @app.command(
@@ -113,6 +121,50 @@ def _remote(
 
 def _said(reader: str, reason: str) -> AccessBody:
     return AccessBody.from_json({"reader": reader, "reason": reason})
+
+
+@contextmanager
+def _partial_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """A file of mode 0600 beside ``path``, which it becomes once it is whole, and its note.
+
+    While the service is away both stay, for the next call; after any other failure they are gone.
+    """
+    if path.exists():
+        raise RefusedError("the file exists", where=str(path), expected="a new file")
+    partial, note = (path.with_name(f"{path.name}.{end}") for end in ("partial", "note"))
+    try:
+        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT, key_files.PRIVATE_MODE)
+    except OSError as error:
+        raise MalformedError("cannot be written", where=str(partial)) from error
+    try:
+        with os.fdopen(descriptor, "r+b") as file:
+            if not note.exists():
+                file.truncate()  # of a call that ended before it opened anything
+            yield file, note
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(partial, path)  # refuses a file that was made meanwhile
+    except ServiceAway:
+        if not note.exists():
+            partial.unlink(missing_ok=True)
+        raise
+    except FileExistsError:
+        raise RefusedError("the file exists", where=str(path), expected="a new file") from None
+    except Exception:
+        _remove(partial, note)
+        raise
+    _remove(partial, note)
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, key_files.PRIVATE_MODE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 @contextmanager

@@ -52,15 +52,23 @@ def listed(connection: Connection, origin: Origin) -> list[EvidenceAccess]:
     Raises:
         InternalError: one is missing.
     """
-    return [_read(connection, origin, number) for number in range(count(connection, origin))]
+    return [read(connection, origin, number) for number in range(count(connection, origin))]
 
 
 def count(connection: Connection, origin: Origin) -> int:
     """Return how often confidential evidence of a window was opened."""
-    return len(windows.list_items(connection, origin, _PREFIX))
+    return windows.count_items(connection, origin, _PREFIX)
 
 
-def _read(connection: Connection, origin: Origin, number: int) -> EvidenceAccess:
+def read(connection: Connection, origin: Origin, number: int) -> EvidenceAccess:
+    """Return an access.
+
+    Args:
+        number: below `count`.
+
+    Raises:
+        InternalError: it is missing.
+    """
     data = windows.read_item(connection, origin, _name(number))
     if data is None:
         raise InternalError("an access is missing", where=f"{origin}: {number}")

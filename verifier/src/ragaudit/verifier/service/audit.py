@@ -194,8 +194,8 @@ class AuditRunner:
 
     def _answered(self, window: Window) -> bool:
         with self._database.read() as connection:
-            responses = windows.list_items(connection, window.origin, RESPONSES)
-            return len(responses) == len(self._sampler.sample(connection, window.origin))
+            responses = windows.count_items(connection, window.origin, RESPONSES)
+            return responses == len(self._sampler.sample(connection, window.origin))
 
 
 def shown_progress(database: Database, runner: AuditRunner, origin: Origin) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service.attestations import Attestations
 from ragaudit.verifier.service.audit import AuditRunner, Scheduler
 from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
+from ragaudit.verifier.service.bundles import Bundles
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
 from ragaudit.verifier.service.disputes import Disputes
@@ -51,6 +52,7 @@ class Service:
     sampler: Sampler
     runner: AuditRunner
     scheduler: Scheduler
+    bundles: Bundles
     workers: Runner | None
     anonymous: asyncio.Semaphore
 
@@ -102,6 +104,7 @@ class Service:
             scheduler=Scheduler(
                 database, sampler, runner, Retention(database, keys, settings.retention_days)
             ),
+            bundles=Bundles(database),
             workers=workers,
             anonymous=asyncio.Semaphore(settings.limits.anonymous_at_once),
         )

@@ -1,11 +1,11 @@
-"""The evidence of a window: sealed from its rows, read, counted, and bundled with the verdict.
+"""The evidence of a window: sealed from its rows, read and counted.
 
 Sealing writes everything that the evidence derives from rows (activations, checkpoints, receipts
 and so on) as items.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, cast
 
@@ -18,7 +18,6 @@ from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.records import Version
 from ragaudit.serving.bodies import MEMORY_BYTES
 from ragaudit.verifier.account_records import account_records
-from ragaudit.verifier.bundle import Part, write_archive
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import (
@@ -161,7 +160,7 @@ def status(
             "claims": submissions.count(connection, origin, Kind.CLAIM),
             "disputes": disputes.count(connection, origin),
             "statements": submissions.count(connection, origin, Kind.STATEMENT),
-            "responses": len(windows.list_items(connection, origin, names.RESPONSES)),
+            "responses": windows.count_items(connection, origin, names.RESPONSES),
             "accesses": accesses.count(connection, origin),
             "sampled": _sampled(connection, sampler, window),
         }
@@ -210,35 +209,6 @@ def account(database: Database, origin: Origin, pseudonym: bytes) -> bytes:
     with database.read() as connection:
         window = windows.get(connection, origin)
     return account_records(stored(database, origin), window.provider, window.name, pseudonym)
-
-
-def bundle(database: Database, origin: Origin, part: Part) -> Iterator[bytes]:
-    """Return the evidence bundle, in pieces.
-
-    Args:
-        part: "public" leaves out every confidential item.
-
-    Returns:
-        Pieces of the archive, which is complete, in a file, before the first of them leaves.
-
-    Raises:
-        NotFound: there is no verdict yet.
-    """
-    signed = verdict(database, origin)
-    file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by _pieces
-    try:
-        write_archive(cast(BinaryIO, file), stored(database, origin), signed, part=part)
-    except BaseException:
-        file.close()
-        raise
-    file.seek(0)
-    return _pieces(cast(BinaryIO, file))
-
-
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while data := file.read(windows.CHUNK_BYTES):
-            yield data
 
 
 def _sampled(connection: Connection, sampler: Sampler, window: Window) -> int:

@@ -1,23 +1,25 @@
 """The auditor's side of the service's interface, for the command line."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, BinaryIO
 
 import httpx
-from ragaudit.encoding.errors import InternalError, PeerRefused, UnavailableError
+from ragaudit.encoding.errors import InternalError, PeerRefused
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
 from ragaudit.ledger.messages.shown import ShownKeys
+from ragaudit.verifier.service.download import Opened, ServiceAway, go_on, receive
 from ragaudit.verifier.service.states import FINAL
 
 TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 0.5
+_PLAIN = {"Accept-Encoding": "identity"}  # a range is one of the bundle's own bytes
 
 
 class ServiceRefused(PeerRefused):
@@ -26,10 +28,6 @@ class ServiceRefused(PeerRefused):
 
 class NotDue(ServiceRefused):
     """The audit cannot start yet."""
-
-
-class ServiceAway(UnavailableError):
-    """The service does not answer, or cannot now."""
 
 
 class AuditFailed(InternalError):
@@ -116,20 +114,56 @@ class Remote:
         """Return the signed verdict."""
         return self._request("GET", f"/v1/windows/{window}/verdict").content
 
-    def bundle(self, window: str, said: AccessBody, file: BinaryIO) -> None:
+    def bundle(
+        self,
+        window: str,
+        said: AccessBody,
+        file: BinaryIO,
+        note: Callable[[Opened], None] = lambda _: None,
+    ) -> None:
         """Write the bundle of all evidence, which may have gigabytes; the access is recorded.
 
         Args:
             said: who opens it, and why.
-            file: of which nothing is worth keeping if this raises.
+            file: empty.
+            note: is told how to go on, before the first byte is written.
+
+        Raises:
+            ServiceAway, BundleChanged: as of `resume`.
+            ServiceRefused: the service refuses to open it.
         """
         path = f"/v1/windows/{window}/bundle/confidential"
-        with self._failing(), self._client.stream("POST", path, json=said.to_json()) as answer:
+        opened: Opened | None = None
+        with (
+            self._failing(unless=lambda: opened is not None),
+            self._client.stream("POST", path, json=said.to_json(), headers=_PLAIN) as answer,
+        ):
             if not answer.is_success:
                 answer.read()
                 raise _refusal("POST", path, answer)
-            for piece in answer.iter_bytes():
-                file.write(piece)
+            opened = Opened.of(answer.headers)
+            note(opened)
+            receive(answer, file)
+        assert opened is not None  # or something was raised
+        self.resume(window, opened, file)
+
+    def resume(self, window: str, opened: Opened, file: BinaryIO) -> None:
+        """Write what is missing of a bundle whose download was begun; no access is recorded.
+
+        Args:
+            opened: as `bundle` told it.
+            file: holds the beginning.
+
+        Raises:
+            ServiceAway: it broke off, and several tries brought nothing; what there is stays.
+            BundleChanged: the rest cannot be had any more.
+        """
+        path = f"/v1/windows/{window}/bundle/confidential/{opened.number}"
+
+        def rest(headers: Mapping[str, str]) -> Any:
+            return self._client.stream("GET", path, headers={**_PLAIN, **headers})
+
+        go_on(rest, opened, file, path)
 
     def account(self, window: str, pseudonym: str, said: AccessBody) -> bytes:
         """Return what the evidence holds of an account; that it was opened is recorded.
@@ -164,10 +198,12 @@ class Remote:
         raise _refusal(method, path, answer)
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
+    def _failing(self, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
         try:
             yield
         except httpx.HTTPError as error:
+            if unless():
+                return
             raise ServiceAway(f"no answer: {error}", where=str(self._client.base_url)) from error
 
 

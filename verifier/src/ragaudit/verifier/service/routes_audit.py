@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import AccessBody
@@ -11,6 +11,7 @@ from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.ledger.messages.evidence_access import BUNDLE
 from ragaudit.serving.bodies import Body
 from ragaudit.serving.problems import documented
+from ragaudit.serving.ranges import resumable
 from ragaudit.serving.strict_json import signed_json
 from ragaudit.verifier.service import accesses, evidence, retention, windows
 from ragaudit.verifier.service.audit import shown_progress
@@ -47,6 +48,11 @@ def _small(_service: Service) -> int:
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]
 SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
 SmallBody = Annotated[Body, Depends(unsigned(_small))]
+AccessNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Of an evidence access.")]
+_RANGES: dict[int | str, dict[str, Any]] = {
+    206: {"description": "The rest, from the byte that `Range: bytes=<first>-` names."},
+    416: {"description": "There is no such byte."},
+}
 LeafIndex = Annotated[int, Path(ge=0, le=2**63 - 1, description="A leaf index of the log.")]
 
 
@@ -112,10 +118,10 @@ def report_text(window: AnyWindow, service: ServiceOf) -> PlainTextResponse:
     )
 
 
-@router.get("/bundle", response_class=StreamingResponse, responses=documented(400, 404))
-def public_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
-    """Return the public part of the evidence, for anyone's re-check."""
-    return StreamingResponse(evidence.bundle(service.database, window, "public"), media_type=ZIP)
+@router.get("/bundle", response_class=StreamingResponse, responses=documented(400, 404) | _RANGES)
+def public_bundle(window: AnyWindow, request: Request, service: ServiceOf) -> Response:
+    """Return the public part of the evidence, for anyone's re-check, or the rest of it."""
+    return resumable(service.bundles.find(window, "public"), request.headers, ZIP, {})
 
 
 @router.post(
@@ -126,13 +132,33 @@ def public_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
     responses=documented(400, 401, 404, 413),
 )
 def confidential_bundle(window: AnyWindow, body: SmallBody, service: ServiceOf) -> Response:
-    """Open all of the evidence, for regulators bound by confidentiality; who and why is kept."""
+    """Open all of the evidence, for regulators bound by confidentiality; who and why is kept.
+
+    An interrupted download goes on at the path in `Content-Location`.
+    """
     said = parse(AccessBody, body.read())
     # For what they raise: nothing is opened then.
     evidence.verdict(service.database, window)
     retention.check_kept(service.database, window)
-    accesses.record(service.database, service.keys, window, BUNDLE, said)
-    return StreamingResponse(evidence.bundle(service.database, window, "all"), media_type=ZIP)
+    access = accesses.record(service.database, service.keys, window, BUNDLE, said)
+    whole = service.bundles.find(window, "all")
+    place = service.bundles.place(window, access.number)
+    return resumable(whole, {}, ZIP, {"Content-Location": place})
+
+
+@router.get(
+    "/bundle/confidential/{number}",
+    response_class=StreamingResponse,
+    dependencies=[Depends(auditor)],
+    responses=documented(400, 401, 404) | _RANGES,
+)
+def opened_bundle(
+    window: AnyWindow, number: AccessNumber, request: Request, service: ServiceOf
+) -> Response:
+    """Go on with the download of all evidence that an access opened within the last day."""
+    retention.check_kept(service.database, window)
+    service.bundles.demand_opened(window, number)
+    return resumable(service.bundles.find(window, "all"), request.headers, ZIP, {})
 
 
 @router.post(

@@ -8,6 +8,7 @@ import hashlib
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, BinaryIO
 
 from ragaudit.encoding import canonical_json
@@ -21,7 +22,7 @@ from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.errors import Ambiguous, TooLate
 from ragaudit.verifier.service.states import State, check_transition
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 CHUNK_BYTES = 2**20
 VERDICT = "verdict.json"  # not evidence: signed over it
@@ -309,6 +310,13 @@ def list_items(connection: Connection, window: Origin, prefix: str = "") -> list
     return sorted(_ITEMS.all(connection, query), key=lambda item: item.name)
 
 
+def count_items(connection: Connection, window: Origin, prefix: str) -> int:
+    """Return how many items have names that start with ``prefix``."""
+    named = tables.item.c.name.startswith(prefix, autoescape=True)
+    query = select(func.count()).where(tables.item.c.window == window, named)
+    return int(connection.execute(query).scalar_one())
+
+
 def stream_item(connection: Connection, window: Origin, name: str) -> Iterator[bytes]:
     """Yield the chunks of an item, in order; none if there is no such item.
 
@@ -316,15 +324,13 @@ def stream_item(connection: Connection, window: Origin, name: str) -> Iterator[b
     """
     columns = tables.chunk.c
     condition = (columns.window == window) & (columns.name == name)
-    number = 0
-    while True:
+    for number in count():
         # One query for each: a driver may read all rows of a query at once.
         query = select(columns.data).where(condition & (columns.number == number))
         data: bytes | None = connection.scalar(query)
         if data is None:
             return
         yield data
-        number += 1
 
 
 def copy_item(connection: Connection, window: Origin, name: str, file: BinaryIO) -> None:
