@@ -77,8 +77,7 @@ def test_nothing_is_answered_that_no_disk_holds(failing: Failing) -> None:
         during = [failing.ask(number + more).status_code for more in range(1, 4)]
         if party == "prover":
             assert set(during) == {503}, (place, fault)
-            if place == "prover.db":
-                assert failing.setting.prover.http.get("/readyz").status_code == 503
+            assert failing.setting.prover.http.get("/readyz").status_code == 503
         else:
             assert set(during) == {200}  # nobody waits for the verifier
             held = failing.cosigned()
@@ -90,6 +89,7 @@ def test_nothing_is_answered_that_no_disk_holds(failing: Failing) -> None:
             failing.verifier.kill()
             failing.verifier.start()
         number += 4
+        assert failing.setting.prover.http.get("/readyz").status_code == 200
         failing.setting.prover.wait_for(lambda n=number: failing.ask(n).is_success)
         number += 1
         failing.setting.prover.wait_for(lambda: failing.cosigned() > failing.answered[-1]["index"])

@@ -172,6 +172,19 @@ def test_a_full_disk_is_not_ready(scenario: Any) -> None:
     assert answer.status_code == 503 and "disk is full" in answer.json()["detail"]
 
 
+def test_fences_that_cannot_be_written_are_not_ready(scenario: Any) -> None:
+    scenario.service.start()
+    assert scenario.api.get("/readyz").status_code == 200
+    folder = scenario.settings.store.fence_folder
+    assert not list(folder.glob(".writable*"))
+    gone = folder.rename(folder.with_name("gone"))  # as of a disk that is not mounted
+    answer = scenario.api.get("/readyz")
+    assert answer.status_code == 503 and "cannot write" in answer.json()["detail"]
+    assert not folder.exists()
+    gone.rename(folder)
+    assert scenario.api.get("/readyz").status_code == 200
+
+
 def test_space_is_that_of_the_disk(tmp_path: Path) -> None:
     found = os.statvfs(tmp_path)
     check_space(tmp_path, 0)

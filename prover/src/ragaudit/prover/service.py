@@ -229,8 +229,8 @@ class Service:
         """Check that queries can be answered.
 
         Raises:
-            StoreUnavailable, BackendUnavailable: database or documents do not answer, or a disk
-                is nearly full.
+            StoreUnavailable, BackendUnavailable: database or documents do not answer, the fences
+                cannot be written, or a disk is nearly full.
             ClockStepped: the system's clock was set.
             WindowUnusable: an unfinished window is behind its fence.
         """
@@ -238,6 +238,7 @@ class Service:
         self.observer.check()
         self.backend.check()
         # Both disks: without the fence no answer leaves, whatever the database can take.
+        self._fences.check()
         for path in (self.store.file, self.settings.store.fence_folder):
             check_space(path, self.settings.store.free_bytes_min)
         self.windows.check_usable(self.clock())

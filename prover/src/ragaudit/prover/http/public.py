@@ -36,7 +36,7 @@ def healthz() -> dict[str, str]:
 
 @router.get("/readyz", operation_id="readyz")
 def readyz(service: ServiceDependency) -> dict[str, str]:
-    """Say that the store is writable, the fences agree and the backend answers."""
+    """Say that store and fences are writable, the fences agree and the backend answers."""
     service.check_ready()
     return {"status": "ready"}
 

@@ -1,15 +1,16 @@
 """Disks and folders that the service writes to."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from ragaudit.ledger.errors import StoreUnavailable
 
-__all__ = ["check_folder", "check_space"]
+__all__ = ["check_folder", "check_space", "check_writing"]
 
 
 def check_folder(folder: Path) -> None:
-    """Make a folder for its owner only, and return if files can be made in it.
+    """Make a folder for its owner only, and return if files can be written in it.
 
     Args:
         folder: made with mode 700 if it is missing.
@@ -19,14 +20,37 @@ def check_folder(folder: Path) -> None:
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Tried, not asked for: permissions do not show a disk that is mounted read-only.
-        probe = folder / f".writable.{os.getpid()}"
-        probe.touch(mode=0o600)
-        probe.unlink()
     except OSError as error:
-        raise StoreUnavailable(
-            f"cannot write: {error.strerror}", where=str(folder), expected="a writable folder"
-        ) from None
+        raise _unwritable(folder, error) from None
+    check_writing(folder)
+
+
+def check_writing(folder: Path) -> None:
+    """Return if a file in a folder that there is can be written and made durable.
+
+    Args:
+        folder: left as it was.
+
+    Raises:
+        StoreUnavailable: it cannot, or there is no such folder.
+    """
+    # Tried, not asked for: permissions show no disk that is full, broken or mounted read-only.
+    probe = folder / f".writable.{os.getpid()}"
+    try:
+        with probe.open("wb", buffering=0) as file:
+            file.write(b"\n")
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    finally:
+        with suppress(OSError):
+            probe.unlink()
+
+
+def _unwritable(folder: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"cannot write: {error.strerror}", where=str(folder), expected="a writable folder"
+    )
 
 
 def check_space(path: Path | None, least: int) -> None:

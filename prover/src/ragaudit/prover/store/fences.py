@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover.store.disk import check_folder
+from ragaudit.prover.store.disk import check_folder, check_writing
 
 __all__ = ["FenceFolder"]
 
@@ -55,6 +55,16 @@ class FenceFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def check(self) -> None:
+        """Return if this process could write to a fence now.
+
+        Raises:
+            StoreUnavailable: it could not, so that nothing can be answered.
+        """
+        # Without a place nothing is served, and no folder is made for a question.
+        if self._lock is not None:
+            check_writing(self._own)
 
     def path(self, window: str) -> Path:
         """Return the file of this process's fence of a window."""
