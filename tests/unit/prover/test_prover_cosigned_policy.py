@@ -11,6 +11,8 @@ import pytest
 from databases import ON_EACH_ENGINE
 from exact_windows import ask, start
 from further_cosigners import Parties, key, policy_text
+from ragaudit.client.cli import app as receipts
+from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
@@ -19,6 +21,7 @@ from ragaudit.prover.cosigner_settings import CosignerSettings
 from ragaudit.prover.errors import VerifierRefused
 from ragaudit.prover.store.states import State
 from scenario import ProverScenario
+from typer.testing import CliRunner
 
 pytestmark = ON_EACH_ENGINE
 
@@ -101,6 +104,48 @@ def test_cosigners_that_are_away_at_the_end(asked: Asked, demand: str, result: s
     assert predicate["attested"]["cosigners"]["final"] is None
     check = predicate["checks"][-1]
     assert "no final checkpoint has the quorum them" in check["reason"]
+
+
+def test_a_receipts_check_says_who_stands_behind_it(asked: Asked, tmp_path: Path) -> None:
+    asked.start()
+    for name in ("two", "three"):
+        asked.parties.of[name].instead = lambda _request: httpx.Response(503)
+    scenario = asked.scenario
+    file = ask(scenario, "bread", 2)
+    (tmp_path / "policy.json").write_bytes(scenario.policy().canonical)
+    (tmp_path / "window.json").write_bytes(scenario.api.get("/v1/windows/w1").content)
+
+    def checked(proof: str | None, *options: str) -> tuple[int, Any]:
+        """The exit code, and what was found last."""
+        (tmp_path / "answer.json").write_bytes(
+            dumps({**file.to_json(), "public": replace(file.public, proof=proof).to_json()})
+        )
+        known = [f"--{each}={tmp_path}/{each}.json" for each in ("policy", "window")]
+        command = ["check", f"{tmp_path}/answer.json", *known, "--json", *options]
+        result = CliRunner().invoke(receipts, command)
+        document = json.loads(result.stdout)
+        return result.exit_code, document["error"] or document["checks"][-1]
+
+    def proof() -> str:
+        asked.round()
+        scenario.clock.now += 60_000  # nobody holds it back any longer
+        path = f"/v1/windows/w1/receipts/{file.public.index}/proof"
+        return str(scenario.api.get(path).text)
+
+    code, step = checked(None)
+    assert (code, step["name"], step["status"]) == (0, "cosigners", "not done")
+    assert "outstanding" in step["detail"]
+    code, step = checked(proof())
+    assert (code, step["status"]) == (0, "not done")
+    assert "quorum them NOT reached: cosigned by one (1 of 3)" in step["detail"]
+    assert checked(proof(), "--strict")[0] == 5
+    asked.parties.of["three"].instead = None
+    code, step = checked(complete := proof())
+    assert (code, step["status"]) == (0, "done")
+    assert "quorum them reached: cosigned by one, three (2 of 3), since 20" in step["detail"]
+    # The last line of the note is a cosignature of theirs.
+    code, error = checked(f"{complete[:-12]}AAAA{complete[-8:]}")
+    assert code == 1 and "step 11 (cosigners)" in error and "does not verify" in error
 
 
 def test_after_a_restart_all_of_it_is_given_again(asked: Asked) -> None:

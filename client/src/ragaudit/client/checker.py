@@ -39,6 +39,7 @@ from ragaudit.ledger.messages.receipt_check import (
     StepResult,
     check_inclusion,
     check_promise,
+    check_quorum,
     check_receipt_file,
 )
 from ragaudit.ledger.messages.receipts import ReceiptFile
@@ -206,7 +207,7 @@ class Checker:
         except RagauditError as error:
             raise self.rejected(counter, file.to_json(), error) from error
         # Step 0 is told, not demanded: an account may have chosen to go unpinned.
-        return [_pinning(session.window), *steps]
+        return [_pinning(session.window), *steps, *self._quorum(file)]
 
     def completed(self, file: ReceiptFile, earlier: Sequence[StepResult]) -> list[StepResult]:
         """Return the outcomes for a receipt that has got its inclusion proof since it was checked.
@@ -223,7 +224,15 @@ class Checker:
         except RagauditError as error:
             raise self.rejected(file.request.counter, file.to_json(), error) from error
         # The others hold as before: a proof of inclusion says nothing of the answer.
-        return [step if outcome.number == step.number else outcome for outcome in earlier]
+        known = {each.number: each for each in (step, *self._quorum(file))}
+        return [known.get(outcome.number, outcome) for outcome in earlier]
+
+    def _quorum(self, file: ReceiptFile) -> list[StepResult]:
+        """Return step 11, if there is one; AnswerRejected if it fails."""
+        try:
+            return check_quorum(file.public, self._session.window.view.policy)
+        except RagauditError as error:
+            raise self.rejected(file.request.counter, file.to_json(), error) from error
 
     def plain_time(self, file: ReceiptFile, request_time: int) -> None:
         """Check the time of a plain answer against this machine's clock (docs/spec 5.9).

@@ -30,7 +30,7 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.bodies import DisputesBody
 from ragaudit.ledger.messages.disputes import Dispute
-from ragaudit.ledger.messages.receipt_check import StepResult, check_inclusion
+from ragaudit.ledger.messages.receipt_check import StepResult, check_inclusion, check_quorum
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from rich.console import Console
 from rich.markup import escape
@@ -120,7 +120,7 @@ def check(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the ten checks of a receipt and say of each whether it was done.
+    """Run the checks of a receipt and say of each whether it was done.
 
     Also how many documents of the answer were withheld, since they changed or went meanwhile.
     """
@@ -208,6 +208,7 @@ def complete(
             text = blocking.proof(prover, target.name, file.public.index)
             public = file.public.with_proof(TlogProof.parse(text.encode()))
             check_inclusion(public, target.view)
+            check_quorum(public, target.view.policy)
             if cosignatures(public) <= cosignatures(file.public):
                 continue
             # Only after its check: a false proof must not replace a file without one.

@@ -22,6 +22,7 @@ from ragaudit.ledger.messages.receipt_check import (
     AccountView,
     StepResult,
     check_promise,
+    check_quorum,
     check_receipt_file,
 )
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, bound_receipt
@@ -269,7 +270,7 @@ def pinning(window: Window) -> StepResult:
 def check(
     value: Mapping[str, Any], window: Window, facts: Facts, path: Path | None = None
 ) -> CheckedReceipt:
-    """Run the ten steps on a receipt file and return it with their outcomes.
+    """Run the steps on a receipt file and return it with their outcomes.
 
     Args:
         value: the file's JSON.
@@ -300,7 +301,8 @@ def check(
         file, window.view, CoreOperations(),
         anchor=anchor, account=view, promise=facts.promise, embed=embed,
     )  # fmt: skip
-    return CheckedReceipt(file, [pinning(window), *steps], path)
+    quorum = check_quorum(file.public, window.view.policy)
+    return CheckedReceipt(file, [pinning(window), *steps, *quorum], path)
 
 
 def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: int) -> float:

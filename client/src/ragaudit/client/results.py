@@ -20,7 +20,8 @@ class CheckedReceipt:
 
     Attributes:
         file: request, answer, public and private half.
-        checks: the steps of docs/spec 5.9, and the pinning of the window as step 0.
+        checks: the steps of docs/spec 5.9, and the pinning of the window as step 0. Step 11 says
+            which of the policy's further cosigners stand behind the record, if it names any.
         path: where the client keeps it, or None without a state directory.
     """
 

@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected, StepRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_body import (
     check_account,
@@ -43,6 +46,7 @@ __all__ = [
     "WindowView",
     "check_inclusion",
     "check_promise",
+    "check_quorum",
     "check_receipt_file",
 ]
 
@@ -91,6 +95,35 @@ def check_inclusion(public: PublicReceipt, view: WindowView) -> StepResult:
     return StepResult(number, name, "done")
 
 
+def check_quorum(public: PublicReceipt, policy: Policy) -> list[StepResult]:
+    """Check step 11 of a receipt whose inclusion holds; no step if the policy names nobody.
+
+    A quorum that is missing accuses nobody: a proof may be older than what the cosigners signed.
+
+    Args:
+        public: half of the receipt.
+        policy: of the window, which names further cosigners or does not.
+
+    Raises:
+        StepRejected: a line of one of them is false.
+    """
+    number, name, terms = 11, "cosigners", policy.cosigners
+    if terms is None:
+        return []
+    if public.proof is None:
+        return [StepResult(number, name, "not done", _OUTSTANDING)]
+    try:
+        note = TlogProof.parse(public.proof.encode()).checkpoint
+        finding = terms.trust.judge(note, policy.keys.log)
+    except RagauditError as error:
+        raise StepRejected.at(number, name, error) from error
+    if finding.time is not None:
+        since = rfc3339(1000 * finding.time)
+        return [StepResult(number, name, "done", f"{finding}, since {since}")]
+    later = f"{finding}; a proof that is fetched later may have more"
+    return [StepResult(number, name, "not done" if terms.required else "done", later)]
+
+
 def check_promise(
     promise: Promise,
     request: Request,
@@ -127,6 +160,9 @@ def check_promise(
     except RagauditError as error:
         where = f"promise, {error.where}" if error.where else "promise"
         raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
+
+
+_OUTSTANDING = "the inclusion proof is outstanding"
 
 
 @dataclass
@@ -166,7 +202,7 @@ class _Check:
     def inclusion(self) -> str | None:
         public = self.file.public
         if public.proof is None:
-            return "the inclusion proof is outstanding"
+            return _OUTSTANDING
         keys = self.view.policy.keys
         public.verify_inclusion(keys.log, CosignerPolicy((keys.cosigner,), 1))
         return None
