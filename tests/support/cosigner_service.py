@@ -97,11 +97,14 @@ class CosignerProcess:
         self.settings = cosigner_settings.load(self.path)
         self.keys = cosigner_settings.load_keys(self.settings)
         self.url = f"http://127.0.0.1:{self.port}"
+        self.prelude = ""
         self.process: subprocess.Popen[bytes] | None = None
         take_up(self.settings, *logs)
 
     def start(self) -> None:
-        command = [sys.executable, "-c", COMMAND, "serve", "--settings", str(self.path)]
+        """Start it, with ``prelude`` (Python code) run before."""
+        script = f"{self.prelude}\n{COMMAND}"
+        command = [sys.executable, "-c", script, "serve", "--settings", str(self.path)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         with httpx.Client(base_url=self.url) as client:

@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import uvicorn
+from forking import Forked, Forks
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.store import LogStore
@@ -99,27 +100,42 @@ class Prover:
         self.prelude = ""
         self.environment: dict[str, str] = {}  # of the process, beside the usual
         self.log = made.settings.with_name("log.txt")
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
+        self.forks: Forks | None = None  # once `fork` was called
         self.http = httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}", timeout=20, trust_env=False
         )
 
     def start(self) -> None:
-        """Start it, with ``prelude`` (Python code) run before."""
+        """Start it, with ``prelude`` (Python code) run before, and wait until it answers."""
+        self.launch()
+        self.wait_for(self.answers, 300)
+
+    def launch(self) -> None:
+        """Start it, and do not wait."""
         script = f"{self.prelude}\nfrom ragaudit.prover.command.cli import app; app()"
-        arguments = ["serve", "--settings", str(self.made.settings), "--log-level", "error"]
+        if self.forks is not None:
+            self.process = self.forks.launch(script)
+            return
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", script, *arguments],
-                env={
-                    **os.environ,
-                    **self.pins,
-                    **self.environment,
-                    "RAGAUDIT_PROVER__SERVER__PORT": str(self.port),
-                },
-                stderr=log,
+                [sys.executable, "-c", script, *self.arguments], env=self.variables, stderr=log
             )
-        self.wait_for(self.answers, 300)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Of the command."""
+        return ["serve", "--settings", str(self.made.settings), "--log-level", "error"]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of the process."""
+        port = {"RAGAUDIT_PROVER__SERVER__PORT": str(self.port)}
+        return {**os.environ, **self.pins, **self.environment, **port}
+
+    def fork(self) -> None:
+        """From now on fork its processes; `forks` is to be closed."""
+        self.forks = Forks(["ragaudit.prover.http.app"], self.arguments, self.variables, self.log)
 
     def answers(self) -> bool:
         assert self.process is not None and self.process.poll() is None, self.log.read_text()
@@ -186,6 +202,11 @@ class Setting:
     def open(self, **overrides: Any) -> None:
         """Start the prover, open the window, register everybody."""
         self.prover.start()
+        self.register(**overrides)
+        self.prover.wait_for(lambda: self.prover.state() == "open")
+
+    def register(self, **overrides: Any) -> None:
+        """Have a window countersigned, and register everybody in it."""
         standard = {
             "opens_after_seconds": 20,
             "activation_every_seconds": 1000,
@@ -212,7 +233,6 @@ class Setting:
         )
         anchor = self.chain.anchor.hex()
         assert self.post(ANCHORED, "registration", {"anchor": anchor}).status_code == 201
-        self.prover.wait_for(lambda: self.prover.state() == "open")
 
     def log(self) -> tuple[LogStore, Store]:
         store = Store.open(self.settings.store.url)

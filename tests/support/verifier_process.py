@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from forking import Forked, Forks
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.lab.scenario.policy import small_terms_file
 from ragaudit.ledger.messages.signed import SignedRequest
@@ -66,7 +67,8 @@ class VerifierProcess:
         self.url = f"http://127.0.0.1:{self.port}"
         self.prelude = ""
         self.environment: dict[str, str] = {}  # of the process, beside the usual
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
+        self.forks: Forks | None = None  # once `fork` was called
 
     def pin(self, provider: str, key: PublicKey) -> None:
         """Pin a provider's key, as `ragaudit verifier provider add` does."""
@@ -75,30 +77,43 @@ class VerifierProcess:
         database.close()
 
     def start(self) -> None:
-        """Start it, with ``prelude`` (Python code) run before."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-c",
-                    f"{self.prelude}\n{COMMAND}",
-                    "serve",
-                    "--settings",
-                    str(self.path),
-                ],
-                env={**os.environ, **self.environment},
-                stdout=log,
-                stderr=log,
-            )
+        """Start it, with ``prelude`` (Python code) run before, and wait until it is ready."""
+        self.launch()
+        process = self.process
+        assert process is not None
         with httpx.Client(base_url=self.url) as client:
             for _ in range(1200):
-                assert self.process.poll() is None, self.log.read_text()
+                assert process.poll() is None, self.log.read_text()
                 try:
                     if client.get("/readyz").status_code == 200:
                         return
                 except httpx.HTTPError:
                     time.sleep(0.1)
         raise AssertionError("the service does not start: " + self.log.read_text())
+
+    def launch(self) -> None:
+        """Start it, and do not wait."""
+        script = f"{self.prelude}\n{COMMAND}"
+        if self.forks is not None:
+            self.process = self.forks.launch(script)
+            return
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", script, *self._arguments],
+                env={**os.environ, **self.environment},
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def _arguments(self) -> list[str]:
+        return ["serve", "--settings", str(self.path)]
+
+    def fork(self) -> None:
+        """From now on fork its processes; `forks` is to be closed."""
+        variables = {**os.environ, **self.environment}
+        modules = ["ragaudit.verifier.service.app"]
+        self.forks = Forks(modules, self._arguments, variables, self.log)
 
     def kill(self) -> None:
         assert self.process is not None
