@@ -196,6 +196,31 @@ def log(
     report.show(found, measurements, as_json)
 
 
+@app.command("jobs", epilog="Example: ragaudit bench jobs --database URL --cores 2 --workers 4")
+def jobs(
+    database: Annotated[
+        str, typer.Option("--database", help="URL of an empty PostgreSQL database.")
+    ],
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes.")] = 4,
+    rows: Rows = 10_000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    records: Records = 1400, runs: Runs = 3, cores: Cores = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Commit rows and prove R records by workers over a queue, beside one process."""
+    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
+
+    with limited_to(cores) as used:  # before the libraries make their threads
+        from ragaudit.lab.bench import jobs as scenario  # noqa: PLC0415
+        from ragaudit.lab.bench import report  # noqa: PLC0415
+        from ragaudit.lab.bench.workload import Sizes, Workload  # noqa: PLC0415
+
+        sizes = scenario.JobSizes(rows, dimension, records, workers)
+        work = Workload(Sizes(rows, dimension, top_k, sigma, records))
+        with report.progress() as notify:
+            measurements = scenario.jobs(sizes, work, database, runs, notify)
+    found = report.report("jobs", sizes, used, measurements)
+    report.show(found, measurements, as_json)
+
+
 @app.command("sidecar", epilog="Example: ragaudit bench sidecar --rows 10000 --minutes 10")
 def sidecar(
     rows: Annotated[

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import typer
 from ragaudit.lab.bench.bounds import Domain
+from ragaudit.lab.bench.jobs import JobSizes
 from ragaudit.lab.bench.large_log import LargeLogSizes
 from ragaudit.lab.bench.ledger import LogSizes
 from ragaudit.lab.bench.machine import machine, software
@@ -33,12 +34,13 @@ _SYMBOLS: Final = {
     "domain": "m",
     "entries": "n",
     "batch": "entries of a batch",
+    "workers": "workers",
 }
 
 
 def report(
     name: str,
-    sizes: Sizes | Domain | LogSizes | LargeLogSizes,
+    sizes: Sizes | Domain | LogSizes | LargeLogSizes | JobSizes,
     cores: int,
     measurements: list[Measurement],
 ) -> dict[str, Any]:
