@@ -20,6 +20,7 @@ from ragaudit.privacy.coalition import (
     hamming_threshold,
     link_accounts,
 )
+from ragaudit.privacy.coalition_parts import join_links, parts_of
 
 LINKS = pytest.mark.parametrize("link", [link_accounts, core.link_accounts], ids=["numpy", "core"])
 """Both, the reference and the compiled core, are held to the definition."""
@@ -258,9 +259,63 @@ def test_the_core_and_the_reference_find_the_same(count: int, tau: int, life: in
     assert estimate(found, **bounds, link=core.link_accounts) == expected
 
 
+def arrays(records: list[Record]) -> tuple[dict[str, Any], int]:
+    """What a link gets of records, and how many accounts there are."""
+    ordered = sorted(records, key=lambda record: record.time)
+    _, accounts = np.unique([record.account for record in ordered], return_inverse=True)
+    found = {
+        "accounts": accounts.astype(np.int64),
+        "times": np.array([record.time for record in ordered]),
+        "anchored": np.array([record.anchored for record in ordered], dtype=np.uint8),
+        "sketches": np.stack([np.frombuffer(record.sketch, np.uint8) for record in ordered]),
+    }
+    return found, int(accounts.max()) + 1
+
+
+@LINKS
+@pytest.mark.parametrize(("tau", "life", "pairs"), [(10**6, 0, 20_000), (1000, 3000, 250)])
+def test_parts_of_the_pairs_join_what_all_of_them_do(
+    link: Link, tau: int, life: int, pairs: int
+) -> None:
+    given, accounts = arrays(asked(600, 128, seed=9))
+    near: dict[str, Any] = {"tau": tau, "life": life, "threshold": 26}
+    parts = parts_of(given["times"], tau + life, pairs)
+    assert len(parts) > 4
+    assert [start for start, _ in parts[1:]] == [end for _, end in parts[:-1]]
+    assert (parts[0][0], parts[-1][1]) == (0, 600) and all(start < end for start, end in parts)
+    found = [link(**given, **near, part=part) for part in parts]
+    joined = join_links(accounts, [(np.arange(accounts), labels) for labels in found])
+    assert joined.tolist() == core.link_accounts(**given, **near).tolist()
+    # With one part left out there are joins that nobody finds.
+    for left_out in (0, len(found) // 2):
+        others = found[:left_out] + found[left_out + 1 :]
+        less = join_links(accounts, [(np.arange(accounts), labels) for labels in others])
+        assert less.tolist() != joined.tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=40), st.integers(0, 40))
+def test_links_are_joined_whoever_found_them(links: list[tuple[int, int]], cut: int) -> None:
+    labels = list(range(31))
+    for a, b in links:
+        low, high = sorted((labels[a], labels[b]))
+        labels = [low if label == high else label for label in labels]
+    parts = [np.array(part, dtype=np.int64).reshape(-1, 2) for part in (links[:cut], links[cut:])]
+    found = join_links(31, [(part[:, 0], part[:, 1]) for part in parts])
+    assert found.tolist() == labels
+
+
+def test_parts_of_few_or_distant_records() -> None:
+    assert parts_of(np.array([5]), 10, 1) == [(0, 1)]
+    assert parts_of(np.array([0, 100, 200]), 10, 1) == [(0, 3)]
+    assert parts_of(np.zeros(4, np.int64), 2**63, 1) == [(0, 1), (1, 2), (2, 4)]
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [
+        ({"part": (1, 3)}, "part: 1..3 of 2 records"),
+        ({"part": (2, 1)}, "part: 2..1 of 2 records"),
+        ({"part": (-1, 1)}, "part: -1"),
         ({"times": np.array([1, 0])}, "times: not rising"),
         ({"times": np.array([0])}, "different numbers"),
         ({"accounts": np.array([0, -1])}, "accounts: not a number of 32 bits"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
 from ragaudit.lab.bench.workload import Sizes, Workload
@@ -97,3 +98,39 @@ def test_an_outage_is_waited_for(
     judge = JobEngine(engine("core"), make_runner(**{SELECTIONS: late}), "w1")
     judge.verify_selections([WORKLOAD.proven(WORKLOAD.question())])
     assert not outages
+
+
+@pytest.mark.parametrize("name", ["core", "reference"])
+def test_a_coalition_is_found_by_parts_as_by_the_engine(
+    make_runner: Callable[..., Runner], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    rng = np.random.default_rng(4)
+    centres = rng.integers(0, 256, (60, 16), dtype=np.uint8)
+    given: dict[str, Any] = {
+        "accounts": rng.integers(0, 150, 400),
+        "times": np.sort(rng.integers(0, 10**5, 400)),
+        "anchored": rng.integers(0, 2, 400).astype(np.uint8),
+        "sketches": centres[rng.integers(0, 60, 400)] ^ (rng.random((400, 16)) < 0.2),
+    }
+    near: dict[str, Any] = {"tau": 5000, "life": 20_000, "threshold": 3}
+    expected = engine(name).link_accounts(**given, **near)
+    assert 1 < len(np.unique(expected)) < 150
+    done: list[str] = []
+
+    def noted(*arguments: Any) -> bytes:
+        done.append(arguments[1])
+        return KINDS[work.COALITION](*arguments)
+
+    judge = JobEngine(engine(name), make_runner(**{work.COALITION: noted}), "w1")
+    assert np.array_equal(judge.link_accounts(**given, **near), expected) and not done
+    monkeypatch.setattr(work, "_PAIRS", {name: 5000})
+    shares: list[float] = []
+    found = judge.link_accounts(**given, **near, progress=shares.append)
+    # The same components, whatever each is called.
+    assert len(np.unique(np.stack([found, expected]), axis=1).T) == len(np.unique(expected))
+    assert len(np.unique(found)) == len(np.unique(expected))
+    assert len(done) > 3 and shares == sorted(shares)
+    # What is done stays until the audit is over.
+    before = len(done)
+    judge.link_accounts(**given, **near)
+    assert len(done) == before

@@ -9,8 +9,10 @@ use crate::errors::malformed;
 use crate::progress::Callback;
 
 /// `records` are accounts and times of 64 bits, bytes that are 0 or 1, and sketches; `near` is tau,
-/// life and threshold.
+/// life and threshold; `part` is where the records begin and end whose pairs with later ones are
+/// compared, all of them if not said.
 #[pyfunction]
+#[pyo3(signature = (records, width, accounts, near, progress, part=None))]
 fn link_accounts<'py>(
     py: Python<'py>,
     records: (ArrayBytes<'py>, ArrayBytes<'py>, ArrayBytes<'py>, ArrayBytes<'py>),
@@ -18,6 +20,7 @@ fn link_accounts<'py>(
     accounts: u32,
     near: (i64, i64, u32),
     progress: Option<Py<PyAny>>,
+    part: Option<(usize, usize)>,
 ) -> PyResult<Bound<'py, PyByteArray>> {
     let (who, times) = (longs(bytes(&records.0)?), longs(bytes(&records.1)?));
     let (anchored, sketches) = (bytes(&records.2)?, bytes(&records.3)?);
@@ -32,7 +35,9 @@ fn link_accounts<'py>(
             sketches,
             width,
         };
-        Ok::<_, PyErr>(components(&records, accounts, Near { tau, life, threshold }, &callback))
+        let (start, end) = part.unwrap_or((0, times.len()));
+        let near = Near { tau, life, threshold };
+        Ok::<_, PyErr>(components(&records, accounts, near, start..end, &callback))
     })?;
     let labels: Vec<i64> = callback.finish(result)?.into_iter().map(i64::from).collect();
     long_bytes(py, &labels)

@@ -72,6 +72,9 @@ impl fmt::Debug for Records<'_> {
 
 /// The smallest account of the component of each of the accounts 0 .. `accounts` - 1.
 ///
+/// Of every pair the earlier record is in `part`, which `0..records` says of all pairs. Components
+/// of parts that cover all records, put together, are those of all pairs.
+///
 /// ```
 /// use ragaudit_arguments::progress::Silent;
 /// use ragaudit_coalition::{Near, Records, components};
@@ -84,30 +87,32 @@ impl fmt::Debug for Records<'_> {
 ///     width: 1,
 /// };
 /// let near = Near { tau: 10, life: 0, threshold: 1 };
-/// assert_eq!(components(&records, 3, near, &Silent), Ok(vec![0, 0, 0]));
+/// assert_eq!(components(&records, 3, near, 0..3, &Silent), Ok(vec![0, 0, 0]));
+/// assert_eq!(components(&records, 3, near, 1..2, &Silent), Ok(vec![0, 1, 1]));
 /// let near = Near { tau: 9, life: 0, threshold: 1 };
-/// assert_eq!(components(&records, 3, near, &Silent), Ok(vec![0, 1, 1]));
+/// assert_eq!(components(&records, 3, near, 0..3, &Silent), Ok(vec![0, 1, 1]));
 /// ```
 pub fn components(
     records: &Records<'_>,
     accounts: u32,
     near: Near,
+    part: Range<usize>,
     progress: &dyn Progress,
 ) -> Result<Vec<u32>> {
-    check(records, accounts, near)?;
+    check(records, accounts, near, &part)?;
     match records.width.div_ceil(8) {
-        1 => joined::<1>(records, accounts, near, progress),
-        2 => joined::<2>(records, accounts, near, progress),
-        3 => joined::<3>(records, accounts, near, progress),
-        4 => joined::<4>(records, accounts, near, progress),
-        5 => joined::<5>(records, accounts, near, progress),
-        6 => joined::<6>(records, accounts, near, progress),
-        7 => joined::<7>(records, accounts, near, progress),
-        _ => joined::<MOST_WORDS>(records, accounts, near, progress),
+        1 => joined::<1>(records, accounts, near, part, progress),
+        2 => joined::<2>(records, accounts, near, part, progress),
+        3 => joined::<3>(records, accounts, near, part, progress),
+        4 => joined::<4>(records, accounts, near, part, progress),
+        5 => joined::<5>(records, accounts, near, part, progress),
+        6 => joined::<6>(records, accounts, near, part, progress),
+        7 => joined::<7>(records, accounts, near, part, progress),
+        _ => joined::<MOST_WORDS>(records, accounts, near, part, progress),
     }
 }
 
-fn check(records: &Records<'_>, accounts: u32, near: Near) -> Result<()> {
+fn check(records: &Records<'_>, accounts: u32, near: Near, part: &Range<usize>) -> Result<()> {
     let count = records.times.len();
     let malformed = |message: String| Err(Error::Malformed(message));
     if !(1..=8 * MOST_WORDS).contains(&records.width) {
@@ -128,6 +133,9 @@ fn check(records: &Records<'_>, accounts: u32, near: Near) -> Result<()> {
     if near.tau < 0 || near.life < 0 {
         return malformed("tau, life: negative".into());
     }
+    if part.start > part.end || part.end > count {
+        return malformed(format!("part: {part:?} of {count} records"));
+    }
     Ok(())
 }
 
@@ -135,6 +143,7 @@ fn joined<const WORDS: usize>(
     records: &Records<'_>,
     accounts: u32,
     near: Near,
+    part: Range<usize>,
     progress: &dyn Progress,
 ) -> Result<Vec<u32>> {
     let times = records.times;
@@ -148,6 +157,9 @@ fn joined<const WORDS: usize>(
     let soon: Vec<Range<usize>> = (0..count)
         .into_par_iter()
         .map(|record| {
+            if !part.contains(&record) {
+                return 0..0;
+            }
             let life = if records.anchored[record] { near.life } else { 0 };
             let latest = times[record].saturating_add(near.tau).saturating_add(life);
             record + 1..end(times, latest)
@@ -157,7 +169,7 @@ fn joined<const WORDS: usize>(
     let later: Vec<Range<usize>> = (0..count)
         .into_par_iter()
         .map(|record| {
-            if records.anchored[record] {
+            if records.anchored[record] || !part.contains(&record) {
                 return 0..0;
             }
             let latest = times[record].saturating_add(near.tau);
@@ -437,7 +449,18 @@ mod tests {
                 threshold: [0, 2, 5, 8][turn / 2 % 4],
             };
             let expected = found.by_definition(accounts, near);
-            assert_eq!(components(&found.records(), accounts, near, &Silent).unwrap(), expected);
+            assert_eq!(
+                components(&found.records(), accounts, near, 0..count, &Silent).unwrap(),
+                expected
+            );
+            // In two parts, each from the first record on or to the last one.
+            let cut = numbers.below(count as u64 + 1) as usize;
+            let both = Components::new(accounts);
+            for part in [0..cut, cut..count] {
+                let labels = components(&found.records(), accounts, near, part, &Silent).unwrap();
+                (0..accounts).zip(labels).for_each(|(account, label)| both.join(account, label));
+            }
+            assert_eq!(both.labels(), expected);
         }
     }
 
@@ -452,7 +475,7 @@ mod tests {
             width: 32,
         };
         let near = Near { tau: 0, life: 0, threshold: 0 };
-        let labels = components(&found.records(), count, near, &Silent).unwrap();
+        let labels = components(&found.records(), count, near, 0..count as usize, &Silent).unwrap();
         let named: Vec<bool> =
             (0..count).map(|account| found.accounts.contains(&account)).collect();
         let first = named.iter().position(|named| *named).unwrap() as u32;
@@ -472,9 +495,9 @@ mod tests {
             width: 1,
         };
         let all = Near { tau: i64::MAX, life: i64::MAX, threshold: u32::MAX };
-        assert_eq!(components(&found.records(), 2, all, &Silent).unwrap(), [0, 0]);
+        assert_eq!(components(&found.records(), 2, all, 0..2, &Silent).unwrap(), [0, 0]);
         let apart = Near { threshold: 7, ..all };
-        assert_eq!(components(&found.records(), 2, apart, &Silent).unwrap(), [0, 1]);
+        assert_eq!(components(&found.records(), 2, apart, 0..2, &Silent).unwrap(), [0, 1]);
     }
 
     #[test]
@@ -491,7 +514,7 @@ mod tests {
         let near = Near { tau: 0, life: 0, threshold: 0 };
         let good = window(&mut Numbers(3), 10, 5, 8);
         let refused = |window: Window, near: Near| {
-            assert!(components(&window.records(), 5, near, &Silent).is_err());
+            assert!(components(&window.records(), 5, near, 0..10, &Silent).is_err());
         };
         refused(Window { width: 0, ..window(&mut Numbers(3), 10, 5, 8) }, near);
         refused(window(&mut Numbers(3), 10, 5, 65), near);
@@ -504,7 +527,9 @@ mod tests {
         );
         refused(window(&mut Numbers(3), 10, 5, 8), Near { tau: -1, ..near });
         refused(window(&mut Numbers(3), 10, 5, 8), Near { life: -1, ..near });
-        assert!(components(&good.records(), 5, near, &Silent).is_ok());
+        for (part, fits) in [(0..10, true), (3..3, true), (0..11, false)] {
+            assert_eq!(components(&good.records(), 5, near, part, &Silent).is_ok(), fits);
+        }
         assert_eq!(format!("{:?}", good.records()), "Records(10 of 8 bytes)");
     }
 }

@@ -135,7 +135,8 @@ class Link(Protocol):
         tau: int,
         life: int,
         threshold: int,
-        progress: Callable[[float], None] | None = None,
+        progress: Callable[[float], bool | None] | None = None,
+        part: tuple[int, int] | None = None,
     ) -> npt.NDArray[np.int64]:
         """Return int64[accounts]: equal numbers for the accounts of one component."""
 
@@ -247,7 +248,8 @@ def link_accounts(
     tau: int,
     life: int,
     threshold: int,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
+    part: tuple[int, int] | None = None,
 ) -> npt.NDArray[np.int64]:
     """Return int64[accounts]: equal numbers for the accounts of one component.
 
@@ -259,11 +261,13 @@ def link_accounts(
         tau, life: milliseconds, together below 2^63.
         threshold: bits.
         progress: as of `estimate`.
+        part: where the records begin and end whose pairs with later ones are compared; all of them
+            if not said.
     """
     components = _Components(int(accounts.max()) + 1)
     slack = life * anchored.astype(np.int64)
     queries = _Queries(accounts, times, slack, _words(sketches))
-    _link(queries, tau, threshold, components, progress)
+    _link(queries, tau, threshold, components, progress, part or (0, len(times)))
     return components.label
 
 
@@ -308,20 +312,21 @@ def _link(
     tau: int,
     threshold: int,
     components: _Components,
-    progress: Callable[[float], None] | None,
+    progress: Callable[[float], bool | None] | None,
+    part: tuple[int, int],
 ) -> None:
-    count = len(queries.times)
+    first, last = part
     # The widest reach of any pair; each pair's own is compared in the block.
     furthest = tau + int(queries.slack.max())
-    for start in range(0, count, _LEFT):
-        end = min(start + _LEFT, count)
+    for start in range(first, last, _LEFT):
+        end = min(start + _LEFT, last)
         # Later records are too late for the whole block; earlier ones were compared before.
         reach = int(np.searchsorted(queries.times, queries.times[end - 1] + furthest, "right"))
         for right in range(start, reach, _RIGHT):
             stop = min(right + _RIGHT, reach)
             _link_block(slice(start, end), slice(right, stop), queries, tau, threshold, components)
         if progress is not None:
-            progress(end / count)
+            progress((end - first) / (last - first))
 
 
 def _link_block(

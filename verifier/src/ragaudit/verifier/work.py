@@ -1,4 +1,4 @@
-"""The verifier's jobs: selection and index arguments of an audit, checked by its own workers.
+"""The verifier's jobs: an audit's arguments and its coalition estimate, by its own workers.
 
 What a worker says of an argument is believed because this verifier runs the worker: nothing in a
 result can be checked but by doing the job again. Tasks hold statements and arguments, which are
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from ragaudit.circuits.statement_bytes import (
     read_selection,
     read_several,
@@ -20,9 +21,10 @@ from ragaudit.circuits.statement_bytes import (
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.errors import InternalError, RagauditError, UnavailableError
 from ragaudit.encoding.tagged import decode, enc, read_int
+from ragaudit.privacy.coalition_parts import join_links, parts_of
 from ragaudit.serving.jobs.job import Arrays, Job, JobsStopped, Kinds, Progress
 from ragaudit.serving.jobs.opening import JobService
-from ragaudit.serving.jobs.runner import Runner
+from ragaudit.serving.jobs.runner import Notify, Runner
 from ragaudit.verifier.engines import (
     ArgumentRejected,
     Engine,
@@ -38,11 +40,13 @@ _log = logging.getLogger(__name__)
 
 INDEX: Final = "check index argument"
 SELECTIONS: Final = "check selection arguments"
+COALITION: Final = "link accounts"
 
 # Chunks of some seconds on one core, and tasks of some megabytes.
 _RECORDS: Final = 512
 _NOISE_VALUES: Final = 4 * 2**20
 _AT_ONCE: Final = 16  # chunks that are prepared together
+_PAIRS: Final = {"core": 2**33, "reference": 2**29}  # of records that are compared
 _AGAIN_SECONDS: Final = 2.0
 
 
@@ -70,8 +74,8 @@ class JobEngine:
         self.quantise = inner.quantise
         self.verify_ties = inner.verify_ties
         self.verify_budget = inner.verify_budget
-        self.link_accounts = inner.link_accounts
         self.is_round = inner.is_round
+        self._link = inner.link_accounts
         self._runner = runner
         self._window = window
 
@@ -102,6 +106,39 @@ class JobEngine:
         if failed:
             raise SelectionsRejected(failed)
 
+    def link_accounts(
+        self,
+        accounts: npt.NDArray[np.int64],
+        times: npt.NDArray[np.int64],
+        anchored: npt.NDArray[np.uint8],
+        sketches: npt.NDArray[np.uint8],
+        *,
+        tau: int,
+        life: int,
+        threshold: int,
+        progress: Callable[[float], bool | None] | None = None,
+        part: tuple[int, int] | None = None,
+    ) -> npt.NDArray[np.int64]:
+        """Join the accounts of a coalition (spec 7.2), by parts of all pairs; Interrupted."""
+        parts = parts_of(times, tau + life, _PAIRS[self.name])
+        records = (accounts, times, anchored, sketches)
+        if part is not None or len(parts) <= 1:
+            return self._link(
+                *records, tau=tau, life=life, threshold=threshold, progress=progress, part=part
+            )
+        names = [self._runner.arrays.put(self._window, array) for array in records]
+        jobs = [
+            Job(
+                COALITION,
+                self._window,
+                f"records {start} to {end - 1}",
+                enc(COALITION, self.name, *names, tau, life, threshold, start, end),
+            )
+            for start, end in parts
+        ]
+        found = (_read_links(each) for each in self._results(jobs, progress))
+        return join_links(int(accounts.max()) + 1, found)
+
     def _job(self, proven: Sequence[ProvenSelection], start: int) -> Job:
         (commitments,) = {statement.commitments for statement, _ in proven}
         parts = [part for one, proof in proven for part in (selection_bytes(one), proof)]
@@ -112,10 +149,10 @@ class JobEngine:
         rows = np.frombuffer(commitments, dtype=np.uint8).reshape(-1, 32)
         return self._runner.arrays.put(self._window, rows)
 
-    def _results(self, jobs: Sequence[Job]) -> list[bytes]:
+    def _results(self, jobs: Sequence[Job], notify: Notify | None = None) -> list[bytes]:
         while True:
             try:
-                return self._runner.results(jobs)
+                return self._runner.results(jobs, notify)
             except JobsStopped as error:
                 raise Interrupted(str(error)) from error
             except UnavailableError as error:
@@ -173,7 +210,31 @@ def _selections(task: bytes, window: str, arrays: Arrays, _progress: Progress) -
     return b""
 
 
-KINDS: Final[Kinds] = {INDEX: _index, SELECTIONS: _selections}
+def _coalition(task: bytes, window: str, arrays: Arrays, progress: Progress) -> bytes:
+    name, *rest = decode(COALITION, task, 10)
+    accounts, times, anchored, sketches = (arrays.get(window, each.decode()) for each in rest[:4])
+    tau, life, threshold, start, end = (read_int(each) for each in rest[4:])
+    labels = engine(name.decode()).link_accounts(
+        accounts,
+        times,
+        anchored,
+        sketches,
+        tau=tau,
+        life=life,
+        threshold=threshold,
+        progress=progress,
+        part=(start, end),
+    )
+    joined = np.flatnonzero(labels != np.arange(len(labels)))
+    return np.stack([joined, labels[joined]]).astype("<u4").tobytes()
+
+
+def _read_links(result: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    links = np.frombuffer(result, dtype="<u4").reshape(2, -1).astype(np.int64)
+    return links[0], links[1]
+
+
+KINDS: Final[Kinds] = {INDEX: _index, SELECTIONS: _selections, COALITION: _coalition}
 """What a worker of the verifier can do."""
 
 JOBS: Final = JobService(tables.jobs, KINDS, "ragaudit_verifier")

@@ -20,6 +20,7 @@ def link_accounts(
     life: int,
     threshold: int,
     progress: Callable[[float], bool | None] | None = None,
+    part: tuple[int, int] | None = None,
 ) -> npt.NDArray[np.int64]:
     """Return the smallest account of each account's component (docs/spec/07-coalition.md §7.2).
 
@@ -36,12 +37,14 @@ def link_accounts(
         tau, life: milliseconds, below 2^63.
         threshold: bits, below 2^32.
         progress: as everywhere in `ragaudit.core`.
+        part: where the records begin and end whose pairs with later ones are compared; all of them
+            if not said. Components of parts that cover all records make those of all pairs.
 
     Returns:
         int64[accounts], as many as the greatest number and one.
 
     Raises:
-        MalformedInput: another type, shape or range, or times that fall.
+        MalformedInput: another type, shape or range, a part of other records, or times that fall.
         Cancelled: ``progress`` returned False.
     """
     records = (
@@ -52,5 +55,6 @@ def link_accounts(
     )
     count = integer(int(accounts.max(initial=-1)) + 1, "accounts", 32)
     near = (integer(tau, "tau", 63), integer(life, "life", 63), integer(threshold, "threshold", 32))
-    labels = _core.link_accounts(records, sketches.shape[1], count, near, progress)
+    among = () if part is None else ((integer(part[0], "part", 63), integer(part[1], "part", 63)),)
+    labels = _core.link_accounts(records, sketches.shape[1], count, near, progress, *among)
     return np.frombuffer(labels, dtype="<i8").astype(np.int64, copy=False)

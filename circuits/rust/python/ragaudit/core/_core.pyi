@@ -65,6 +65,7 @@ def link_accounts(
     accounts: int,
     near: tuple[int, int, int],
     progress: _Progress,
+    part: tuple[int, int] | None = ...,
 ) -> bytearray: ...
 def commit_rows(
     rows: _Memory, entry_bytes: int, width: int, blindings: _Memory, progress: _Progress

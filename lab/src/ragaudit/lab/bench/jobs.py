@@ -35,7 +35,7 @@ from ragaudit.prover.work import (
 )
 from ragaudit.serving.jobs.opening import make_queue, open_queue, open_runner
 from ragaudit.serving.jobs.runner import Runner
-from ragaudit.serving.jobs.settings import PROCESS, PROCRASTINATE, JobSettings
+from ragaudit.serving.jobs.settings import JobSettings
 
 __all__ = ["JobSizes", "jobs"]
 
@@ -144,7 +144,7 @@ def _demand_same(work: Workload, done: _Done) -> None:
 @contextmanager
 def _workers(sizes: JobSizes, database: str, folder: Path) -> Iterator[tuple[Runner, Runner]]:
     """Yield the runner of one process and that of workers, who are alive."""
-    settings = JobSettings(executor=PROCRASTINATE, folder=folder / "arrays")
+    settings = JobSettings(executor="procrastinate", folder=folder / "arrays")
     made = set_up(folder / "prover", provider="bench.example", verifier="http://127.0.0.1:1")
     Store.migrate(database)
     make_queue(settings, JOBS, database)
@@ -156,7 +156,7 @@ def _workers(sizes: JobSizes, database: str, folder: Path) -> Iterator[tuple[Run
     }
     command = [sys.executable, "-m", "ragaudit.cli", "prover", "worker", "--threads", "1"]
     engine = open_engine(database)
-    one = open_runner(JobSettings(executor=PROCESS), JOBS, engine)
+    one = open_runner(JobSettings(), JOBS, engine)
     several = open_runner(settings, JOBS, engine)
     processes = [
         subprocess.Popen(  # noqa: S603 - our own command line
