@@ -1,0 +1,126 @@
+"""The model behind OpenAI's API: ``python -m ragaudit.lab.generation.serving --port 8000``.
+
+`GET /v1/models`, `POST /v1/completions` (with logprobs, several prompts in a call) and
+`POST /v1/chat/completions` (the contents of the messages, one after another, are the prompt). Only
+greedy decoding. For tests, reproductions and demonstrations.
+"""
+
+import argparse
+from typing import Annotated, Any
+
+import numpy as np
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.lab.generation.decoding import completed, next_logits
+from ragaudit.lab.generation.transformer import Transformer
+from ragaudit.lab.generation.vocabulary import END, TOKENS
+
+__all__ = ["MODEL", "application"]
+
+MODEL = "ragaudit-copy"
+_Text = Annotated[str, Field(max_length=10_000)]
+
+
+class _Greedy(BaseModel):
+    model: str
+    max_tokens: int = Field(default=16, ge=1, le=64)
+    temperature: float = Field(default=1.0, le=0)
+    n: int = Field(default=1, ge=1, le=1)
+    stream: bool = False
+
+
+class _Completion(_Greedy):
+    prompt: _Text | list[_Text]
+    logprobs: int = Field(default=0, ge=0, le=20)
+
+
+class _Message(BaseModel):
+    role: str
+    content: _Text
+
+
+class _Chat(_Greedy):
+    messages: list[_Message] = Field(min_length=1, max_length=16)
+
+
+def application(model: Transformer) -> FastAPI:
+    """Return the service.
+
+    Args:
+        model: that answers.
+    """
+    service = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @service.exception_handler(MalformedError)
+    async def refused(_: Request, error: MalformedError) -> JSONResponse:
+        body = {"message": str(error), "type": "invalid_request_error"}
+        return JSONResponse({"error": body}, 400)
+
+    @service.get("/v1/models")
+    def models() -> dict[str, Any]:
+        return {"object": "list", "data": [{"id": MODEL, "object": "model"}]}
+
+    @service.post("/v1/completions")
+    def completions(asked: _Completion) -> dict[str, Any]:
+        _check(asked)
+        prompts = [asked.prompt] if isinstance(asked.prompt, str) else asked.prompt
+        if asked.logprobs and asked.max_tokens > 1:
+            raise MalformedError("logprobs of several tokens", where="logprobs", expected="of one")
+        if not asked.logprobs:
+            texts = completed(model, prompts, asked.max_tokens)
+            return _answer("text_completion", [{"text": each} for each in texts])
+        logits = next_logits(model, prompts)
+        return _answer("text_completion", [_token(each, asked.logprobs) for each in logits])
+
+    @service.post("/v1/chat/completions")
+    def chat(asked: _Chat) -> dict[str, Any]:
+        _check(asked)
+        prompt = "\n".join(each.content for each in asked.messages)
+        (text,) = completed(model, [prompt], asked.max_tokens)
+        message = {"role": "assistant", "content": text}
+        return _answer("chat.completion", [{"message": message}])
+
+    return service
+
+
+def _check(asked: _Greedy) -> None:
+    if asked.model != MODEL or asked.stream:
+        raise MalformedError("another model, or a stream", where="model", expected=MODEL)
+
+
+def _answer(kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    numbered = [
+        {"index": index, "finish_reason": "stop", **each} for index, each in enumerate(choices)
+    ]
+    return {"object": kind, "model": MODEL, "choices": numbered}
+
+
+def _token(logits: "np.ndarray[Any, np.dtype[np.float32]]", most: int) -> dict[str, Any]:
+    logprobs = logits - logits.max()
+    logprobs = logprobs - np.log(np.exp(logprobs).sum())
+    order = [int(each) for each in np.argsort(-logprobs, kind="stable")[:most]]
+    best = order[0]
+    return {
+        "text": "" if best == END else TOKENS[best],
+        "logprobs": {
+            "tokens": [TOKENS[best]],
+            "token_logprobs": [float(logprobs[best])],
+            "top_logprobs": [{TOKENS[each]: float(logprobs[each]) for each in order}],
+        },
+    }
+
+
+def main() -> None:
+    """Serve the model of this package."""
+    parser = argparse.ArgumentParser(description="Serve the copying model over OpenAI's API.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    options = parser.parse_args()
+    uvicorn.run(application(Transformer.load()), host=options.host, port=options.port)
+
+
+if __name__ == "__main__":
+    main()
