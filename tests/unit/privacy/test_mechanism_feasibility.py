@@ -19,6 +19,7 @@ from ragaudit.privacy.mechanisms.feasibility import (
     even_votes,
     keyword_chance,
     keyword_gap,
+    private_chance,
     stream_plan,
 )
 
@@ -87,6 +88,20 @@ def test_the_chance_of_an_answer_is_that_of_the_mechanism(
     error = 4.9 * math.sqrt(chance * (1 - chance) / runs)
     assert answers[(1,) * tokens] / runs == pytest.approx(chance, abs=error)
     assert 0.05 < chance < 0.999
+
+
+def test_a_token_is_drawn_as_often_as_the_mechanism_draws() -> None:
+    rag = DpRag(Fraction(6), Fraction(6), 10, 1, 30, 0, 1)
+    slots = ["x"] * 6 + [""] * 4
+    runs = 400
+    drawn = sum(
+        rag.answer("?", slots, Divided(1), KeyedCoins(n.to_bytes(32, "big"))).private
+        for n in range(runs)
+    )
+    chance = private_chance(rag, 4)
+    error = 4.9 * math.sqrt(chance * (1 - chance) / runs)
+    assert drawn / runs == pytest.approx(chance, abs=error)
+    assert 0.05 < chance < 0.95
 
 
 def test_answers_that_do_not_fit_are_never_right() -> None:

@@ -2,7 +2,7 @@
 
 import ragaudit.privacy  # noqa: F401 - every command needs it; said at once if it is missing
 import typer
-from ragaudit.lab.reproduce import accounting, rad
+from ragaudit.lab.reproduce import accounting, generation, rad
 
 __all__ = ["app"]
 
@@ -11,4 +11,5 @@ app = typer.Typer(
     help="Recompute the papers' tables and figures: paper, corrected, ours, and why they differ.",
 )
 app.command("accounting", epilog=accounting.EXAMPLE)(accounting.command)
+app.command("generation", epilog=generation.EXAMPLE)(generation.command)
 app.command("rad", epilog=rad.EXAMPLE)(rad.command)

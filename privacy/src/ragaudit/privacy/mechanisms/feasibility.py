@@ -6,7 +6,7 @@ nothing and vote as the public model does. What a real model and real documents 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,7 +17,7 @@ from ragaudit.privacy.numbers import Number, count, exact
 
 __all__ = [
     "StreamPlan", "answer_chance", "best", "choice_chance", "even_votes", "keyword_chance",
-    "keyword_gap", "stream_plan",
+    "keyword_gap", "private_chance", "stream_plan",
 ]  # fmt: skip
 
 _TAIL = 40
@@ -65,15 +65,29 @@ def answer_chance(rag: DpRag, votes: int, tokens: int) -> float:
         return 0.0
     against = rag.voters - votes
     drawn = choice_chance(rag.vocabulary, votes, rag.epsilon_token, against=against)
+    # Given the threshold's noise, which is drawn once, the tokens of an answer are independent.
+    return sum(mass * (private * drawn) ** tokens for mass, private in _tests(rag, against))
+
+
+def private_chance(rag: DpRag, agreeing: int) -> float:
+    """Return how often the first token of an answer is drawn from the documents.
+
+    Args:
+        rag: the terms of a question.
+        agreeing: voters who name the public model's token, at most the voters.
+    """
+    count(agreeing, "agreeing", least=0, most=rag.voters)
+    return sum(mass * private for mass, private in _tests(rag, agreeing))
+
+
+def _tests(rag: DpRag, agreeing: int) -> Iterator[tuple[float, float]]:
+    """Yield each noise of the threshold as its chance, and how often a test then finds it above."""
     assert rag.threshold is not None  # half of the voters, if nobody said
     scale, test = float(rag.threshold_scale), float(rag.test_scale)
     width = int(_TAIL * scale) + 1
-    total = 0.0
-    # The threshold's noise is drawn once: given it, the tokens of an answer are independent.
     for noise in range(-width, width + 1):
-        room = math.floor(rag.threshold + noise) - against
-        total += _laplace_mass(noise, scale) * (_laplace_below(room, test) * drawn) ** tokens
-    return total
+        room = math.floor(rag.threshold + noise) - agreeing
+        yield _laplace_mass(noise, scale), _laplace_below(room, test)
 
 
 def _laplace_mass(n: int, scale: float) -> float:

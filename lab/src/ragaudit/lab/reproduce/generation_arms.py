@@ -1,0 +1,205 @@
+"""What answers the stream: each arm at each total epsilon, on one corpus."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
+
+import numpy as np
+from ragaudit.lab.generation.decoding import completed
+from ragaudit.lab.generation.records import Corpus, Question, corpus, scores
+from ragaudit.lab.generation.transformer import Transformer
+from ragaudit.lab.generation.vocabulary import CONTENT, END, TOKENS
+from ragaudit.lab.generation.voters import PROMPT, VOCABULARY, LocalVoters
+from ragaudit.privacy.accounting.keyword_sets import calibrated
+from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
+from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, KeywordAnswer, gaps, histogram, keywords
+from ragaudit.privacy.mechanisms.dp_rag import DpRag, TokenAnswer
+from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
+from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT
+from ragaudit.privacy.mechanisms.streams import Bin, Murag, MuragAda, Naive, Outcome
+
+__all__ = ["ARMS", "BASELINES", "DELTA", "EPSILONS", "VOTERS", "Asked", "Size", "rag", "run"]
+
+EPSILONS = (1, 2, 3, 5, 8, 10)
+"""Totals, of the whole stream, for null-replace."""
+DELTA = Fraction(1, 10**5)
+"""Of the arms with keywords: half for the conversion, half for the tests."""
+
+# Fixed on corpora of other seeds (docs/notes/generation.md, 7), before the ones that are reported.
+VOTERS = 40
+TAU = Fraction(9, 10)
+BINS = (Bin(Fraction(19, 20), Fraction(1)), Bin(TAU, Fraction(19, 20)))
+COUNTING = Fraction(1, 5)
+"""Of eps_q, what MURAG-ADA pays for its counts."""
+PUBLIC_DOCUMENTS = 4
+"""That the non-private model reads at once; what has room in its context."""
+
+BASELINES = ("closed book", "non-private RAG", "non-private KSA")
+ARMS = ("NAIVE", "MURAG, M = 1", "MURAG, M = 5", "MURAG-ADA, M = 1", "DP-KSA", "MURAG with DP-KSA")
+_STOP = frozenset({"unknown", "treatment", "symptom", "of", "patient", "keywords"})
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run.
+
+    Attributes:
+        seeds: corpora, one seed each.
+        families: of diseases in a corpus.
+        questions: of a stream.
+        epsilons: totals.
+    """
+
+    seeds: int = 10
+    families: int = 12
+    questions: int = 100
+    epsilons: tuple[int, ...] = EPSILONS
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question, answered by one arm.
+
+    Attributes:
+        seed: of the corpus.
+        arm: one of `BASELINES` or `ARMS`.
+        epsilon: total of the stream; None of a baseline.
+        support, kind: of the question.
+        right: the answer has the name.
+        charged, used: documents that paid, and that were read.
+        precise: of those that were read, how many are of the best `VOTERS` of the whole corpus.
+        private: tokens drawn, or keywords released.
+    """
+
+    seed: int
+    arm: str
+    epsilon: int | None
+    support: int
+    kind: str
+    right: bool
+    charged: int = 0
+    used: int = 0
+    precise: int = 0
+    private: int = 0
+
+
+def rag(price: Fraction) -> DpRag:
+    """Return the terms of a question: as many private tokens as a name has.
+
+    Args:
+        price: of the question, eps_q.
+    """
+    # More would round weights (spec 11.2); what is over is not spent.
+    token = min(price / CONTENT, Fraction(4 * LARGEST_EXPONENT, VOTERS))
+    return DpRag(price, token, VOTERS, 1, len(TOKENS), END, CONTENT + 1)
+
+
+def _ksa(epsilon: int, questions: int) -> DpKsa:
+    found = calibrated(epsilon, DELTA / 2, questions)
+    # Rounded against the data's owner never: a smaller epsilon of the choice, a larger sigma.
+    choice = found.epsilon_choice.quantize(Decimal("1e-6"), ROUND_FLOOR)
+    sigma = found.sigma.quantize(Decimal("1e-3"), ROUND_CEILING)
+    return DpKsa(
+        Fraction(choice), Fraction(sigma), DELTA / 2 / questions, VOTERS, (1, 2, 3),
+        stop_words=_STOP,
+    )  # fmt: skip
+
+
+Ask = Callable[[str, Sequence[Row], KeyedCoins], Outcome[TokenAnswer] | Outcome[KeywordAnswer]]
+
+
+def _streams(voters: LocalVoters, epsilon: int, questions: int) -> Mapping[str, Ask]:
+    total = Fraction(epsilon)
+    naive = Naive(rag(total / questions), total / questions, questions)
+    murag = {
+        uses: Murag(rag(total / uses), DocumentBudgets(total, total / uses), TAU) for uses in (1, 5)
+    }
+    counting = total * COUNTING
+    adaptive = MuragAda(
+        rag(total - counting), DocumentBudgets(total, total), counting, BINS, VOTERS
+    )
+    ksa = Naive(_ksa(epsilon, questions), Fraction(1), questions)
+    # Money is the one use that each document has: its divergence is that of one question.
+    filtered = Murag(_ksa(epsilon, 1), DocumentBudgets(1, 1), TAU)
+    return {
+        "NAIVE": lambda text, rows, coins: naive.ask(text, rows, voters, coins),
+        "MURAG, M = 1": lambda text, rows, coins: murag[1].ask(text, rows, voters, coins),
+        "MURAG, M = 5": lambda text, rows, coins: murag[5].ask(text, rows, voters, coins),
+        "MURAG-ADA, M = 1": lambda text, rows, coins: adaptive.ask(text, rows, voters, coins),
+        "DP-KSA": lambda text, rows, coins: ksa.ask(text, rows, voters, coins),
+        "MURAG with DP-KSA": lambda text, rows, coins: filtered.ask(text, rows, voters, coins),
+    }
+
+
+def run(
+    model: Transformer, seed: int, size: Size, done: Callable[[], object] = lambda: None
+) -> Iterator[Asked]:
+    """Yield every question of one corpus, answered by every arm.
+
+    Args:
+        model: of all voters.
+        seed: of corpus and coins.
+        size: how much is run.
+        done: is called after each question.
+    """
+    made = corpus(np.random.default_rng([seed, 2]), size.families, size.questions)
+    voters = LocalVoters(model)
+    streams = {each: _streams(voters, each, size.questions) for each in size.epsilons}
+    for number, question in enumerate(made.questions):
+        rows = _rows(made, question.text)
+        best = frozenset(row.id for row in best_rows(rows, VOTERS))
+        voters.prepare(question.text, [row.text for row in rows])
+        yield from _baselines(model, voters, seed, question, rows)
+        for epsilon, arms in streams.items():
+            for arm, ask in arms.items():
+                coins = KeyedCoins(_key(seed, epsilon, arm, number))
+                outcome = ask(question.text, rows, coins)
+                text, private = _said(outcome.answer)
+                yield Asked(
+                    seed, arm, epsilon, question.support, question.kind,
+                    question.answer in text.split(), len(outcome.charged), len(outcome.used),
+                    len(outcome.used & best), private,
+                )  # fmt: skip
+        done()
+
+
+def _rows(made: Corpus, question: str) -> list[Row]:
+    """Return every row that any arm can read: those above tau, and the best of the corpus."""
+    found = scores(question, made.texts)
+    order = sorted(range(len(found)), key=lambda place: (-found[place], place))
+    return [
+        Row(place, found[place], made.texts[place])
+        for rank, place in enumerate(order)
+        if rank < VOTERS or found[place] > TAU
+    ]
+
+
+def _baselines(
+    model: Transformer, voters: LocalVoters, seed: int, question: Question, rows: Sequence[Row]
+) -> Iterator[Asked]:
+    slots = top_slots(best_rows(rows, VOTERS), VOTERS)
+    counts = histogram([keywords(text, _STOP) for text in voters.responses(question.text, slots)])
+    widths = gaps(counts, 3)
+    size = widths.index(max(widths)) + 1
+    words = sorted(sorted(counts, key=lambda word: (-counts[word], word))[:size])
+    texts = (
+        voters.final(question.text, ()),
+        completed(model, [PROMPT.of(slots[:PUBLIC_DOCUMENTS], question.text)], 4)[0],
+        voters.final(question.text, words),
+    )
+    for arm, text in zip(BASELINES, texts, strict=True):
+        right = question.answer in text.split()
+        yield Asked(seed, arm, None, question.support, question.kind, right)
+
+
+def _said(answer: TokenAnswer | KeywordAnswer) -> tuple[str, int]:
+    if isinstance(answer, KeywordAnswer):
+        return answer.text, len(answer.keywords or ())
+    return VOCABULARY.text(answer.tokens), answer.private
+
+
+def _key(*parts: object) -> bytes:
+    return hashlib.sha256(repr(("reproduce generation", *parts)).encode()).digest()
