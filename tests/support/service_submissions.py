@@ -16,7 +16,7 @@ def post(story: Any, path: Any, document: Any) -> Any:
 
 def kept(story: Any, kind: Any) -> Any:
     with story.scenario.service.database.read() as connection:
-        documents = submissions.documents(connection, ORIGIN, submissions.Kind(kind))
+        documents = list(submissions.documents(connection, ORIGIN, submissions.Kind(kind)))
     return [canonical_json.loads(each) for each in documents]
 
 

@@ -1,8 +1,9 @@
 """What the evidence of a window holds of one account (docs/spec/10-verdict.md §10.8)."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, NotFound
@@ -22,6 +23,8 @@ from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.verifier.evidence import Evidence
 
 FORMAT: Final = "ragaudit/v1/account-records"
+
+M = TypeVar("M")
 
 
 def account_records(evidence: Evidence, provider: str, window: str, pseudonym: bytes) -> bytes:
@@ -84,15 +87,20 @@ class _Account:
             ]
 
     def receipts(self, item: str, indices: set[int]) -> list[Any]:
-        listed = Receipts.parse(self.evidence.get(item, b"[]")).messages
+        listed = self._listed(item, Receipts)
         return [receipt.to_json() for receipt in listed if receipt.index in indices]
 
     def of(self, item: str, kind: type[EvidenceList[Any]]) -> list[Any]:
-        listed = kind.parse(self.evidence.get(item, b"[]")).messages
+        listed = self._listed(item, kind)
         return [each.to_json() for each in listed if each.pseudonym == self.pseudonym]
 
+    def _listed(self, item: str, kind: type[EvidenceList[M]]) -> Iterator[M]:
+        if item in self.evidence:
+            with self.evidence.open(item) as file:
+                yield from kind.stream(file)
+
     def claims(self) -> list[Any]:
-        listed = Claims.parse(self.evidence.get(items.CLAIMS, b"[]")).messages
+        listed = self._listed(items.CLAIMS, Claims)
         return [claim.to_json() for claim in listed if self._promised(claim.promise.body)]
 
     def disputes(self) -> list[Any]:

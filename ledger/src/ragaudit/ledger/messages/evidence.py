@@ -5,11 +5,13 @@ audit from a bundle, reads them with the same classes.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Self, TypeVar
+from io import BytesIO
+from typing import Any, BinaryIO, Final, Generic, Self, TypeVar
 
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.canonical_lists import elements
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.countersignature import Activation
@@ -58,13 +60,22 @@ class EvidenceList(ABC, Generic[M]):
         Raises:
             MalformedError: not a canonical JSON list of such messages.
         """
-        listed = canonical_json.loads(data)
-        if not isinstance(listed, list):
-            raise MalformedError("not a list")
-        return cls(tuple(cls._messages(listed)))
+        return cls(tuple(cls.stream(BytesIO(data))))
 
     @classmethod
-    def _messages(cls, listed: list[Any]) -> Iterator[M]:
+    def stream(cls, file: BinaryIO) -> Iterator[M]:
+        """Yield the messages of the list in a file, one by one: it may have 240 MiB.
+
+        Args:
+            file: of an item of the evidence.
+
+        Raises:
+            MalformedError: as of `parse`, if need be after messages that came before.
+        """
+        return cls._messages(elements(file))
+
+    @classmethod
+    def _messages(cls, listed: Iterable[Any]) -> Iterator[M]:
         return map(cls.read, listed)
 
 
@@ -72,7 +83,7 @@ class SubmittedList(EvidenceList[M]):
     """A list of what anybody could hand in; `parse` passes over what is no such message (§9.6)."""
 
     @classmethod
-    def _messages(cls, listed: list[Any]) -> Iterator[M]:
+    def _messages(cls, listed: Iterable[Any]) -> Iterator[M]:
         for value in listed:
             try:
                 yield cls.read(value)
@@ -112,7 +123,7 @@ class Entries(EvidenceList[Entry]):
     read = staticmethod(Entry.from_json)
 
     @classmethod
-    def _messages(cls, listed: list[Any]) -> Iterator[Entry]:
+    def _messages(cls, listed: Iterable[Any]) -> Iterator[Entry]:
         last = -1
         for entry in map(cls.read, listed):
             # With two entries of one index, readers could disagree on which one counts.

@@ -82,7 +82,7 @@ class Context(LogFacts):
     def checkpoints(self) -> tuple[KnownCheckpoint, ...]:
         """The cosigner's store, both signatures of each checked, sizes rising."""
         known = []
-        for note in self.parsed(items.CHECKPOINTS, "split-view", Checkpoints.parse).messages:
+        for note in self.listed(items.CHECKPOINTS, "split-view", Checkpoints):
             cosigned = verify_cosigned(note, self.policy.keys.log, self.cosigners)
             known.append(KnownCheckpoint(cosigned.signed, cosigned.quorum_time))
         sizes = [checkpoint.size for checkpoint in known]
@@ -97,7 +97,7 @@ class Context(LogFacts):
         terms, known = self.policy.cosigners, {one.size: one for one in self.checkpoints}
         assert terms is not None  # asked for by a check that is listed under such a policy only
         found: list[QuorumFinding] = []
-        for note in self.parsed(items.COSIGNED, "cosigners", Checkpoints.parse).messages:
+        for note in self.listed(items.COSIGNED, "cosigners", Checkpoints):
             finding = terms.trust.judge(note, self.policy.keys.log)
             finding.demand()
             size = finding.signed.head.size
@@ -191,17 +191,17 @@ class Context(LogFacts):
     @fact("receipts")
     def receipts(self) -> tuple[PublicReceipt, ...]:
         """The submitted receipts that carry a valid signature of the provider."""
-        return tuple(self._signed(self.parsed(items.RECEIPTS, "receipts", Receipts.parse).messages))
+        return tuple(self._signed(self.listed(items.RECEIPTS, "receipts", Receipts)))
 
     @property
     def disputed_receipts(self) -> tuple[PublicReceipt, ...]:
         """Public halves of judged files that carry a valid signature of the provider."""
-        return tuple(self._signed(self.parsed(items.JUDGED, "receipts", Receipts.parse).messages))
+        return tuple(self._signed(self.listed(items.JUDGED, "receipts", Receipts)))
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
         """The submitted refusals that carry a valid signature of the provider."""
-        return tuple(self._signed(self.parsed(items.REFUSALS, "refusals", Refusals.parse).messages))
+        return tuple(self._signed(self.listed(items.REFUSALS, "refusals", Refusals)))
 
     def _signed(self, messages: Iterable[_S]) -> Iterator[_S]:
         """What the provider signed for this window's log."""
@@ -224,7 +224,7 @@ class Context(LogFacts):
         # Without noise there are no promises: check 12 does not apply, and would own no fault.
         if self.unnoised:
             return ()
-        submitted = self.parsed(items.CLAIMS, "promises", Claims.parse).messages
+        submitted = self.listed(items.CLAIMS, "promises", Claims)
         policy, claims = self.policy, []
         for claim in submitted:
             promise = claim.promise

@@ -4,7 +4,7 @@
 has an owner too (docs/spec/09-audit.md §9.6).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, Generic, Literal, TypeVar, overload
 
@@ -13,6 +13,7 @@ from ragaudit.encoding.errors import InternalError, MalformedError, RagauditErro
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.evidence import EvidenceList
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.engines import CommittedEmbedder, Engine
@@ -21,6 +22,7 @@ from ragaudit.verifier.evidence import Evidence
 Part = Literal["public", "all"]
 Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
+M = TypeVar("M")
 
 CONFIDENTIAL_PART: Final = "confidential part"
 """What a check names as missing when only the public part of the evidence is at hand."""
@@ -258,3 +260,19 @@ class Inputs:
             return parse(data)
         except MalformedError as error:
             raise MissingInput(owner, f"{name}: {error}") from error
+
+    def listed(self, name: str, owner: str, kind: type[EvidenceList[M]]) -> Iterator[M]:
+        """Yield the messages of a list, which is not read as a whole.
+
+        Args:
+            name, owner: as for :meth:`item`.
+            kind: the list's class.
+
+        Raises:
+            MissingInput: as for :meth:`parsed`.
+        """
+        with self.open_item(name, owner) as file:
+            try:
+                yield from kind.stream(file)
+            except MalformedError as error:
+                raise MissingInput(owner, f"{name}: {error}") from error

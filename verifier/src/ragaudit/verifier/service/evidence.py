@@ -5,8 +5,9 @@ and so on) as items.
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, BinaryIO, cast
 
 from ragaudit.encoding import canonical_json
@@ -97,7 +98,7 @@ def seal(
         derived[names.STAMP_ROOTS] = stamp_roots
     for item, kinds in _LISTS.items():
         found = (submissions.documents(connection, origin, kind) for kind in kinds)
-        derived[item] = _array([document for documents in found for document in documents])
+        _put_list(transaction, origin, item, chain.from_iterable(found))
     # Otherwise the handover gave them: `handover` derives the item when it takes one.
     if window.records is None:
         derived[names.ENTRIES] = _given_entries(connection, origin)
@@ -221,6 +222,19 @@ def _sampled(connection: Connection, sampler: Sampler, window: Window) -> int:
 def _array(documents: Sequence[bytes]) -> bytes:
     """Return the canonical JSON array of canonical JSON documents."""
     return b"[" + b",".join(documents) + b"]"
+
+
+def _put_list(
+    transaction: Transaction, origin: Origin, item: str, documents: Iterable[bytes]
+) -> None:
+    """Store the canonical JSON array of canonical JSON documents, which may have 240 MiB."""
+    with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
+        separator = b"["
+        for document in documents:
+            file.write(separator + document)
+            separator = b","
+        file.write(b"]" if separator == b"," else b"[]")
+        windows.put_item(transaction, origin, item, cast(BinaryIO, file))
 
 
 def _clock(connection: Connection, window: Window) -> bytes:

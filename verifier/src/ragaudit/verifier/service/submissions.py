@@ -7,7 +7,7 @@ prove, so no more are kept; and each account has a share of the space, which no 
 What an account signed for with the dispute key of its registration is held by it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -75,6 +75,7 @@ class Place:
 _SUBMISSIONS = Rows(Submission, tables.submission)
 _PLACES = Rows(Place, tables.submission)
 _table = tables.submission
+_ROWS = 100  # read at a time: a document may have 16 MiB
 
 
 def put(transaction: Transaction, window: Origin, submission: Submission) -> bool:
@@ -160,11 +161,11 @@ def places(connection: Connection, window: Origin, kind: Kind) -> list[Place]:
     return sorted(_PLACES.all(connection, _PLACES.select(_of(window, kind))))
 
 
-def documents(connection: Connection, window: Origin, kind: Kind) -> list[bytes]:
-    """Return the documents of a kind by rising position and identity."""
-    found = _SUBMISSIONS.all(connection, _SUBMISSIONS.select(_of(window, kind)))
-    found.sort(key=lambda submission: (submission.position, submission.identity))
-    return [submission.document for submission in found]
+def documents(connection: Connection, window: Origin, kind: Kind) -> Iterator[bytes]:
+    """Yield the documents of a kind by rising position and identity, read some at a time."""
+    query = select(_table.c.document).where(_of(window, kind))
+    ordered = query.order_by(_table.c.position, _table.c.identity)
+    return iter(connection.scalars(ordered.execution_options(yield_per=_ROWS)))
 
 
 def page(
