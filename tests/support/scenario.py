@@ -31,6 +31,7 @@ from ragaudit.prover.settings import Settings, load_settings
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
+from ragaudit.serving.rounds import BeaconSettings
 from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier
@@ -178,6 +179,7 @@ def scenarios(folder: Path) -> Iterator[Callable[..., ProverScenario]]:
         secrets=secrets,
         terms=small_terms_file(folder / "verifier"),
         time_stamp_roots=roots if (roots := folder / "verifier/roots.pem").exists() else None,
+        beacon=_beacon(folder / "verifier"),
         tick_seconds=0.05,
     )
     make_data_folder(regulator)
@@ -213,6 +215,15 @@ def scenarios(folder: Path) -> Iterator[Callable[..., ProverScenario]]:
         yield make
         for scenario in made:
             scenario.service.stop()
+
+
+def _beacon(folder: Path) -> BeaconSettings:
+    """Of the folder's chain and rounds, where a test has put a chain there."""
+    chain = folder / "chain.json"
+    if not chain.exists():
+        return BeaconSettings()
+    sources = (str(folder / "first"), str(folder / "second"))
+    return BeaconSettings(sources=sources, chain_file=chain, every_seconds=0.1)
 
 
 def _fill(settings: Settings) -> dict[str, str]:

@@ -111,6 +111,10 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str, str]] = {
         "no keys of tokens", "prover/n"),
     "a queue of jobs in a file": (
         "jobs", {"jobs__executor": "procrastinate"}, "a queue of jobs in sqlite", "jobs.executor"),
+    "a source of the beacon that is away": (
+        "beacon", {"beacon": {"sources": [AWAY]}}, "cannot be read", f"beacon.sources: {AWAY}"),
+    "a chain of the beacon that is no file": (
+        "beacon", {"beacon": {"chain_file": "none"}}, "cannot read", "prover/none"),
     "an audit stream in no folder": (
         "permissions", {"operation": {"audit_file": "none/audit"}}, "cannot be written", "none"),
 }  # fmt: skip

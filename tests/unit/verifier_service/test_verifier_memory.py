@@ -116,7 +116,7 @@ def test_samples_in_memory_are_bounded_together(
         return challenge_of(range(sizes[origin]))
 
     monkeypatch.setattr(challenge, "_demand", read)
-    sampler = Sampler(scenario.service.database, scenario.keys)
+    sampler = Sampler(scenario.service.database, scenario.keys, scenario.service.sampler.rounds)
     kept = []
     for origin, size in sizes.items():
         assert len(sampler.sample(None, origin)) == size  # type: ignore[arg-type]

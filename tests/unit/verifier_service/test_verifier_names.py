@@ -232,7 +232,7 @@ def test_samples_of_few_windows_stay_in_memory(
         return challenge_of([len(loaded)])
 
     monkeypatch.setattr(challenge, "_demand", read)
-    sampler = Sampler(scenario.service.database, scenario.keys)
+    sampler = Sampler(scenario.service.database, scenario.keys, scenario.service.sampler.rounds)
     origins = [windows.of(PROVIDER, f"w{number}") for number in range(challenge.MAX_SAMPLES + 1)]
     with scenario.service.database.read() as connection:
         for origin in origins[:-1]:

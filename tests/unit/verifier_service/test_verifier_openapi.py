@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 43
+OPERATIONS = 44
 
 
 def operations(scenario: Any) -> Any:
@@ -59,6 +59,7 @@ def test_the_description_is_whole(scenario: Any) -> None:
         ("POST", "/cosigner/add-checkpoint"),
         ("GET", "/cosigner/{origin_hash}/checkpoint"),
         ("GET", base + "/activations/{a}"),
+        ("POST", base + "/rounds"),
         ("POST", base + "/receipts"),
         ("POST", base + "/refusals"),
         ("POST", base + "/claims"),
@@ -113,6 +114,7 @@ def test_who_may_call_is_described(scenario: Any) -> None:
         ("POST", "entries"), ("PUT", "records"), ("POST", "close"), ("GET", "challenge"),
         ("PUT", "{index}"), ("GET", "{counter}"), ("PUT", "{version}"), ("POST", "cosigned"),
         ("POST", "time-stamps"), ("POST", "records"), ("GET", "parts"), ("PUT", "{part}"),
+        ("POST", "rounds"),
     }  # fmt: skip
 
 

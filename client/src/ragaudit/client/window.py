@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.client.errors import AnswerRejected, StateConflict
-from ragaudit.encoding.errors import MalformedError, RagauditError
+from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView
@@ -93,11 +93,12 @@ def authenticate(shown: ShownWindow, pins: Pins) -> Window:
         AnswerRejected: another key or policy than pinned, a bad signature, an opening or embedder
             other than countersigned.
         MalformedError: its opening's body is none.
+        UnsupportedError: the policy names a beacon, and no library for its rounds is installed.
     """
     try:
         return _authenticate(shown, pins)
-    except (AnswerRejected, StateConflict, MalformedError):
-        raise
+    except (AnswerRejected, StateConflict, MalformedError, UnsupportedError):
+        raise  # what this side lacks, as a library for the beacon's rounds, accuses nobody
     except RagauditError as error:
         where = f"window, {error.where}" if error.where else "window"
         raise AnswerRejected(error.what, where=where, expected=error.expected) from error
@@ -209,7 +210,8 @@ def check_activated(entry: RegistrationEntry, window: Window, now: int) -> None:
         StateConflict: no instant released so far activates it; it names the next one.
     """
     if activation_of(entry.index, window.view.covered_sizes) is None:
-        activating = window.view.policy.activation_instants[:-1]
+        policy = window.view.policy
+        activating = [policy.release_instant(a) for a in range(1, policy.activations)]
         raise StateConflict(
             "the registration is not activated",
             where=window.name,

@@ -44,6 +44,7 @@ from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.prover.work import JOBS, WindowWork
 from ragaudit.serving.jobs.opening import open_runner
 from ragaudit.serving.observed import Observer
+from ragaudit.serving.rounds import RoundFinder
 
 __all__ = ["Components", "Service"]
 
@@ -107,6 +108,7 @@ class Service:
         rounds = (self.windows, self.open_windows, self.verifier, self.clock)
         stamping = components.stamping(settings.time_stamps, leading, self.verifier)
         self.cosigning = CosigningRounds(*rounds, further, stamping)
+        self.rounds = RoundFinder(settings.beacon)
         self.registrar = components.registrar(self.store, self.windows, self.clock)
         self.mechanism = components.mechanism(self.embedder)
         self.answering = Answering(
@@ -155,6 +157,7 @@ class Service:
             ),
             runner=self.runner,
             verifier=self.verifier,
+            rounds=self.rounds,
             clock=self.clock,
             on_countersigned=self.asking.register_all
             if settings.window.register_accounts
@@ -217,10 +220,8 @@ class Service:
         """Stop the background threads, wait for them, and let go of files and connections."""
         self.runner.stop()  # a step that waits for a job ends
         self.succession.stop()  # its steps need the connections that are closed below
-        self.runner.close()
-        self.cosigning.close()
-        self.open_windows.close()
-        self.verifier.close()
+        for each in (self.runner, self.cosigning, self.rounds, self.open_windows, self.verifier):
+            each.close()
         self.backend.close()
         self._fences.release()
         self.store.close()
@@ -288,6 +289,7 @@ class Service:
             previous_checkpoint=self.windows.last_handed_over(keys.verifier),
             now=self.clock(),
             trust=self.cosigning.trust,
+            chain=self.rounds.chain,
         )
         for each in tenants:
             check_size(each, self.backend.count(each), policy.dimension, policy.norm_bound)

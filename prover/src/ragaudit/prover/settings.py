@@ -18,6 +18,7 @@ from ragaudit.prover.stamp_settings import StampSettings
 from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.serving.jobs.settings import JobSettings
 from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.rounds import BeaconSettings
 from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import FileSettings, Section, beside, malformed
 from ragaudit.serving.validation import (
@@ -180,6 +181,7 @@ _OF_VERSION_2 = (
     "cosigners",
     "epochs",
     "time_stamps",
+    "beacon_delay_seconds",
 )
 _LARGE_B = 4095
 
@@ -189,8 +191,7 @@ class WindowSettings(Section):
 
     Attributes:
         privacy: "gaussian" or "none", with a policy of version 2; without it, a policy of version
-            1, which is noised and has none of the members from ``norm_bound`` to
-            ``time_stamps``.
+            1, noised and without the members from ``norm_bound`` to ``beacon_delay_seconds``.
             With "none" the members of the noise are left out.
         public_columns: the type of each public column, by name.
         filters: whether requests may filter by public columns.
@@ -198,7 +199,8 @@ class WindowSettings(Section):
         cosigners: whether the policy names the further cosigners of ``cosigners.policy_file``, and
             what follows without their quorum: the audit fails, or the verdict says so.
         epochs: whether the window may go on under a new seed after a restore.
-        time_stamps: likewise, whether it asks for time stamps of opening and final checkpoint.
+        time_stamps: likewise, of time stamps.
+        beacon_delay_seconds: delta of the beacon, whose chain the policy names with it.
         register_accounts: whether every account of the served tenants is registered as plain as
             soon as the window is countersigned, so that it can ask from the opening on.
     """
@@ -218,6 +220,7 @@ class WindowSettings(Section):
     cosigners: Literal["required", "reported"] | None = None
     epochs: bool = True
     time_stamps: Literal["required", "reported"] | None = None
+    beacon_delay_seconds: int | None = Field(default=None, ge=0, le=3600)
     register_accounts: bool = False
     opens_after_seconds: int = Field(default=120, ge=1, le=10**7)
     length_seconds: int = Field(default=86_400, ge=1, le=400 * 86_400)
@@ -315,6 +318,7 @@ class Settings(FileSettings):
     verifier: VerifierSettings = VerifierSettings()
     cosigners: CosignerSettings = CosignerSettings()
     time_stamps: StampSettings = StampSettings()
+    beacon: BeaconSettings = BeaconSettings()
     backend: BackendSettings = BackendSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     window: WindowSettings = WindowSettings()
@@ -375,6 +379,7 @@ def _absolute(settings: Settings, folder: Path) -> Settings:
             "verifier": beside(folder, settings.verifier, "ca_file"),
             "cosigners": beside(folder, settings.cosigners, "ca_file", "policy_file"),
             "time_stamps": beside(folder, settings.time_stamps, "ca_file", "roots_file"),
+            "beacon": settings.beacon.beside(folder),
             "backend": absolute_backend(folder, settings.backend),
             "embedder": absolute_embedder(folder, settings.embedder),
             "store": store.model_copy(update={"url": url}),

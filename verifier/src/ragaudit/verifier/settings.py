@@ -19,6 +19,7 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.serving.jobs.settings import JobSettings
 from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.rounds import BeaconSettings
 from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import FileSettings, Section, beside
 from ragaudit.serving.validation import HEX32_PATTERN
@@ -88,6 +89,7 @@ class Settings(FileSettings):
             for good when absent.
         time_stamp_roots: PEM file of the time-stamping authorities (RFC 3161) that are trusted;
             none when absent.
+        beacon: where rounds of a randomness beacon come from, and of which chain policies may be.
         tick_seconds: how often the service looks for work that an instant has made due.
         jobs: who checks the arguments of an audit.
         operation: how the service is watched.
@@ -111,6 +113,7 @@ class Settings(FileSettings):
     positions: Path | None = None
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     time_stamp_roots: Path | None = None
+    beacon: BeaconSettings = BeaconSettings()
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
     jobs: JobSettings = JobSettings()
     operation: OperationSettings = OperationSettings()
@@ -161,6 +164,7 @@ def load(path: Path) -> Settings:
     url = read.database if read.database_file is None else read_secret_file(read.database_file)
     sections = {
         "database": url,
+        "beacon": read.beacon.beside(folder),
         "jobs": beside(folder, read.jobs, "folder", "ray_token_file"),
         "operation": read.operation.beside(folder),
         "embedder": absolute_embedder(folder, read.embedder),

@@ -12,6 +12,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedRequest
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
+from ragaudit.ledger.messages.beacon import BeaconRound
 from ragaudit.ledger.messages.chains import NONCE_BYTES
 from ragaudit.ledger.messages.evidence_access import (
     MAX_READER_BYTES,
@@ -180,6 +181,21 @@ class StampsBody(Body):
     def from_json(cls, value: Any) -> Self:
         f = Fields(value, "stamps", MalformedRequest)
         return cls(f.messages("stamps", TimeStamp, 0, MAX_STAMPS))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundBody(Body):
+    """`POST .../rounds`: a round of the policy's beacon."""
+
+    round: BeaconRound
+
+    def to_json(self) -> Json:
+        return {"round": self.round.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        f = Fields(value, "round", MalformedRequest)
+        return cls(BeaconRound.from_json(f.raw("round"), f.path("round")))
 
 
 @dataclass(frozen=True, slots=True)

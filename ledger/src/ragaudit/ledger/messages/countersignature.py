@@ -244,5 +244,4 @@ class Activation(ReleaseMessage):
 
     def randomness(self) -> bytes:
         """Return rnd_a, 32 bytes (docs/spec/05-records.md §5.6), of an authenticated activation."""
-        beacon = b"" if self.round is None else self.round.randomness
-        return activation_randomness(self.window, self.a, self.preimage, beacon)
+        return activation_randomness(self.window, self.a, self.preimage, self.beacon)

@@ -52,6 +52,11 @@ class ReleaseMessage(VerifierMessage):
     def _round_members(self) -> dict[str, Any]:
         return {} if self.round is None else {"round": self.round.to_json()}
 
+    @property
+    def beacon(self) -> bytes:
+        """Randomness of the round, of an authenticated message; empty without one."""
+        return b"" if self.round is None else self.round.randomness
+
     def beacon_randomness(self, policy: Policy, a: int, *, engine: Engine | None = None) -> bytes:
         """Return the randomness of R_a, empty under a policy without a beacon.
 

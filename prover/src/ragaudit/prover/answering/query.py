@@ -81,7 +81,7 @@ class Query:
             # Not in this window: the next one begins then, at the earliest.
             raise refuse("budget", again=end)
         # Before its activation the verifier's share of the noise key is unknown (check 9).
-        instants = [1000 * instant for instant in policy.activation_instants[:-1]]
+        instants = [1000 * policy.release_instant(a) for a in range(1, policy.activations)]
         following = next((instant for instant in instants if instant > now), None)
         epoch = window.epochs.in_force(now)
         if epoch is None:
@@ -97,7 +97,7 @@ class Query:
             later = window.versions.activation(registered.tenant, index.version)
             began = window.epochs.activation(epoch)
             activation = max(activation, later or activation, began or activation)
-        if activation is None or now < 1000 * policy.activation_instants[activation - 1]:
+        if activation is None or now < instants[activation - 1]:
             raise refuse(
                 "unavailable", "the registration is activated at the next instant", again=following
             )

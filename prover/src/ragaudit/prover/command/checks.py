@@ -13,6 +13,7 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.backends.interface import Backend, check_servable
 from ragaudit.prover.command.outside_checks import (
+    check_beacon,
     check_end_users,
     check_listening,
     check_surfaces,
@@ -201,6 +202,7 @@ CHECKS: Mapping[str, Callable[[Settings], object]] = {
     "listening": check_listening,
     "surfaces": check_surfaces,
     "end users": check_end_users,
+    "beacon": check_beacon,
     "pins": lambda it: check_pins(it.verifier),
     "verifier": _check_verifier,
     "clocks": _check_clocks,
@@ -226,6 +228,7 @@ _OTHERWISE: Mapping[str, tuple[str, str]] = {
     "listening": ("server", "a free address of this machine"),
     "surfaces": ("surfaces", "tenants and accounts that are there"),
     "end users": ("surfaces.delegation.jwt", "keys of tokens"),
+    "beacon": ("beacon.sources", "sources that show the chain's rounds"),
     "pins": ("verifier", "the keys that the regulator published"),
     "verifier": ("verifier.url", "a verifier that answers"),
     "clocks": ("window.clock_skew_seconds", "a verifier that answers, and clocks that agree"),

@@ -4,14 +4,16 @@ from contextlib import closing
 
 import httpx
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
+from ragaudit.ledger.messages.beacon import fastest
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.accounts import Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.serving.clock import system_clock
+from ragaudit.serving.rounds import RoundFinder
 from ragaudit.serving.server import check_address
 
-__all__ = ["check_end_users", "check_listening", "check_surfaces"]
+__all__ = ["check_beacon", "check_end_users", "check_listening", "check_surfaces"]
 
 _SECONDS = 2.0
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - asked, not bound
@@ -77,6 +79,15 @@ def check_surfaces(settings: Settings) -> None:
 
 def _one_of(names: set[str], otherwise: str) -> str:
     return f"one of {', '.join(sorted(names))}" if names else otherwise
+
+
+def check_beacon(settings: Settings) -> None:
+    """Check that the beacon's sources show a round, and that windows which ask for one get it."""
+    finder = RoundFinder(settings.beacon)
+    with closing(finder):
+        if settings.window.beacon_delay_seconds is not None or settings.beacon.sources:
+            fastest()  # for what it raises
+        finder.check(system_clock())
 
 
 def check_end_users(settings: Settings) -> None:

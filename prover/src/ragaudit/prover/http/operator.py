@@ -9,6 +9,7 @@ from ragaudit.prover.http.models import NewAccountBody, NewWindowBody
 from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
+from ragaudit.prover.store.states import State
 from ragaudit.prover.window.windows import Window
 from ragaudit.serving.strict_json import StrictRoute
 from ragaudit.serving.validation import NAME_PATTERN
@@ -84,6 +85,17 @@ def rotate_key(service: ServiceDependency, name: AccountName) -> dict[str, str]:
     return {"name": name, "key": service.accounts.rotate_key(name)}
 
 
+def _next_release(service: Service, window: Window) -> int:
+    """The first instant whose value is needed, and was not taken over."""
+    activations = Policy.parse(window.policy).activations
+    if window.challenge is not None:
+        return activations + 1
+    # An activation that comes when the window is closed is none of ours; the sample needs it.
+    if window.state is State.CLOSED:
+        return activations
+    return len(service.windows.activations(window.name)) + 1
+
+
 def window_status(service: Service, window: Window) -> dict[str, Any]:
     """Return where a window stands. Times are Unix seconds."""
     policy = Policy.parse(window.policy)
@@ -112,6 +124,7 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         "last_error": service.driver.failures.get(window.name),
         "cosigners": service.cosigning.status(window.name),
         "time_stamps": service.cosigning.time_stamps(window.name),
+        "beacon": service.rounds.status(policy, _next_release(service, window), service.clock()),
         # Of the process that answers; what follows only the leader knows.
         "leads": service.leadership.leads,
         "leader": service.leadership.leader(),

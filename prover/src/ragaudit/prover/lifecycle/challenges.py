@@ -94,7 +94,7 @@ class ChallengeWorker:
                 tenants=live.policy.tenants,
                 receipts=receipts,
                 rule=live.policy.audit,
-                seed=sample.sampling_seed(head.root_hash, challenge.preimage),
+                seed=sample.sampling_seed(head.root_hash, challenge.preimage, challenge.beacon),
             )
         expected = tuple(_stratum(stratum, live.policy.tenants) for stratum in strata)
         if expected != challenge.strata:

@@ -24,6 +24,7 @@ from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.committing import Committer
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
+from ragaudit.prover.lifecycle.releases import Releases
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, UNSIGNED, State, check_transition
 from ragaudit.prover.verifier.client import SizeConflict, VerifierClient
@@ -32,6 +33,7 @@ from ragaudit.prover.window.records import entries
 from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.serving.clock import EvenClock
 from ragaudit.serving.jobs.runner import Runner
+from ragaudit.serving.rounds import RoundFinder
 
 _log = logging.getLogger(__name__)
 
@@ -126,12 +128,14 @@ class Driver:
         challenges: ChallengeWorker,
         verifier: VerifierClient,
         runner: Runner,
+        rounds: RoundFinder,
         clock: Callable[[], int],
         on_countersigned: Callable[[OpenWindow], None] | None = None,
     ) -> None:
         """Collect the parts.
 
         Args:
+            rounds: finds those of the beacon.
             on_countersigned: called once with each window before its first activation.
         """
         self._on_countersigned = on_countersigned
@@ -144,6 +148,7 @@ class Driver:
         self._closing = closing
         self._challenges = challenges
         self._runner = runner
+        self._releases = Releases(verifier, rounds, clock)
         self._verifier = verifier
         self._clock = clock
         self._proven: set[str] = set()  # windows whose sampled records are proven
@@ -311,9 +316,7 @@ class Driver:
         return self._take_challenge(live)
 
     def _take_challenge(self, live: OpenWindow) -> bool:
-        if self._clock() < 1000 * live.policy.sampling_instant:
-            return False
-        message = self._verifier.challenge(live.name)
+        message = self._releases.challenge(live)
         if message is None:
             return False
         # Before it is stored, and again before anything is opened (`_prepare`).
@@ -358,17 +361,12 @@ class Driver:
         self, live: OpenWindow, before: State | None = None, after: State | None = None
     ) -> bool:
         """Fetch the next activation that is due; move the state with it if one is given."""
-        policy = live.policy
         number = len(self._windows.activations(live.name)) + 1
-        if number >= policy.activations:
+        if number >= live.policy.activations:
             return False
-        if self._clock() < 1000 * policy.activation_instants[number - 1]:
-            return False
-        activation = self._verifier.activation(live.name, number)
+        activation = self._releases.activation(live, number)
         if activation is None:
             return False
-        # On the countersigned chain: the verifier cannot choose its share of the noise afterwards.
-        activation.authenticate(policy, anchor=live.anchor, number=number)
         with self._store.write() as connection:
             self._windows.add_activation(connection, live.name, number, activation.encode())
             if before is not None and after is not None:

@@ -9,9 +9,11 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import ceil_decimal, hex_encode, parse_decimal
 from ragaudit.ledger.log.notes import ED25519, VerifierKey
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
+from ragaudit.ledger.messages.beacon import QUICKNET, BeaconChain
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, Policy
 from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR, NOISE_MEMBERS
+from ragaudit.ledger.messages.schedule_terms import NO_BEACON, BeaconTerms
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
 from ragaudit.privacy.coalition import hamming_threshold
@@ -34,6 +36,7 @@ class NewWindow(TypedDict):
         previous_checkpoint: the final one of the provider's last window, a note, or None.
         now: Unix milliseconds.
         trust: the further cosigners of the settings, None if they name none.
+        chain: the beacon's, of the settings; used by windows that ask for one.
     """
 
     window: str
@@ -45,6 +48,7 @@ class NewWindow(TypedDict):
     previous_checkpoint: str | None
     now: int
     trust: NotRequired[TrustPolicy | None]
+    chain: NotRequired[BeaconChain]
 
 
 class PolicyBuilder:
@@ -82,6 +86,7 @@ class PolicyBuilder:
         previous_checkpoint: str | None,
         now: int,
         trust: TrustPolicy | None = None,
+        chain: BeaconChain = QUICKNET,
     ) -> dict[str, Any]:
         """Return the policy document before it is checked; arguments as `NewWindow`."""
         # Rounded up: the verifier gets no less time to countersign than the setting says.
@@ -108,8 +113,7 @@ class PolicyBuilder:
             "slots": settings.slots,
             "tenants": [{"id": tenant, "owner_key": None} for tenant in tenants],
             "activation_instants": instants,
-            "activation_rounds": [None] * len(instants),
-            "beacon": {"kind": "none"},
+            **beacon_members(settings, chain, instants),
             "query_text_disclosure": settings.query_text_disclosure,
             "embedder_tolerance": settings.embedder_tolerance,
             "estimator": estimator(settings, window),
@@ -175,6 +179,23 @@ def retrieval_members(settings: WindowSettings) -> dict[str, Any]:
         **({"account_index": True} if settings.account_index else {}),
         **({"epochs": True} if settings.epochs else {}),
     }
+
+
+def beacon_members(
+    settings: WindowSettings, chain: BeaconChain, instants: Sequence[int]
+) -> dict[str, Any]:
+    """Return the members that name the beacon, and the rounds that the instants fix.
+
+    Args:
+        chain: named where the settings ask for a beacon.
+        instants: of the activations and the sample, Unix seconds.
+    """
+    delay = settings.beacon_delay_seconds
+    if delay is None:
+        return {"beacon": NO_BEACON, "activation_rounds": [None] * len(instants)}
+    terms = BeaconTerms(chain, delay)
+    rounds = [terms.round_at(instant) for instant in instants]
+    return {"beacon": terms.to_json(), "activation_rounds": rounds}
 
 
 def third_party_members(settings: WindowSettings, trust: TrustPolicy | None) -> dict[str, Any]:

@@ -21,11 +21,13 @@ from ragaudit.ledger.log.cosigner_protocol import (
     parse_cosignatures,
 )
 from ragaudit.ledger.log.notes import NoteSignature
+from ragaudit.ledger.messages.beacon import BeaconRound
 from ragaudit.ledger.messages.bodies import (
     CloseBody,
     CosignedBody,
     EntriesBody,
     OpeningBody,
+    RoundBody,
     StampsBody,
     WindowBody,
 )
@@ -178,6 +180,10 @@ class VerifierClient(Connection):
         path = f"{_window(window)}/activations/{number}{self._own}"
         value = self._unless_early(path)
         return None if value is None else Activation.from_json(value)
+
+    def put_round(self, window: str, shown: BeaconRound) -> None:
+        """Hand over a round of the beacon, which this side had first."""
+        self._send("POST", f"{_window(window)}/rounds", RoundBody(shown).encode())
 
     def claims(self, window: str, after: bytes = b"") -> ClaimsPage | None:
         """Return a page of claims of revealed promises, or None before the window's end.

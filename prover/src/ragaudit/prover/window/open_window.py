@@ -15,7 +15,7 @@ from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.log.cosignatures import cosignature_time
 from ragaudit.ledger.log.notes import SigningKey
 from ragaudit.ledger.log.store import Leaves, LogStore
-from ragaudit.ledger.messages.chains import activation_of, activation_randomness
+from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
@@ -114,7 +114,7 @@ class OpenWindow:
             indexes,
             sigma_units=None if table is None else float(table.parameters.sigma_units),
             activation_of=self.activation_of,
-            released=self._released,
+            released=self.released,
             load=load,
         )
         # Held around (counter, time, append): answers are logged one after the other, and what a
@@ -253,7 +253,7 @@ class OpenWindow:
             sizes.append(activation.covered_size)
         return activation_of(position, sizes)
 
-    def _released(self) -> int:
+    def released(self) -> int:
         """Return how many activations were taken over, from the first on without a gap."""
         count = 0
         while count + 1 in self._activations:
@@ -272,4 +272,4 @@ class OpenWindow:
         activation = self._activations.get(number)
         if activation is None:
             raise InternalError(f"activation {number} was not released", where=self.name)
-        return activation_randomness(self.name, number, activation.preimage)
+        return activation.randomness()

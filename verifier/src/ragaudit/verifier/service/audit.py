@@ -16,10 +16,11 @@ from ragaudit.encoding.errors import (
     MalformedError,
     RagauditError,
     RefusedError,
+    TooEarly,
 )
 from ragaudit.ledger.messages.items import RESPONSES
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.service import challenge, evidence, providers, windows
+from ragaudit.verifier.service import challenge, evidence, providers, releases, windows
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin
@@ -81,13 +82,27 @@ class AuditRunner:
         """Return whether a window past its sampling instant has nothing more to wait for."""
         if window.decided is not None or window.listed is None:
             return False
-        if window.sealed is not None or not challenge.complete(window):
+        if window.sealed is not None:
             return True
+        if not challenge.complete(window):
+            return self._released(window)
         if window.challenged is None or window.deadline is None:
             return False
         if self._database.now() > window.deadline:
             return True
         return self._answered(window) and not self._disputes.pending(window)
+
+    def _released(self, window: Window) -> bool:
+        """Whether every activation is released, or can be: sealing writes them all."""
+        with self._database.read() as connection:
+            policy = windows.policy(connection, window)
+            pending = range(releases.next_release(connection, window, policy), policy.activations)
+        try:
+            for a in pending if policy.beacon is not None else ():
+                releases.due_round(policy, self._sampler.rounds, a, self._database.now())
+        except TooEarly:
+            return False
+        return True
 
     def start(self, origin: Origin, *, again: bool = False) -> None:
         """Queue the audit of a window unless it is queued, or has failed.
@@ -161,7 +176,9 @@ class AuditRunner:
                 return
             if window.sealed is None:
                 # What arrives before this transaction is evidence, what comes after is refused.
-                evidence.seal(transaction, self._keys, window, self._stamp_roots)
+                evidence.seal(
+                    transaction, self._keys, self._sampler.rounds, window, self._stamp_roots
+                )
             now = transaction.now
         verdict = self._auditor.audit(
             evidence.stored(self._database, origin),
@@ -226,6 +243,7 @@ class Scheduler:
         self._sampler = sampler
         self._runner = runner
         self._forget_at = 0
+        self._waits: dict[Origin, str] = {}  # what was said of them
 
     def tick(self) -> None:
         """Do what is due for every window; one window's trouble does not stop the others.
@@ -263,6 +281,11 @@ class Scheduler:
         if challenge.complete(window) and window.challenged is None and window.sealed is None:
             try:
                 self._sampler.draw(window.origin)
+            except TooEarly as error:
+                if self._waits.get(window.origin) != error.what:
+                    _log.warning("window %s: no sample yet: %s", window.origin, error.what)
+                    self._waits[window.origin] = error.what
+                return
             except MalformedError as error:
                 # Check 5 fails on the same record; there is nothing to wait for.
                 _log.warning("window %s: no challenge: %s", window.origin, error)

@@ -19,6 +19,7 @@ from ragaudit.ledger.messages.bodies import (
     OpeningBody,
     ReceiptsBody,
     RefusalsBody,
+    RoundBody,
     StampsBody,
     StatementBody,
     WindowBody,
@@ -108,6 +109,13 @@ SCHEMAS: dict[type[Body], Schema] = {
                 "items": _object({"size": _index(1), "token": _TEXT}),
                 "maxItems": MAX_STAMPS,
             }
+        }
+    ),
+    RoundBody: _object(
+        {
+            "round": _object(
+                {"round": _index(1), "randomness": _DIGEST, "signature": _TEXT},
+            )
         }
     ),
     RecordsBody: _object({"parts": _index(1), "digest": _DIGEST}),

@@ -1,16 +1,9 @@
-"""What V keeps secret until an instant: the activation chain, and the sample that its seed gives.
+"""The sample that the seed of V's activation chain gives, and what is answered for it.
 
-The chain (docs/spec/05-records.md §5.6): the seed of a window is derived from a secret file and a
-random salt in the database; neither alone gives it. What binds is the order: n_a is computed in a
-transaction at or after t_a, transactions never go back in time, so no checkpoint can be cosigned
-"before t_a" once n_a is known.
-
-The sample: nothing that it depends on can change any more at the sampling instant. Receipts,
-disputes, handover and close are taken before it only.
+Nothing that it depends on can change any more at the sampling instant. Receipts, disputes, handover
+and close are taken before it only.
 """
 
-import hashlib
-import hmac
 import tempfile
 import threading
 from collections import OrderedDict
@@ -18,11 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO, cast
 
 from ragaudit.encoding.errors import Conflict, InternalError, NotFound
-from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
-from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
-from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.handover import read_handover
 from ragaudit.ledger.messages.items import (
     CHALLENGE,
@@ -41,109 +31,31 @@ from ragaudit.privacy.sample import (
     tenant_stratum_id,
 )
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
+from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure import logged_records
-from ragaudit.verifier.service import cosigner, submissions, tables, windows
-from ragaudit.verifier.service.database import Database, Origin, Transaction
+from ragaudit.verifier.service import submissions, windows
+from ragaudit.verifier.service.database import Database, Origin
+from ragaudit.verifier.service.releases import chain_seed, due_round, ensure_activation
 from ragaudit.verifier.service.states import State
 from ragaudit.verifier.service.submissions import Kind
 from ragaudit.verifier.service.windows import Window, check_due
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection
 
-_SEED_TAG = "ragaudit/v1/activation-seed"
 MAX_SAMPLES = 16  # kept in memory: those of the windows asked about last
 MAX_SAMPLED = 2**20  # records in them, but for a larger one that is asked about now
 
 
-def chain_seed(keys: VerifierKeys, window: Window) -> bytes:
-    """Return s_V of the window, 32 bytes: docs/spec/08-services.md §8.4, countersignature.
-
-    It is n_A (docs/spec/05-records.md §5.6), and secret until the challenge.
-    """
-    message = enc(_SEED_TAG, window.name, window.policy_digest, window.chain_salt)
-    return hmac.digest(keys.activation, message, hashlib.sha256)
-
-
-def chain_anchor(keys: VerifierKeys, window: Window, count: int) -> bytes:
-    """Return h^A(s_V), what the countersignature commits to (docs/spec/05-records.md §5.6).
-
-    Args:
-        count: A, the number of the policy's activation instants.
-    """
-    return activation_anchor(window.name, chain_seed(keys, window), count)
-
-
-def release_activation(database: Database, keys: VerifierKeys, origin: Origin, a: int) -> bytes:
-    """Return the signed activation of ``a``; the same bytes at every call.
-
-    Args:
-        a: 1 to A - 1; n_A is released with the challenge only.
-
-    Returns:
-        Canonical JSON (docs/spec/08-services.md §8.4).
-
-    Raises:
-        NotFound: no such window or activation (the last instant has none).
-        Conflict: the window is not countersigned.
-        TooEarly: before t_a.
-    """
-    with database.read() as connection:
-        window = windows.get(connection, origin)
-        instants = windows.policy(connection, window).activation_instants
-        if not 1 <= a < len(instants):
-            raise NotFound("no such activation", where=str(a), expected=f"1..{len(instants) - 1}")
-        stored = _find_activation(connection, origin, a)
-    if stored is not None:
-        return stored
-    check_due(instants[a - 1], database.now())  # spares the early ones a writing transaction
-    with database.write() as transaction:
-        return ensure_activation(transaction, keys, window, instants, a)
-
-
-def ensure_activation(
-    transaction: Transaction, keys: VerifierKeys, window: Window, instants: Sequence[int], a: int
-) -> bytes:
-    """Return the activation of ``a``, made now if it was not yet.
-
-    Args:
-        instants: the window's activation instants, Unix seconds.
-        a: 1 to A - 1.
-
-    Raises:
-        TooEarly: before t_a.
-    """
-    stored = _find_activation(transaction.connection, window.origin, a)
-    if stored is not None:
-        return stored
-    instant = instants[a - 1]
-    check_due(instant, transaction.now)
-    message = Activation.issue(
-        keys.statement,
-        window=window.name,
-        a=a,
-        preimage=activation_preimage(window.name, chain_seed(keys, window), len(instants), a),
-        # Read in the transaction that releases n_a: every cosignature of before t_a is committed
-        # by then, and none of before t_a can follow.
-        covered_size=cosigner.covered_size(transaction.connection, window.origin, instant),
-        time=transaction.now,
-    ).encode()
-    row = {"window": window.origin, "a": a, "message": message}
-    transaction.connection.execute(insert(tables.activation).values(row))
-    return message
-
-
-def _find_activation(connection: Connection, window: Origin, a: int) -> bytes | None:
-    columns = tables.activation.c
-    condition = (columns.window == window) & (columns.a == a)
-    message: bytes | None = connection.scalar(select(columns.message).where(condition))
-    return message
-
-
 class Sampler:
-    """Signs receipts lists, draws challenges, takes responses."""
+    """Signs receipts lists, draws challenges, takes responses.
 
-    def __init__(self, database: Database, keys: VerifierKeys) -> None:
+    Attributes:
+        rounds: finds those of the beacon.
+    """
+
+    def __init__(self, database: Database, keys: VerifierKeys, rounds: RoundFinder) -> None:
         self._database = database
+        self.rounds = rounds
         self._keys = keys
         self._samples: OrderedDict[Origin, frozenset[int]] = OrderedDict()  # they never change
         self._lock = threading.Lock()
@@ -177,6 +89,7 @@ class Sampler:
         """Draw and sign the challenge of a closed window whose receipts list is signed, once.
 
         Raises:
+            TooEarly: as `due_round`.
             MalformedError: the handover holds a record that cannot be read; there is no
                 challenge then, and the audit says why.
         """
@@ -188,12 +101,17 @@ class Sampler:
             final = parse_checkpoint(_demand(connection, origin, FINAL_CHECKPOINT)).head
             preimage = chain_seed(self._keys, window)
             receipts_list = ReceiptsList.parse(_demand(connection, origin, RECEIPTS_LIST))
-            seed = sampling_seed(final.root_hash, preimage)
+            shown = due_round(policy, self.rounds, policy.activations, self._database.now())
+            beacon = b"" if shown is None else shown.randomness
+            seed = sampling_seed(final.root_hash, preimage, beacon)
             strata = _strata(connection, window, policy, seed)
         with self._database.write() as transaction:
             # Another call may have drawn meanwhile: its challenge, with its deadline, is out.
             if windows.get(transaction.connection, origin).challenged is not None:
                 return
+            # Those that nobody asked for, too: who got the challenge can be sure of all rounds.
+            for a in range(1, policy.activations):
+                ensure_activation(transaction, self._keys, self.rounds, window, policy, a)
             deadline = transaction.now + 1000 * policy.audit.deadline_seconds
             message = Challenge.issue(
                 self._keys.statement,
@@ -204,6 +122,7 @@ class Sampler:
                 receipts_list=receipts_list,
                 strata=strata,
                 deadline=deadline,
+                round=shown,
             )
             windows.put_item(transaction, origin, CHALLENGE, message.encode())
             windows.advance(transaction, origin, State.CHALLENGED, deadline=deadline)
@@ -215,7 +134,7 @@ class Sampler:
             Canonical JSON (docs/spec/08-services.md §8.4), the same bytes at every call.
 
         Raises:
-            TooEarly: before the sampling instant.
+            TooEarly: before the sampling instant, or as `due_round`.
             Conflict: the window was not closed and handed over in time.
         """
         with self._database.read() as connection:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from ragaudit.serving.jobs.opening import open_runner
 from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.jobs.settings import PROCESS
+from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier import keys as key_files
+from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service.attestations import Attestations
 from ragaudit.verifier.service.audit import AuditRunner, Scheduler
@@ -24,6 +26,11 @@ from ragaudit.verifier.service.retention import Retention
 from ragaudit.verifier.settings import Settings, make_data_folder
 from ragaudit.verifier.terms import DEFAULT, Terms
 from ragaudit.verifier.work import JOBS
+
+
+def _is_round(public_key: bytes, message: bytes, signature: bytes) -> bool:
+    """By whichever engine is there: it is looked for when the first round is verified."""
+    return fastest_engine().is_round(public_key, message, signature)
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,8 @@ class Service:
         if settings.jobs.executor != PROCESS:
             workers = open_runner(settings.jobs, JOBS, database.engine)
         auditor = auditor or ProcedureAuditor(keys, settings.engine, settings.embedder, workers)
-        sampler = Sampler(database, keys)
+        rounds = RoundFinder(settings.beacon, engine=_is_round)
+        sampler = Sampler(database, keys, rounds)
         disputes = Disputes(
             database, auditor.judge_dispute, sampler, settings.limits.submitted_bytes
         )
@@ -93,7 +101,7 @@ class Service:
             terms=terms,
             database=database,
             auditor=auditor,
-            registrar=Registrar(database, keys, auditor, terms, settings.limits),
+            registrar=Registrar(database, keys, auditor, terms, settings.limits, rounds.chain),
             later_versions=LaterVersions(database, auditor, settings.limits),
             intake=Intake(database, settings.limits.submitted_bytes),
             disputes=disputes,
@@ -115,6 +123,7 @@ class Service:
         if self.workers is not None:
             self.workers.stop()
         self.runner.close()
+        self.sampler.rounds.close()
         if self.workers is not None:
             self.workers.close()
         self.database.close()

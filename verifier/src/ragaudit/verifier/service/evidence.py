@@ -18,18 +18,19 @@ from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.records import Version
 from ragaudit.serving.bodies import MEMORY_BYTES
+from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier.account_records import account_records
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import (
     accesses,
     attestations,
-    challenge,
     cosigner,
     disputes,
     handover,
     handover_parts,
     later_versions,
+    releases,
     submissions,
     windows,
 )
@@ -64,21 +65,25 @@ _TIMES = (
 
 
 def seal(
-    transaction: Transaction, keys: VerifierKeys, window: Window, stamp_roots: bytes = b""
+    transaction: Transaction,
+    keys: VerifierKeys,
+    rounds: RoundFinder,
+    window: Window,
+    stamp_roots: bytes = b"",
 ) -> None:
     """Write what the evidence derives from rows; nothing is added to the window afterwards.
 
     Args:
+        rounds: finds those of the beacon, which are all at hand (`AuditRunner.due`).
         window: its row, as read in ``transaction``.
         stamp_roots: PEM, of the time-stamping authorities that are trusted.
     """
     connection, origin = transaction.connection, window.origin
     policy = windows.policy(connection, window)
-    instants = policy.activation_instants
     # Those that nobody asked for, too: the evidence holds every one that has an instant.
     released = [
-        challenge.ensure_activation(transaction, keys, window, instants, a)
-        for a in range(1, len(instants))
+        releases.ensure_activation(transaction, keys, rounds, window, policy, a)
+        for a in range(1, policy.activations)
     ]
     notes = [checkpoint.note.decode() for checkpoint in cosigner.all_of(connection, origin)]
     derived = {
@@ -166,7 +171,9 @@ def status(
             "sampled": _sampled(connection, sampler, window),
         }
         deleted = windows.find_item(connection, origin, windows.DELETION)
+        beacon = _beacon(connection, sampler, window, database.now())
     return {
+        **({} if beacon is None else {"beacon": beacon}),
         "window": window.name,
         "provider": window.provider,
         "state": window.state,
@@ -181,6 +188,18 @@ def status(
         "result": None if verdict is None else auditor.result(verdict),
         "claims": None if claims is None else claims.results,
     }
+
+
+def _beacon(
+    connection: Connection, sampler: Sampler, window: Window, now: int
+) -> dict[str, Any] | None:
+    """Where a countersigned window stands with its beacon; None where its policy names none."""
+    if window.countersigned is None:
+        return None
+    policy = windows.policy(connection, window)
+    if policy.beacon is None:
+        return None
+    return sampler.rounds.status(policy, releases.next_release(connection, window, policy), now)
 
 
 def verdict(database: Database, origin: Origin) -> bytes:

@@ -40,7 +40,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.bodies import Body
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
-from ragaudit.verifier.service import challenge, providers, submissions, windows
+from ragaudit.verifier.service import providers, releases, submissions, windows
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.database import Database, Origin, Transaction
@@ -247,7 +247,7 @@ class Registrar:
                 policy_digest=window.policy_digest,
                 opening_digest=opening_digest(request.salt, request.opening),
                 terms_digest=self._terms.digest,
-                activation_anchor=challenge.chain_anchor(self._keys, window, policy.activations),
+                activation_anchor=releases.chain_anchor(self._keys, window, policy.activations),
                 time=transaction.now,
             ).encode()
             added = {TERMS: self._terms.canonical, COUNTERSIGNATURE: message}

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.ledger.log.cosigner_protocol import MAX_REQUEST_BYTES
-from ragaudit.ledger.messages.bodies import OpeningBody, WindowBody
+from ragaudit.ledger.messages.bodies import OpeningBody, RoundBody, WindowBody
 from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.serving.bodies import Body, receive
 from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import signed_json
-from ragaudit.verifier.service import challenge, cosigner
+from ragaudit.verifier.service import cosigner, releases
 from ragaudit.verifier.service.authentication import demand_digest
 from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.core import Service
@@ -183,7 +183,21 @@ def add_checkpoint(
 @router.get("/v1/windows/{window}/activations/{a}", responses=documented(400, 404, 409, 425))
 def get_activation(window: AnyWindow, a: int, service: ServiceOf) -> Response:
     """Return the activation a, from its instant on."""
-    return signed_json(challenge.release_activation(service.database, service.keys, window, a))
+    rounds = service.sampler.rounds
+    found = releases.release_activation(service.database, service.keys, rounds, window, a)
+    return signed_json(found)
+
+
+@router.post(
+    "/v1/windows/{window}/rounds",
+    status_code=HTTPStatus.NO_CONTENT,
+    openapi_extra=described(RoundBody),
+    responses=documented(400, 401, 404, 409, 413, 422, 425),
+)
+def put_round(request: SignedJson, service: ServiceOf) -> None:
+    """Take a round of the beacon, which the provider had first."""
+    shown = parse(RoundBody, request.body.read()).round
+    releases.take_round(service.database, service.sampler.rounds, request.window, shown)
 
 
 @router.get(
