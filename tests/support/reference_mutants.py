@@ -242,6 +242,22 @@ BUDGET_THETA = _budget("theta_is_one", 'transcript.scalar("theta")\n', "1\n")
 BUDGET_CONTEXT = _budget(
     "context_not_absorbed", 'transcript.absorb("context", bytes(context))', "assert context"
 )
+
+
+def _charge(name: str, old: str, new: str) -> Mutant:
+    return Mutant(f"charge_{name}", (("charge.py", old, new),))
+
+
+CHARGE_BITS = _charge("bits_unchecked", "return (everywhere * bits + ", "return (")
+CHARGE_DISTANCE = _charge("distance_unchecked", "+ alpha[len(u) + 1] * distance", "+ 0 * distance")
+CHARGE_EXHAUSTED = _charge("exhausted_unchecked", "alpha[len(u)] * h * (M - c) + ", "0 * c + ")
+CHARGE_OUTSIDE = _charge(
+    "outside_unchecked", "+ (everywhere - inside) * outside)", "+ 0 * outside)"
+)
+CHARGE_MASK_ROW = _charge("mask_row_weighs_one", "    return eq_x[-1]\n", "    return 1\n")
+CHARGE_CONTEXT = _charge(
+    "context_not_absorbed", 'transcript.absorb("context", bytes(entry.context))', "assert entry"
+)
 SELECTION_MUTANTS = (
     THETA,
     E2,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ragaudit.verifier import reference
 from ragaudit.verifier.reference import ChargeEntry
-from ragaudit.verifier.reference.charge import _summand
+from ragaudit.verifier.reference.charge import summand
 from ragaudit.verifier.reference.field import ORDER
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -144,9 +144,9 @@ def test_the_polynomial_is_zero_for_right_charges_only(seed: int) -> None:
             distance = score - tau - 1 if charge + h else tau - score
             bits = [distance >> k & 1 if distance >= 0 else 0 for k in range(width)]
             values = [charge, before, h, *bits]
-            value = _summand(alpha, uses, int(allowed), 1, values, (score - tau) % ORDER)
+            value = summand(alpha, uses, int(allowed), 1, values, (score - tau) % ORDER)
             if value == 0:
                 assert charge == right
     bits = [(score - tau - 1 if right + exhausted else tau - score) >> k & 1 for k in range(width)]
     honest = [right, before, exhausted, *bits] if allowed else [0, before, 0, *[0] * width]
-    assert _summand(alpha, uses, int(allowed), 1, honest, (score - tau) % ORDER) == 0
+    assert summand(alpha, uses, int(allowed), 1, honest, (score - tau) % ORDER) == 0

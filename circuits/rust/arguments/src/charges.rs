@@ -1,11 +1,14 @@
 //! What a prover knows of a tenant's charge entries: the rows charged and the blindings of B_t.
 
+use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::Identity;
+use rayon::prelude::*;
 use sha2::{Digest, Sha512};
 
 use crate::commitments::{blinding, sorted_selection};
-use crate::encoding::ELEMENT_BYTES;
-use crate::errors::{Result, malformed};
+use crate::encoding::{ELEMENT_BYTES, decode_point};
+use crate::errors::{Error, Result, malformed};
 
 /// The charge entries of a tenant and window in log order, from the first one on.
 ///
@@ -89,4 +92,46 @@ impl<'a> Charges<'a> {
         }
         hash.chain_update(self.blindings).finalize().into()
     }
+}
+
+/// S: the sum of the points before each of these places, rising ones.
+///
+/// ```
+/// use ragaudit_arguments::charges::running_sums;
+/// use ragaudit_arguments::commitments::commit_selection;
+/// use curve25519_dalek::scalar::Scalar;
+///
+/// let point = |positions: &[u64]| commit_selection(positions, &Scalar::ZERO);
+/// let points = [point(&[0])?, point(&[1])?, point(&[2])?].concat();
+/// assert_eq!(running_sums(&points, &[0, 2])?, [[0; 32], point(&[0, 1])?]);
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
+pub fn running_sums(points: &[u8], numbers: &[usize]) -> Result<Vec<[u8; 32]>> {
+    let count = points.len() / ELEMENT_BYTES;
+    if points.len() != count * ELEMENT_BYTES
+        || numbers.windows(2).any(|pair| pair[0] > pair[1])
+        || numbers.last().is_some_and(|last| *last >= count)
+    {
+        return Err(malformed(format!(
+            "sums: expected 32-byte points and rising places below {count}"
+        )));
+    }
+    let wanted = numbers.last().copied().unwrap_or(0);
+    let decoded: Vec<RistrettoPoint> = points[..wanted * ELEMENT_BYTES]
+        .par_chunks(ELEMENT_BYTES)
+        .enumerate()
+        .map(|(t, bytes)| {
+            let point = decode_point(bytes, &format!("B_{t}"));
+            let point = point.map_err(|error| Error::Malformed(error.to_string()))?;
+            Ok(point.element)
+        })
+        .collect::<Result<_>>()?;
+    let (mut sum, mut done) = (RistrettoPoint::identity(), 0);
+    let before = numbers.iter().map(|number| {
+        sum += decoded[done..*number].iter().sum::<RistrettoPoint>();
+        done = *number;
+        sum
+    });
+    let sums: Vec<RistrettoPoint> = before.collect();
+    Ok(sums.par_iter().map(|sum| sum.compress().to_bytes()).collect())
 }

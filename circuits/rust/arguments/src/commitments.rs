@@ -16,10 +16,8 @@ use crate::randomness::ProverRandomness;
 
 /// Rows committed between two reports of progress.
 const STEP: usize = 4096;
-/// Points that one table of subset sums covers in [`bit_sums`]: for 18 columns the fewest additions.
-const BIT_SPAN: usize = 4;
 /// Points that one task of [`bit_sums`] covers.
-const BITS_PER_TASK: usize = 128;
+const BITS_PER_TASK: usize = 840;
 /// Points whose encodings share one inversion.
 const ENCODED_AT_ONCE: usize = 128;
 
@@ -310,13 +308,16 @@ pub fn commit_selection(positions: &[u64], blinding: &Scalar) -> Result<[u8; 32]
 /// assert_eq!(sums[0], points[0] + points[2]);
 /// ```
 pub fn bit_sums(columns: &[Vec<bool>], points: &[RistrettoPoint]) -> Vec<RistrettoPoint> {
+    // Points that one table of subset sums covers: with the fewest additions.
+    let additions = |span: &usize| ((1 << span) + columns.len()).div_ceil(*span);
+    let span = (1..=MOST_SPAN).min_by_key(additions).unwrap_or(1);
     let starts: Vec<usize> = (0..points.len()).step_by(BITS_PER_TASK).collect();
     let partial = starts.into_par_iter().map(|start| {
         let mut sums = vec![RistrettoPoint::identity(); columns.len()];
         let end = points.len().min(start + BITS_PER_TASK);
-        for (offset, points) in points[start..end].chunks(BIT_SPAN).enumerate() {
-            let subsets = subset_sums(points, BIT_SPAN);
-            let first = start + offset * BIT_SPAN;
+        for (offset, points) in points[start..end].chunks(span).enumerate() {
+            let subsets = subset_sums(points, span);
+            let first = start + offset * span;
             for (sum, bits) in sums.iter_mut().zip(columns) {
                 let bits = bits[first..first + points.len()].iter().enumerate();
                 *sum += subsets[bits.fold(0, |index, (j, bit)| index | usize::from(*bit) << j)];

@@ -4,6 +4,7 @@
 //! commitments. Letters are those of the specification (docs/spec/04-arguments.md).
 
 pub mod budget;
+pub mod charge;
 pub mod charges;
 pub mod commitments;
 pub mod encoding;

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.circuits.budgets import BudgetStatement
+from ragaudit.circuits.budgets import BudgetStatement, ChargeStatement
 from ragaudit.circuits.noise import table_for
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.circuits.vector_operations import VectorOperations
@@ -69,6 +69,13 @@ class Engine(GroupOperations, Protocol):
 
     def verify_budget(self, statement: BudgetStatement, proof: bytes) -> None:
         """Check the budget argument over all charge entries of a tenant (spec 4.10).
+
+        Raises:
+            ArgumentRejected: it does not establish the statement.
+        """
+
+    def verify_charges(self, statement: ChargeStatement, proof: bytes) -> None:
+        """Check the charge argument of a group of charge entries (spec 4.11).
 
         Raises:
             ArgumentRejected: it does not establish the statement.
@@ -169,6 +176,10 @@ class CoreEngine(VectorOperations):
     def verify_budget(self, statement: BudgetStatement, proof: bytes) -> None:
         """Check a budget argument (spec 4.10); ArgumentRejected."""
         self._judge(lambda: self._core.verify_budget(statement, proof))
+
+    def verify_charges(self, statement: ChargeStatement, proof: bytes) -> None:
+        """Check a charge argument (spec 4.11); ArgumentRejected."""
+        self._judge(lambda: self._core.verify_charges(statement, proof))
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
         """Return z_0 .. z_(count-1), int64 (spec 3)."""
@@ -277,6 +288,30 @@ class ReferenceEngine(VectorOperations):
                 statement.rows,
                 statement.uses,
                 [charges[at : at + 32] for at in range(0, len(charges), 32)],
+                proof,
+                statement.squared_norm,
+            )
+        )
+
+    def verify_charges(self, statement: ChargeStatement, proof: bytes) -> None:
+        """Check a charge argument (spec 4.11); ArgumentRejected."""
+        from ragaudit.verifier import reference  # noqa: PLC0415
+
+        _reference_judge(
+            lambda: reference.verify_charge(
+                statement.uses,
+                statement.commitments,
+                [
+                    reference.ChargeEntry(
+                        entry.context,
+                        entry.query.tolist(),
+                        entry.threshold,
+                        entry.allowed,
+                        entry.charged_before,
+                        entry.charge,
+                    )
+                    for entry in statement.entries
+                ],
                 proof,
                 statement.squared_norm,
             )

@@ -74,6 +74,7 @@ class JobEngine:
         self.quantise = inner.quantise
         self.verify_ties = inner.verify_ties
         self.verify_budget = inner.verify_budget
+        self.verify_charges = inner.verify_charges
         self.is_round = inner.is_round
         self._link = inner.link_accounts
         self._runner = runner

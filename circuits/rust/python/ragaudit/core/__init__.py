@@ -29,7 +29,16 @@ from ragaudit.core._arrays import (
     positions,
     scalars_bytes,
 )
-from ragaudit.core._budgets import BudgetStatement, prove_budget, verify_budget
+from ragaudit.core._budgets import (
+    BudgetStatement,
+    ChargeEntry,
+    ChargeStatement,
+    prove_budget,
+    prove_charges,
+    running_sums,
+    verify_budget,
+    verify_charges,
+)
 from ragaudit.core._coalition import link_accounts
 from ragaudit.core._core import (
     KNOWN_POSITIONS,
@@ -53,6 +62,8 @@ __all__ = [
     "SQUARED_NORM",
     "BudgetStatement",
     "Cancelled",
+    "ChargeEntry",
+    "ChargeStatement",
     "CoreError",
     "IndexStatement",
     "MalformedInput",
@@ -68,15 +79,18 @@ __all__ = [
     "link_accounts",
     "position_encodings",
     "prove_budget",
+    "prove_charges",
     "prove_index",
     "prove_selection",
     "prove_ties",
     "random_scalars",
     "reblind_rows",
+    "running_sums",
     "sample_noise",
     "transcript_trace",
     "use_positions",
     "verify_budget",
+    "verify_charges",
     "verify_index",
     "verify_selection",
     "verify_selections",
@@ -96,8 +110,7 @@ def generator(list: str, index: int) -> bytes:  # noqa: A002 - the specification
     """Return gen(list, index) of docs/spec/04-arguments.md, 32 bytes.
 
     Args:
-        list: one of H, Q, G, A, sel/A*, sel/M, sel/R, idx/P, idx/P*, idx/M, idx/R,
-            bud/R, chg/M, chg/R.
+        list: a name of §4.2 there.
         index: 0 <= index < 2^64.
 
     Raises:

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.core._budgets import CheckedBudget
+from ragaudit.core._budgets import CheckedBudget, CheckedCharge
 from ragaudit.core._statements import CheckedIndex, CheckedSelection, CheckedTies
 
 __all__ = [
@@ -22,13 +22,16 @@ __all__ = [
     "generator",
     "link_accounts",
     "prove_budget",
+    "prove_charges",
     "prove_index",
     "prove_selection",
     "prove_ties",
     "random_scalars",
     "reblind_rows",
+    "running_sums",
     "transcript_trace",
     "verify_budget",
+    "verify_charges",
     "verify_index",
     "verify_selection",
     "verify_selections",
@@ -109,6 +112,15 @@ def prove_budget(
     progress: _Progress,
 ) -> bytes: ...
 def verify_budget(statement: CheckedBudget, proof: bytes, progress: _Progress) -> None: ...
+def prove_charges(
+    statement: CheckedCharge,
+    rows: tuple[_Memory, int, int],
+    blindings: _Memory,
+    charges: tuple[Sequence[Sequence[int]], _Memory, Sequence[int]],
+    progress: _Progress,
+) -> bytes: ...
+def verify_charges(statement: CheckedCharge, proof: bytes, progress: _Progress) -> None: ...
+def running_sums(points: bytes, numbers: Sequence[int]) -> list[bytes]: ...
 
 class ScoredRows:
     def __new__(cls, rows: _Memory, entry_bytes: int, width: int) -> ScoredRows: ...

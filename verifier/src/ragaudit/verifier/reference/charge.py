@@ -9,6 +9,7 @@ from itertools import pairwise
 from operator import index
 from typing import NamedTuple
 
+from .budget import opening_challenges
 from .errors import InvalidStatement
 from .field import ORDER, dot, eq_table, le, powers, variables_for
 from .generators import generator, generators
@@ -80,7 +81,7 @@ def verify_charge(
     mx, my = variables_for(T + 1), max(1, variables_for(N))
     Wc = (2 * B2).bit_length()
 
-    transcript = _begin(N, d, B2, M, entries, commitments)
+    transcript = begin(N, d, B2, M, entries, commitments)
     reader = ProofReader(bytes(proof), transcript)
     # P1: of each entry the columns h, u_0..; the mask rows of all tables; Y's; the mask g.
     columns = [[reader.point("point1") for _ in range(Wc + 1)] for _ in entries]
@@ -99,10 +100,10 @@ def verify_charge(
     # P3, V2
     v = [reader.scalar("eval") for _ in range(ALWAYS + Wc)]
     v_Y = reader.scalar("eval")
-    gamma, theta, x = (transcript.scalar(tag) for tag in ("gamma", "theta", "x"))
+    gamma, theta, x = opening_challenges(transcript)
 
     inside, everywhere = _weights(entries, N, eq_t, eq_x, eq_u, eq_y)
-    v_g = outcome.mask_value(_summand(alpha, M, inside, everywhere, v, v_Y))
+    v_g = outcome.mask_value(summand(alpha, M, inside, everywhere, v, v_Y))
 
     # P4, (E1)
     gammas = powers(gamma, ALWAYS + Wc + 2)
@@ -111,9 +112,9 @@ def verify_charge(
     for weight, B_t, S_t, drawn in zip(eq_x, B, S, columns, strict=False):
         table: list[Point] = [B_t, S_t, *drawn]
         commitment += [(power * weight, P) for power, P in zip(gammas, table, strict=False)]
-    commitment += [(power * eq_x[-1], P) for power, P in zip(gammas, masks, strict=False)]
+    commitment += [(power * mask_weight(eq_x), P) for power, P in zip(gammas, masks, strict=False)]
     commitment += [(rows_power * eq_i, C_i) for eq_i, C_i in zip(eq_y, C, strict=False)]
-    commitment += [(rows_power * eq_x[-1], C_m), (mask_power, C_g)]
+    commitment += [(rows_power * mask_weight(eq_x), C_m), (mask_power, C_g)]
     taus = sum(weight * entry.threshold for weight, entry in zip(eq_x, entries, strict=False))
     y_rest = v_Y + taus * sum(eq_y[:N])
     value = dot(gammas[: ALWAYS + Wc], v)
@@ -121,8 +122,8 @@ def verify_charge(
     verify_opening(
         transcript,
         reader,
-        bases=_bases(N, d, degrees),
-        form=_form(entries, eq_x, eq_y[:N], d, outcome.mask_form(), theta),
+        bases=bases(N, d, degrees),
+        form=form(entries, eq_x, eq_y[:N], d, outcome.mask_form(), theta),
         commitment=commitment,
         x=x,
         value=value % ORDER,
@@ -144,9 +145,10 @@ def _check(entry: ChargeEntry, N: int, d: int, B2: int) -> None:
         raise InvalidStatement("allowed positions are below N, and rise")
 
 
-def _begin(
+def begin(
     N: int, d: int, B2: int, M: int, entries: Sequence[ChargeEntry], commitments: bytes
 ) -> Transcript:
+    """Return the transcript after the statement."""
     transcript = Transcript(ARGUMENT)
     transcript.absorb("shape", le(N, 8) + le(d, 4) + le(B2, 4))
     transcript.absorb("M", le(M, 4))
@@ -184,7 +186,7 @@ def _weights(
     return inside % ORDER, everywhere % ORDER
 
 
-def _summand(
+def summand(
     alpha: list[int], M: int, inside: int, everywhere: int, v: Sequence[int], Y: int
 ) -> int:
     """F at one point, from the values of its tables there."""
@@ -197,13 +199,18 @@ def _summand(
     return (everywhere * bits + inside * relevant + (everywhere - inside) * outside) % ORDER
 
 
-def _bases(N: int, d: int, degrees: list[int]) -> list[Point]:
+def mask_weight(eq_x: Sequence[int]) -> int:
+    """The share in P_0 of what is the mask row: of its own, so that it moves no other row."""
+    return eq_x[-1]
+
+
+def bases(N: int, d: int, degrees: list[int]) -> list[Point]:
     """A_0..A_(N-1), G_0..G_(d+3), the mask of Y, R_0, .."""
     rows = [*generators("A", N), *generators("G", d + 4), generator("chg/M")]
     return [*rows, *generators("chg/R", 1 + sum(degrees))]
 
 
-def _form(
+def form(
     entries: Sequence[ChargeEntry],
     eq_x: list[int],
     eq_rows: list[int],
@@ -211,7 +218,7 @@ def _form(
     mask_form: list[int],
     theta: int,
 ) -> list[int]:
-    """L over :func:`_bases`: three blocks, kept apart by powers of theta."""
+    """L over :func:`bases`: three blocks, kept apart by powers of theta."""
     query = [
         dot(eq_x[: len(entries)], (int(entry.query[j]) for entry in entries)) for j in range(d)
     ]

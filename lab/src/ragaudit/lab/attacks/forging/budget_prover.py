@@ -54,14 +54,6 @@ def honest(rows: int, uses: int, charges: list[list[int]]) -> Budget:
     return Budget(rows, uses, charges, vectors)
 
 
-def bound(moves: Moves, table: list[int], point: Sequence[int]) -> int:
-    """Return the multilinear extension of a table at a point."""
-    for r_k in point:
-        table = moves.fold(table, r_k)
-    (value,) = table
-    return value
-
-
 def sumcheck(
     moves: Moves,
     tables: Tables,
@@ -162,7 +154,7 @@ def prove_budget(package: ModuleType, budget: Budget) -> tuple[list[bytes], byte
 
     # P5: what each commitment holds, with its weight in P_0.
     eq_x, eq_y = tools.field.eq_table(point[:mx]), tools.field.eq_table(point[mx:])
-    form = budgets.opening_form(eq_y, N, _mask_form(tools, degrees, point), theta)
+    form = budgets.opening_form(eq_y, N, mask_form(tools, degrees, point), theta)
     held_parts = {f"B_{t}": [*b] for t, b in enumerate(budget.charges)}
     held_parts |= {f"W_{k}": [*w] for k, w in enumerate(budget.vectors)}
     held_parts |= {"C_m": [sigma], "C_g": [*[0] * N, *mask.coefficients]}
@@ -177,7 +169,8 @@ def prove_budget(package: ModuleType, budget: Budget) -> tuple[list[bytes], byte
     return charges, moves.proof
 
 
-def _mask_form(tools: Any, degrees: list[int], point: list[int]) -> list[int]:
+def mask_form(tools: Any, degrees: list[int], point: list[int]) -> list[int]:
+    """Return mask(r): (1, r_1, .., r_1^deg_1, r_2, ..)."""
     form = [1]
     for r_k, degree in zip(point, degrees, strict=True):
         form += tools.field.powers(r_k, degree, start=r_k)
