@@ -120,6 +120,47 @@ def test_selection_arguments_hold_each_once(
         assert connection.scalar(text("SELECT count(*) FROM prover_job_result")) == len(jobs)
 
 
+def test_a_worker_whose_heartbeat_is_late_does_no_harm(
+    workers: Workers, engine: Engine, workload: Workload
+) -> None:
+    """It counts as dead and lives: two do its job, one result stays, and it goes on working."""
+    runner = workers.runner(engine)
+    found: list[bytes] = []
+    waiting = threading.Thread(
+        target=lambda: found.append(
+            WindowWork(runner, "w1").commit_rows(workload.rows, workload.blindings)
+        )
+    )
+    waiting.start()
+    workers.start()
+    late = workers.processes[0]
+    wait_until_taken(engine, 1)
+    late.send_signal(signal.SIGSTOP)
+    workers.start()
+    # The other one is given the job only because the first one counts as dead.
+    wait_until_taken(engine, 2)
+    late.send_signal(signal.SIGCONT)
+    waiting.join()
+    assert found == [core.commit_rows(workload.rows, workload.blindings)]
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM prover_job_result")) == 1
+    other = workers.processes.pop()
+    other.kill()
+    other.wait()
+    again = WindowWork(runner, "w2").commit_rows(workload.rows, workload.blindings)
+    assert again == found[0] and late.poll() is None
+
+
+def wait_until_taken(engine: Engine, times: int) -> None:
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        with engine.connect() as connection:
+            if (connection.scalar(text("SELECT max(taken) FROM prover_job")) or 0) >= times:
+                return
+        time.sleep(0.02)
+    raise AssertionError(f"no job was taken {times} times")
+
+
 def test_a_job_that_cannot_be_done_is_reported_not_repeated(
     workers: Workers, engine: Engine, workload: Workload
 ) -> None:

@@ -203,7 +203,8 @@ class Setting:
         """Start the prover, open the window, register everybody."""
         self.prover.start()
         self.register(**overrides)
-        self.prover.wait_for(lambda: self.prover.state() == "open")
+        seconds = overrides.get("opens_after_seconds", 0) + 120
+        self.prover.wait_for(lambda: self.prover.state() == "open", seconds)
 
     def register(self, **overrides: Any) -> None:
         """Have a window countersigned, and register everybody in it."""
@@ -222,7 +223,8 @@ class Setting:
         }
         body = {"window": "w1", "overrides": {**standard, **overrides}}
         self.prover.operator("POST", "/windows", body)
-        self.prover.wait_for(lambda: self.prover.state() == "countersigned")
+        seconds = overrides.get("opens_after_seconds", 0) + 120
+        self.prover.wait_for(lambda: self.prover.state() == "countersigned", seconds)
         for account in PLAIN:
             assert self.post(account, "registration", {"anchor": None}).status_code == 201
         headers = {"Authorization": f"Bearer {self.keys[ANCHORED]}"}

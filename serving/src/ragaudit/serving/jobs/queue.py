@@ -16,6 +16,7 @@ from typing import Any
 from procrastinate import App, PsycopgConnector, RetryStrategy, SyncPsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.sql import queries
+from psycopg.errors import ForeignKeyViolation
 from ragaudit.encoding.errors import UnavailableError, UnsupportedError
 from ragaudit.serving.jobs.job import Arrays, Job, Kinds, Progress
 from ragaudit.serving.jobs.runner import attempt
@@ -187,14 +188,15 @@ def serve(
     Raises:
         UnavailableError: the database does not answer.
     """
-    app = App(connector=PsycopgConnector(**_pool(url, name)))
-
-    # Only what does not follow from the job is raised: it may succeed later, or elsewhere.
-    @app.task(name=_TASK, retry=RetryStrategy(wait=_AGAIN_SECONDS))
-    def work(key: str) -> None:
-        attempt(table, arrays, kinds, key)
 
     async def run() -> None:
+        app = App(connector=PsycopgConnector(**_pool(url, name)))
+
+        # Only what does not follow from the job is raised: it may succeed later, or elsewhere.
+        @app.task(name=_TASK, retry=RetryStrategy(wait=_AGAIN_SECONDS))
+        def work(key: str) -> None:
+            attempt(table, arrays, kinds, key)
+
         async with app.open_async():
             await app.run_worker_async(
                 queues=[name],
@@ -204,11 +206,18 @@ def serve(
                 stalled_worker_timeout=stalled_seconds,
             )
 
-    try:
-        asyncio.run(run())
-    except ConnectorException as error:
-        reason = type(error.__cause__ or error).__name__
-        raise UnavailableError(f"the queue of jobs failed: {reason}", where="jobs") from None
+    while True:
+        try:
+            return asyncio.run(run())
+        except ConnectorException as error:
+            if not isinstance(error.__cause__, ForeignKeyViolation):
+                reason = type(error.__cause__ or error).__name__
+                raise UnavailableError(
+                    f"the queue of jobs failed: {reason}", where="jobs"
+                ) from None
+            # It stood still for so long that another one took it off the list of workers. What it
+            # did meanwhile is in the table of results, or was done by another one.
+            _log.warning("this worker counted as dead: it joins again")
 
 
 def _pool(url: URL, name: str) -> dict[str, Any]:
