@@ -18,7 +18,7 @@ COMPARISON = (
     ("MURAG, Figure 2: better than the model alone on all four data sets at a total epsilon of 10 "
      "(M = 1); the naive stream needs more than 1,000.",
      "Comparable in direction. Our questions cannot be answered without records (closed book 0), "
-     "theirs partly can; our vocabulary has 211 tokens, theirs 50,272 or more, so theirs needs a "
+     "theirs partly can; our vocabulary has 213 tokens, theirs 50,272 or more, so theirs needs a "
      "larger epsilon per token; their epsilon is for add-remove, their best of 27 settings is "
      "chosen on the private data."),
     ("MURAG, Figure 3: M = 5 retrieves better and costs more; M = 1 has the better trade-off.",
