@@ -13,6 +13,8 @@ import postgresql_server
 import pytest
 import yaml
 from databases import prover_tables
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
 from ragaudit.prover.command.checks import CHECKS
 from ragaudit.prover.command.cli import app
 from ragaudit.prover.command.set_up import set_up
@@ -115,6 +117,21 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str, str]] = {
         "beacon", {"beacon": {"sources": [AWAY]}}, "cannot be read", f"beacon.sources: {AWAY}"),
     "a chain of the beacon that is no file": (
         "beacon", {"beacon": {"chain_file": "none"}}, "cannot read", "prover/none"),
+    "fences below a file": (
+        "permissions", {"store__fence_folder": "prover.yaml/fences"}, "not a folder", "yaml"),
+    "a sigma beside a promise that it does not keep": (
+        "noise", {"window": {"sigma": "6", "epsilon_acc": "2"}},
+        "sigma 6 keeps an epsilon_acc of 5.897299, not 2", "window.sigma"),
+    "cosigners that no file names": (
+        "cosigners", {"window": {"privacy": "none", "cosigners": "required"}},
+        "no further cosigners", "window.cosigners"),
+    "a list of cosigners that is no file": (
+        "cosigners", {"cosigners__policy_file": "none"}, "No such file", "prover/none"),
+    "stamps by nobody": (
+        "time stamps", {"window": {"privacy": "none", "time_stamps": "required"}},
+        "no authority to ask", "window.time_stamps"),
+    "an authority without roots": (
+        "time stamps", {"time_stamps__authorities": [AWAY]}, "no roots", "time_stamps.roots_file"),
     "an audit stream in no folder": (
         "permissions", {"operation": {"audit_file": "none/audit"}}, "cannot be written", "none"),
 }  # fmt: skip
@@ -126,6 +143,19 @@ def test_a_mistake_is_explained(
 ) -> None:
     fault = found(prover, check, **changes)
     assert what in fault["what"] and where in fault["where"], fault
+
+
+def test_cosigners_that_are_away_or_misspelt(prover: Path) -> None:
+    policy = prover.with_name("cosigners.policy")
+    key = SigningKey("one.example", COSIGNATURE_V1, PrivateKey.generate()).verifier_key
+    for line, what in (
+        (f"witness one {key} {AWAY}", "cannot be reached: ConnectError"),
+        (f"witness one {key}", "nobody to ask"),
+        ("witness one", "1 words after witness"),
+    ):
+        policy.write_text(f"{line}\nquorum none\n")
+        fault = found(prover, "cosigners", cosigners__policy_file=policy.name)
+        assert what in fault["what"], fault
 
 
 def test_workers_without_their_library(prover: Path, monkeypatch: pytest.MonkeyPatch) -> None:

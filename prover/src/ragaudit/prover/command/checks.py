@@ -7,9 +7,11 @@ changed. A fault says what, where and what would be right, as every error of thi
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from decimal import Decimal
+from pathlib import Path
 
 from ragaudit.embedders import none
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import MalformedSettings, RagauditError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.backends.interface import Backend, check_servable
 from ragaudit.prover.command.outside_checks import (
@@ -18,6 +20,7 @@ from ragaudit.prover.command.outside_checks import (
     check_listening,
     check_surfaces,
 )
+from ragaudit.prover.command.third_party_checks import check_cosigners, check_time_stamps
 from ragaudit.prover.keys import load_digest, load_key
 from ragaudit.prover.lifecycle.policy_builder import noise_of
 from ragaudit.prover.settings import Settings
@@ -84,8 +87,9 @@ def _check_keys(settings: Settings) -> None:
 
 def _check_permissions(settings: Settings) -> None:
     """What a service must be able to write, and nobody else must be able to read."""
-    folder = settings.store.fence_folder
-    _check_writable(folder if folder.exists() else folder.parent)
+    # What is missing of the path is made at the start.
+    folder = settings.store.fence_folder.absolute()
+    _check_folder(next(each for each in (folder, *folder.parents) if each.exists()))
     stream = settings.operation.audit_file
     if stream is not None and stream != STANDARD_OUTPUT:
         _check_writable(stream if stream.exists() else stream.parent)
@@ -95,6 +99,12 @@ def _check_permissions(settings: Settings) -> None:
             raise StoreUnavailable(
                 "others may read the database", where=str(store.file), expected="mode 600"
             )
+
+
+def _check_folder(path: Path) -> None:
+    if not path.is_dir():
+        raise StoreUnavailable("not a folder", where=str(path), expected="a folder of its own")
+    _check_writable(path)
 
 
 def _check_writable(path: os.PathLike[str]) -> None:
@@ -144,6 +154,22 @@ def _check_embedder(settings: Settings) -> None:
         check_kinds(embedder, settings.window.query_kinds)
         if embedder.name != none.NAME:
             embedder.embed(["a text to embed"])
+
+
+def _check_noise(settings: Settings) -> None:
+    """There is a noise that keeps the promise, and where both are named, it does."""
+    window = settings.window
+    noise_of(window)
+    if window.privacy == "none" or window.sigma is None or window.epsilon_acc is None:
+        return
+    kept = noise_of(window.model_copy(update={"epsilon_acc": None}))[1]
+    # The verifier would refuse the window. Who names a sigma alone has the default beside it.
+    if Decimal(kept) > Decimal(window.epsilon_acc):
+        raise MalformedSettings(
+            f"sigma {window.sigma} keeps an epsilon_acc of {kept}, not {window.epsilon_acc}",
+            where="window.sigma",
+            expected="a larger sigma, or epsilon_acc: null, so that it follows from sigma",
+        )
 
 
 def _check_watching(settings: Settings) -> None:
@@ -196,7 +222,7 @@ CHECKS: Mapping[str, Callable[[Settings], object]] = {
     "dimension": _check_dimension,
     "metric": _check_metric,
     "embedder": _check_embedder,
-    "noise": lambda it: noise_of(it.window),
+    "noise": _check_noise,
     "operation": _check_watching,
     "jobs": _check_jobs,
     "listening": check_listening,
@@ -206,17 +232,22 @@ CHECKS: Mapping[str, Callable[[Settings], object]] = {
     "pins": lambda it: check_pins(it.verifier),
     "verifier": _check_verifier,
     "clocks": _check_clocks,
+    "cosigners": check_cosigners,
+    "time stamps": check_time_stamps,
     "provider key": _check_provider_key,
 }
 """By name, in the order in which they are shown."""
 
+# Of faults that say nothing of what would be right: mostly, what is asked does not answer.
+_DATABASE = ("store.url", "a database that answers")
+_VERIFIER = ("verifier.url", "a verifier that answers")
 _STORE = ("backend", "a store that answers as the settings say")
 _EMBEDDER = ("embedder", "a model that embeds texts")
 _OTHERWISE: Mapping[str, tuple[str, str]] = {
     "keys": ("keys", "the files that ragaudit prover init makes"),
-    "permissions": ("store", "files of the service's own user, mode 600"),
-    "store": ("store.url", "a database that answers"),
-    "disk": ("store", "a disk with room"),
+    "permissions": _DATABASE,
+    "store": _DATABASE,
+    "disk": _DATABASE,
     "backend": _STORE,
     "documents": _STORE,
     "dimension": _STORE,
@@ -230,7 +261,9 @@ _OTHERWISE: Mapping[str, tuple[str, str]] = {
     "end users": ("surfaces.delegation.jwt", "keys of tokens"),
     "beacon": ("beacon.sources", "sources that show the chain's rounds"),
     "pins": ("verifier", "the keys that the regulator published"),
-    "verifier": ("verifier.url", "a verifier that answers"),
+    "verifier": _VERIFIER,
     "clocks": ("window.clock_skew_seconds", "a verifier that answers, and clocks that agree"),
-    "provider key": ("verifier.url", "ragaudit verifier provider add, by the regulator"),
+    "cosigners": ("cosigners.policy_file", "a tlog-policy file of witnesses with URLs"),
+    "time stamps": ("time_stamps", "authorities that answer, and their roots"),
+    "provider key": _VERIFIER,
 }

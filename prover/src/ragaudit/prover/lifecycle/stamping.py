@@ -64,7 +64,7 @@ class Stamping:
             MalformedSettings: no roots, or files that hold no certificates.
         """
         self.every_seconds = settings.every_seconds
-        self._roots = _roots(settings)
+        self._roots = read_stamp_roots(settings)
         self._store = store
         self._verifier = verifier
         verify = trusted_authorities(settings.ca_file, "time_stamps.ca_file")
@@ -219,7 +219,12 @@ class Stamping:
         return answer.content
 
 
-def _roots(settings: StampSettings) -> tuple[Certificate, ...]:
+def read_stamp_roots(settings: StampSettings) -> tuple[Certificate, ...]:
+    """Return the roots that vouch for the authorities of the settings.
+
+    Raises:
+        MalformedSettings: no such file is named, or it holds no certificates.
+    """
     path = settings.roots_file
     if path is None:
         raise MalformedSettings("no roots", where="time_stamps.roots_file", expected="a PEM file")
