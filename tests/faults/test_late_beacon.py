@@ -143,4 +143,4 @@ def test_a_late_and_a_forged_beacon_delay_and_change_nothing(setting: Setting) -
     assert status["beacon"]["mixed_in"] == rounds and status["beacon"]["waits_for"] is None
     (why,) = status["beacon"]["failures"].values()
     assert "signature does not verify" in why
-    assert all(str(each) in report for each in rounds), report
+    assert "; ".join(f"{each:,}" for each in rounds) in report, report
