@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 from hashlib import sha256
@@ -57,6 +58,8 @@ def url(model: Transformer) -> Iterator[str]:
         server = uvicorn.Server(config)
         runner = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         runner.start()
+        while not server.started and runner.is_alive():
+            time.sleep(0.01)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         server.should_exit = True
         runner.join()

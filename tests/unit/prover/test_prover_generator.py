@@ -164,6 +164,10 @@ FAILURES: dict[str, tuple[Callable[[Body], httpx.Response], type[GeneratorUnavai
     "another model": (answering(completion([" yes"], model="n")), OddGenerator, "another model"),
     "two answers": (answering(completion([" yes", " no"])), OddGenerator, "one choice for each"),
     "another index": (one(index=1), OddGenerator, "one choice for each"),
+    "an index of a list": (one(index=[]), OddGenerator, "one choice for each"),
+    "a number beyond floats": (
+        one(logprobs=TOP | {"token_logprobs": [-(10**400)]}), OddGenerator, "one token",
+    ),
     "no logprobs": (one(logprobs=None), OddGenerator, "one token"),
     "two tokens": (one(logprobs=TOP | {"tokens": [" yes", " no"]}), OddGenerator, "one token"),
     "a chance above 1": (one(logprobs=TOP | {"token_logprobs": [1.0]}), OddGenerator, "one token"),
@@ -283,6 +287,11 @@ def test_whole_answers_come_of_one_document_each_and_failures_are_empty() -> Non
             voters.final("why?", ("huge",))
         service.instead = lambda body: chat("x" * 1000)
         with pytest.raises(OddGenerator, match="more than it was asked for"):
+            voters.final("why?", ())
+        service.instead = lambda body: httpx.Response(
+            200, content=chat("half").content.replace(b"half", b"\\ud83d")
+        )
+        with pytest.raises(OddGenerator, match="no text"):
             voters.final("why?", ())
         service.instead = lambda body: completion(["yes"])
         with pytest.raises(OddGenerator, match="one message"):

@@ -89,4 +89,7 @@ class WholeAnswers:
                 self._asking.refuse(OddGenerator, "did not answer one message")
         if len(text) > CHARACTERS * self._tokens:
             self._asking.refuse(OddGenerator, "answered more than it was asked for")
+        # JSON can write halves of characters, which nothing that comes after can store.
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            self._asking.refuse(OddGenerator, "answered what is no text")
         return text

@@ -1,6 +1,5 @@
 """The next token of each voter: `POST /completions` with logprobs, for DP-RAG."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,8 @@ from ragaudit.prover.errors import (
 from ragaudit.prover.generation.asking import Asking, Prompt
 
 __all__ = ["NextTokens", "Vocabulary"]
+
+_LARGEST = 10**9  # of a logprob that is read, without its sign; -inf is none
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,15 @@ class NextTokens:
             "prompt": prompts, "max_tokens": 1, "temperature": 0, "seed": 0, "n": 1, "logprobs": 1,
         }  # fmt: skip
         choices = self._asking.post("completions", body, until)
-        places = {each.get("index") for each in choices}
-        if len(choices) != len(prompts) or places != set(range(len(prompts))):
-            self._asking.refuse(OddGenerator, "did not answer one choice for each prompt")
         # The order of the list is no promise; the index is.
-        return [self._token(each) for each in sorted(choices, key=lambda each: int(each["index"]))]
+        places: dict[int, dict[str, Any]] = {}
+        for each in choices:
+            match each:
+                case {"index": int(index)} if 0 <= index < len(prompts):
+                    places[index] = each
+        if len(choices) != len(prompts) or len(places) != len(prompts):
+            self._asking.refuse(OddGenerator, "did not answer one choice for each prompt")
+        return [self._token(places[index]) for index in range(len(prompts))]
 
     def _token(self, choice: dict[str, Any]) -> int:
         text, likeliest = _likeliest(choice)
@@ -184,10 +189,10 @@ def _likeliest(choice: dict[str, Any]) -> tuple[str | None, set[str]]:
 
 
 def _is_logprob(value: object) -> bool:
-    # A sum of rounded chances may be a little above 1.
+    # A sum of rounded chances may be a little above 1. No whole number is compared as a float
+    # before its range is known: JSON may hold one that no float does.
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
-        and not math.isnan(value)
-        and value <= 0.01
+        and -_LARGEST <= value <= 0.01
     )
