@@ -221,6 +221,37 @@ def jobs(
     report.show(found, measurements, as_json)
 
 
+@app.command("generation", epilog="Example: ragaudit bench generation --rows 100000 --group 1")
+def generation(
+    rows: Rows = 1000, dimension: Dimension = 384,
+    records: Annotated[
+        int, typer.Option("--records", min=1, max=10**6, help="R, charge entries of a window.")
+    ] = 1000,
+    charged: Annotated[
+        int, typer.Option("--charged", min=1, max=MAX_ROWS, help="Rows of an entry, at most.")
+    ] = 50,
+    uses: Annotated[
+        int, typer.Option("--uses", min=1, max=2**16, help="M, uses of a document.")
+    ] = 3,
+    group: Annotated[
+        int, typer.Option("--group", min=1, max=2**16, help="T, entries proven together.")
+    ] = 100,
+    runs: Runs = 3, seconds: Allowance = ALLOWANCE, cores: Cores = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Prove and verify budgets and charges, beside deciding the same without a proof."""
+    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
+
+    with limited_to(cores) as used:  # before the libraries make their threads
+        from ragaudit.lab.bench import generation as scenario  # noqa: PLC0415
+        from ragaudit.lab.bench import report  # noqa: PLC0415
+
+        sizes = scenario.GenerationSizes(rows, dimension, records, charged, uses, group)
+        with report.progress() as notify:
+            measurements = scenario.generation(sizes, runs, seconds, notify)
+    found = report.report("generation", sizes, used, measurements)
+    report.show(found, measurements, as_json)
+
+
 @app.command("sidecar", epilog="Example: ragaudit bench sidecar --rows 10000 --minutes 10")
 def sidecar(
     rows: Annotated[

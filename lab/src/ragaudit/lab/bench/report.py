@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import typer
 from ragaudit.lab.bench.bounds import Domain
+from ragaudit.lab.bench.generation import GenerationSizes
 from ragaudit.lab.bench.jobs import JobSizes
 from ragaudit.lab.bench.large_log import LargeLogSizes
 from ragaudit.lab.bench.ledger import LogSizes
@@ -34,13 +35,16 @@ _SYMBOLS: Final = {
     "domain": "m",
     "entries": "n",
     "batch": "entries of a batch",
+    "charged": "rows of an entry",
+    "uses": "M",
+    "group": "T",
     "workers": "workers",
 }
 
 
 def report(
     name: str,
-    sizes: Sizes | Domain | LogSizes | LargeLogSizes | JobSizes,
+    sizes: Sizes | Domain | LogSizes | LargeLogSizes | JobSizes | GenerationSizes,
     cores: int,
     measurements: list[Measurement],
 ) -> dict[str, Any]:

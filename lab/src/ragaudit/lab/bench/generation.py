@@ -1,0 +1,172 @@
+"""The arguments about charges, each beside the same decision without a proof.
+
+The budget argument: beside counting the charges, which a party does that is shown them. The
+charge argument: beside NumPy's exact scores of the same rows and queries, and the comparison.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
+from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.lab.bench.measure import Measurement, measure
+from ragaudit.lab.bench.task import Notify, silent
+from ragaudit.lab.bench.workload import Sizes, Workload
+from ragaudit.verifier.engines import engine
+
+__all__ = ["GenerationSizes", "generation"]
+
+COUNT, SCORE = "count the charges (NumPy)", "score and compare (NumPy)"
+PROVE_BUDGET, VERIFY_BUDGET = "prove the budgets", "verify the budgets"
+PROVE_GROUP, VERIFY_GROUP = "prove a group of charges", "verify a group of charges"
+
+_CONTEXT = bytes(32)
+
+
+@dataclass(frozen=True)
+class GenerationSizes:
+    """N rows, d; R charge entries of at most so many rows each; M; T entries of a group."""
+
+    rows: int
+    dimension: int
+    records: int
+    charged: int
+    uses: int
+    group: int
+
+
+class Charges:
+    """What is charged in a window, and what its prover keeps.
+
+    Args:
+        sizes: how much.
+    """
+
+    def __init__(self, sizes: GenerationSizes) -> None:
+        self.sizes = sizes
+        self._work = Workload(Sizes(sizes.rows, sizes.dimension, 1, "1"))
+
+    @cached_property
+    def budget(self) -> tuple[BudgetStatement, list[list[int]], npt.NDArray[np.uint8]]:
+        """A statement about R entries of random rows, what they charge, the blindings."""
+        sizes, random = self.sizes, np.random.default_rng(3)
+        most = min(sizes.charged, sizes.rows)
+        # Rounds of all rows in random order: after M of them every budget is used up.
+        order = np.concatenate([random.permutation(sizes.rows) for _ in range(sizes.uses)])
+        charged = []
+        for t in range(sizes.records):
+            share = order[t * most : (t + 1) * most]
+            charged.append(sorted(set(share.tolist())))
+        blindings = core.random_scalars(sizes.records)
+        points = b"".join(_points(charged, blindings))
+        return BudgetStatement(_CONTEXT, sizes.rows, sizes.uses, points), charged, blindings
+
+    @cached_property
+    def queries(self) -> list[npt.NDArray[np.int16]]:
+        """T of them, near documents."""
+        return [self._work.query(number) for number in range(self.sizes.group)]
+
+    @cached_property
+    def thresholds(self) -> list[int]:
+        """Above which about as many rows are relevant as an entry charges."""
+        most = min(self.sizes.charged, self.sizes.rows - 1)
+        found = []
+        for query in self.queries:
+            least = np.partition(self._work.scorer.scores(query), -1 - most)[-1 - most]
+            found.append(int(np.clip(least, 0, SQUARED_NORM)))
+        return found
+
+    def score(self) -> list[npt.NDArray[np.bool_]]:
+        """Return which rows each query of the group charges, budgets apart."""
+        vectors = self._work.vectors.astype(np.float32)
+        pairs = zip(self.queries, self.thresholds, strict=True)
+        return [vectors @ query.astype(np.float32) > tau for query, tau in pairs]
+
+    @cached_property
+    def group(self) -> tuple[ChargeStatement, list[list[int]], npt.NDArray[np.uint8]]:
+        """A statement about T entries that charge what is due, the first of a window."""
+        left = np.full(self.sizes.rows, self.sizes.uses)
+        charged = []
+        for query, tau in zip(self.queries, self.thresholds, strict=True):
+            due = (self._work.scorer.scores(query) > tau) & (left > 0)
+            left[due] -= 1
+            charged.append(np.flatnonzero(due).tolist())
+        blindings = core.random_scalars(len(charged))
+        points = _points(charged, blindings)
+        before = core.running_sums(b"".join(points), range(len(points)))
+        entries = tuple(
+            ChargeEntry(_CONTEXT, query, tau, None, S, B)
+            for query, tau, S, B in zip(self.queries, self.thresholds, before, points, strict=True)
+        )
+        statement = ChargeStatement(self.sizes.uses, self._work.commitments, entries)
+        return statement, charged, blindings
+
+    def prove_group(self) -> bytes:
+        """Return the charge argument of the group."""
+        statement, charged, blindings = self.group
+        return core.prove_charges(
+            statement, self._work.rows, self._work.blindings, charged, blindings,
+            range(len(charged)),
+        )  # fmt: skip
+
+
+def _points(charged: list[list[int]], blindings: npt.NDArray[np.uint8]) -> list[bytes]:
+    pairs = zip(charged, blindings, strict=True)
+    return [core.commit_selection(rows, rho.tobytes()) for rows, rho in pairs]
+
+
+def generation(
+    sizes: GenerationSizes, runs: int, allowance: float, notify: Notify = silent
+) -> list[Measurement]:
+    """Measure both arguments, made and checked by the compiled core.
+
+    Args:
+        sizes: of the window and the group.
+        runs: under the clock, at most.
+        allowance: seconds after which no further run is begun.
+        notify: told what is being done.
+    """
+    charges, checker = Charges(sizes), engine("core")
+    proofs: dict[str, bytes] = {}
+
+    def timed(name: str, action: Callable[[], object], records: int) -> Measurement:
+        notify(name, 0, 0)
+        return measure(name, action, runs, records=records, allowance=allowance)
+
+    def prove_budget() -> None:
+        proofs[PROVE_BUDGET] = core.prove_budget(*charges.budget)
+
+    def prove_group() -> None:
+        proofs[PROVE_GROUP] = charges.prove_group()
+
+    notify("charging", 0, 0)
+    statement, charged, _ = charges.budget
+    flat = np.array([row for rows in charged for row in rows])
+    count = timed(COUNT, lambda: np.bincount(flat, minlength=sizes.rows).max(), sizes.records)
+    proving = timed(PROVE_BUDGET, prove_budget, sizes.records)
+    size = len(proofs[PROVE_BUDGET])
+    checking = timed(
+        VERIFY_BUDGET,
+        lambda: checker.verify_budget(statement, proofs[PROVE_BUDGET]),
+        sizes.records,
+    )
+    notify("charging", 0, 0)
+    group = charges.group[0]
+    scoring = timed(SCORE, charges.score, sizes.group)
+    group_proving = timed(PROVE_GROUP, prove_group, sizes.group)
+    group_size = len(proofs[PROVE_GROUP])
+    group_checking = timed(
+        VERIFY_GROUP, lambda: checker.verify_charges(group, proofs[PROVE_GROUP]), sizes.group
+    )
+    return [
+        count,
+        proving.beside(count, size, {"charges": float(len(flat))}),
+        checking.beside(count, size),
+        scoring,
+        group_proving.beside(scoring, group_size),
+        group_checking.beside(scoring, group_size),
+    ]

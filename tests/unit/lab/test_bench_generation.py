@@ -1,0 +1,41 @@
+"""`ragaudit bench generation`: what it measures is made and checked in earnest."""
+
+import json
+
+from ragaudit.lab.bench import generation
+from ragaudit.lab.bench.command import app
+from ragaudit.verifier.engines import engine
+from typer.testing import CliRunner
+
+SIZES = generation.GenerationSizes(rows=20, dimension=3, records=6, charged=4, uses=2, group=3)
+
+
+def test_what_is_charged_is_within_the_budgets_and_due() -> None:
+    charges = generation.Charges(SIZES)
+    statement, charged, _ = charges.budget
+    assert len(charged) == len(statement.charges) // 32 == 6
+    assert sum(map(len, charged)) == 24
+    group, due, _ = charges.group
+    assert len(group.entries) == len(due) == 3
+    # The float baseline decides as the integers do: these scores are below 2^24.
+    assert charges.score()[0].nonzero()[0].tolist() == due[0]
+    engine("core").verify_charges(group, charges.prove_group())
+
+
+def test_both_arguments_are_measured_beside_the_bare_decision() -> None:
+    found = {each.name: each for each in generation.generation(SIZES, 1, 0.0)}
+    assert found[generation.PROVE_BUDGET].baseline == generation.COUNT
+    assert found[generation.VERIFY_GROUP].baseline == generation.SCORE
+    # mx = 4, my = 5, k = 6; mx = 2, my = 5, k = 6.
+    assert found[generation.PROVE_BUDGET].size_bytes == 32 * (9 + 2 + 27 + 12)
+    assert found[generation.PROVE_GROUP].size_bytes == 32 * (3 * 16 + 30 + 13 + 21 + 12)
+
+
+def test_the_command_reports() -> None:
+    arguments = ["generation", "--rows", "20", "--dim", "3", "--records", "6", "--charged", "4"]
+    arguments += ["--group", "3", "--runs", "1", "--seconds", "0", "--json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.output)
+    assert report["scenario"] == "generation"
+    assert len(report["measurements"]) == 6
