@@ -98,10 +98,6 @@ class Mortal(threading.Thread):
             with self._starting:
                 if not self._spared:
                     self.died += [step.name for step in due]
-                    print(
-                        __import__("time").strftime("%T"),
-                        self.died[-1:],
-                    )
                     due, self._steps = self._steps[:1], self._steps[1:]
                 self._spared = False
                 self.service.prelude = self._always + "".join(step.prelude for step in due)

@@ -10,6 +10,8 @@ from ragaudit.verifier.service.bodies import SCHEMAS
 
 def sample(schema: dict[str, Any]) -> Any:
     """A value that the schema allows, with every member that it names."""
+    if "examples" in schema:
+        return schema["examples"][0]
     if "anyOf" in schema:
         return sample(schema["anyOf"][0])
     if "enum" in schema:

@@ -184,7 +184,12 @@ class Asking:
 
     def _sent(self, request: httpx.Request) -> httpx.Response:
         try:
-            return self._http.send(request)
+            try:
+                return self._http.send(request)
+            except (httpx.ReadError, httpx.RemoteProtocolError, httpx.WriteError):
+                # Most often the service closed a connection that was kept, as the request came.
+                # Decoding is greedy, so nothing is drawn by asking again.
+                return self._http.send(request)
         except httpx.TimeoutException:
             self.refuse(GeneratorSlow, "did not answer in time")
         except httpx.HTTPError:

@@ -93,6 +93,18 @@ _REGISTRATION = _or_null(
     _object({"index": _index(1), "salt": _DIGEST, "body": _HEX, "proof": _PROOF})
 )
 _HOLDER = _or_null(_SIGNED)
+_ROUND = {
+    **_object({"round": _index(1), "randomness": _DIGEST, "signature": _HEX}),
+    # Round 123 of quicknet: the randomness is the signature's.
+    "examples": [
+        {
+            "round": 123,
+            "randomness": "fb8f7bc29bf24db51871ec8c79f3a1e4bd0557bc0dfcee9ed1d924e69d1c60dc",
+            "signature": "b75c69d0b72a5d906e854e808ba7e2accb1542ac355ae486d591aa9d43765482"
+            "e26cd02df835d3546d23c4b13e0dfc92",
+        }
+    ],
+}
 
 SCHEMAS: dict[type[Body], Schema] = {
     WindowBody: _object({"policy": _SIGNED, "embedder": _SIGNED}),
@@ -111,13 +123,7 @@ SCHEMAS: dict[type[Body], Schema] = {
             }
         }
     ),
-    RoundBody: _object(
-        {
-            "round": _object(
-                {"round": _index(1), "randomness": _DIGEST, "signature": _TEXT},
-            )
-        }
-    ),
+    RoundBody: _object({"round": _ROUND}),
     RecordsBody: _object({"parts": _index(1), "digest": _DIGEST}),
     ReceiptsBody: _object({"receipts": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),
     RefusalsBody: _object({"refusals": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),
