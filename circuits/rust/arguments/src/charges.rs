@@ -16,7 +16,8 @@ use crate::errors::{Error, Result, malformed};
 /// use ragaudit_arguments::charges::Charges;
 /// use ragaudit_arguments::commitments::random_scalars;
 ///
-/// let charges = Charges::new(&[vec![2, 0], vec![]], &random_scalars(2)?, 3)?;
+/// let blindings = random_scalars(2)?;
+/// let charges = Charges::new(&[vec![2, 0], vec![]], &blindings, 3)?;
 /// assert_eq!((charges.len(), charges.rows(0)), (2, &[0u32, 2][..]));
 /// assert!(Charges::new(&[vec![3]], &random_scalars(1)?, 3).is_err());
 /// # Ok::<(), ragaudit_arguments::Error>(())
