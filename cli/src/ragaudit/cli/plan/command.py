@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragaudit.cli.plan import generation
 from ragaudit.cli.plan.options import decimal_text, failing
 from ragaudit.encoding.errors import MalformedError
 from typer.core import TyperGroup
@@ -31,7 +31,6 @@ class PlanGroup(TyperGroup):
 
 
 app = typer.Typer(cls=PlanGroup)
-app.command("generation", epilog=generation.EPILOG)(generation.command)
 
 _EXAMPLES = """Examples:
 
@@ -50,6 +49,18 @@ Private answers in words are planned by `ragaudit plan generation`.
 
 Exit status: 0 the plan was made, whatever it says; 2 bad options or files, or a part that is not
 installed; 3 a folder that cannot be written; 4 no noise keeps the promise."""
+
+
+_GENERATION_EXAMPLES = """Examples:
+
+  ragaudit plan generation --epsilon 8 --questions 100 --asked 3 --supporting 40
+
+  ragaudit plan generation --epsilon 8 --questions 100 --supporting 40 --vocabulary 50272 --json
+
+All chances are of the best case: every voter who reads a supporting document names the right
+token, the others read nothing. A real model does worse (ragaudit reproduce generation).
+
+Exit status: 0 the plan was made, whatever it says; 2 bad options."""
 
 
 @app.command("window", epilog=_EXAMPLES)
@@ -168,6 +179,48 @@ def _check_nothing_to_try(context: typer.Context) -> None:
             raise MalformedError(
                 "nothing is simulated", where=name, expected="no --no-simulate beside it"
             )
+
+
+@app.command("generation", epilog=_GENERATION_EXAMPLES)
+def generation(
+    epsilon: Annotated[
+        str, typer.Option(help="Of a row, over all accounts and questions (null-replace).")
+    ],
+    questions: Annotated[int, typer.Option(help="Of the window, of all accounts together.")],
+    supporting: Annotated[
+        int, typer.Option(help="Documents that hold the answer to a question, usually.")
+    ],
+    asked: Annotated[
+        int, typer.Option(help="Questions that one document is relevant to, usually.")
+    ] = 1,
+    voters: Annotated[int, typer.Option(help="m; each reads one document.")] = 30,
+    vocabulary: Annotated[int, typer.Option(help="Tokens of the model, all of them.")] = 50_272,
+    tokens: Annotated[
+        int, typer.Option(help="Of an answer, that the public model does not know.")
+    ] = 4,
+    delta: Annotated[str, typer.Option(help="Of DP-KSA, as 1e-6.")] = "1e-6",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Plan private answers: M and eps_q, what will be answered, what drains budgets.
+
+    Every document has a budget of M answers, whoever asks; each costs it eps_q = epsilon / M.
+    """
+    with failing(as_json):
+        from ragaudit.cli.plan.generation import Terms, document, lines, make  # noqa: PLC0415
+
+        terms = Terms(
+            Fraction(decimal_text(epsilon, "epsilon")), Fraction(decimal_text(delta, "delta")),
+            questions, asked, supporting, voters, vocabulary, tokens,
+        )  # fmt: skip
+        if not 2 <= vocabulary <= 2**32:
+            raise MalformedError(
+                f"{vocabulary} tokens", where="vocabulary", expected="2 to 4294967296"
+            )
+        made = make(terms)
+    if as_json:
+        typer.echo(json.dumps(document(made)))
+        return
+    typer.echo("\n".join(lines(made)))
 
 
 class _Watch:

@@ -1,14 +1,10 @@
 """`ragaudit plan generation`: what a budget of private answers buys, and what cannot work."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from ragaudit.cli.plan.options import decimal_text, failing
-from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy.mechanisms.feasibility import (
     StreamPlan,
     best,
@@ -19,12 +15,11 @@ from ragaudit.privacy.mechanisms.feasibility import (
 )
 
 __all__ = [
-    "EPILOG",
     "FORMAT",
     "GenerationPlan",
     "Terms",
-    "command",
     "document",
+    "lines",
     "make",
     "sentences",
 ]
@@ -33,17 +28,6 @@ FORMAT = "ragaudit/v1/plan-generation"
 MOST_USES = 64
 GOOD, POOR = 0.9, 0.5
 """Chances of a right answer from which on, and below which, a sentence says so."""
-
-EPILOG = """Examples:
-
-  ragaudit plan generation --epsilon 8 --questions 100 --asked 3 --supporting 40
-
-  ragaudit plan generation --epsilon 8 --questions 100 --supporting 40 --vocabulary 50272 --json
-
-All chances are of the best case: every voter who reads a supporting document names the right
-token, the others read nothing. A real model does worse (ragaudit reproduce generation).
-
-Exit status: 0 the plan was made, whatever it says; 2 bad options."""
 
 
 @dataclass(frozen=True)
@@ -212,46 +196,8 @@ def _stream(plan: StreamPlan) -> dict[str, Any]:
     }
 
 
-def command(
-    epsilon: Annotated[
-        str, typer.Option(help="Of a row, over all accounts and questions (null-replace).")
-    ],
-    questions: Annotated[int, typer.Option(help="Of the window, of all accounts together.")],
-    supporting: Annotated[
-        int, typer.Option(help="Documents that hold the answer to a question, usually.")
-    ],
-    asked: Annotated[
-        int, typer.Option(help="Questions that one document is relevant to, usually.")
-    ] = 1,
-    voters: Annotated[int, typer.Option(help="m; each reads one document.")] = 30,
-    vocabulary: Annotated[int, typer.Option(help="Tokens of the model, all of them.")] = 50_272,
-    tokens: Annotated[
-        int, typer.Option(help="Of an answer, that the public model does not know.")
-    ] = 4,
-    delta: Annotated[str, typer.Option(help="Of DP-KSA, as 1e-6.")] = "1e-6",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """Plan private answers: M and eps_q, what will be answered, what drains budgets.
-
-    Every document has a budget of M answers, whoever asks; each costs it eps_q = epsilon / M.
-    """
-    with failing(as_json):
-        terms = Terms(
-            Fraction(decimal_text(epsilon, "epsilon")), Fraction(decimal_text(delta, "delta")),
-            questions, asked, supporting, voters, vocabulary, tokens,
-        )  # fmt: skip
-        if not 2 <= vocabulary <= 2**32:
-            raise MalformedError(
-                f"{vocabulary} tokens", where="vocabulary", expected="2 to 4294967296"
-            )
-        plan = make(terms)
-    if as_json:
-        typer.echo(json.dumps(document(plan)))
-        return
-    typer.echo("\n".join(_lines(plan)))
-
-
-def _lines(plan: GenerationPlan) -> list[str]:
+def lines(plan: GenerationPlan) -> list[str]:
+    """Return the plan as text: a promise, a table, and what the numbers mean."""
     header = ["", "eps_q", "eps/token", "served", "chance", "right"]
     shown = [("NAIVE", plan.naive)]
     shown += [(f"MURAG, M = {each.uses}", each) for each in _shown(plan)]
