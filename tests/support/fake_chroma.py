@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 import httpx
-from ragaudit.prover.bounded_http import PackedAnswer
 from ragaudit.prover.kept_connections import NoAnswer
+from ragaudit.serving.bounded_http import PackedAnswer
 
 ADDRESS = "http://chroma.internal.example:8123"
 UUID_TEXT = str(UUID(int=7))

@@ -25,9 +25,9 @@ from ragaudit.lab.generation.vocabulary import END, OTHER, TOKENS, decode, encod
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY, LocalVoters
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
-from ragaudit.prover.generation.answers import WholeAnswers
-from ragaudit.prover.generation.asking import Asking, GeneratorOptions
-from ragaudit.prover.generation.tokens import NextTokens
+from ragaudit.serving.generators.answers import WholeAnswers
+from ragaudit.serving.generators.asking import Asking, GeneratorOptions
+from ragaudit.serving.generators.tokens import NextTokens
 
 PACKAGE = files("ragaudit.lab.generation")
 REPORT = json.loads((PACKAGE / "weights.json").read_text(encoding="utf-8"))

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from own_authority import own_authority
-from ragaudit.prover.bounded_http import LongAnswer, PackedAnswer
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.kept_connections import KeptConnections, NoAnswer
 from ragaudit.prover.vector_stores.http import StoreHttp
+from ragaudit.serving.bounded_http import LongAnswer, PackedAnswer
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"
 

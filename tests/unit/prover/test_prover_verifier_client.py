@@ -14,10 +14,10 @@ from own_authority import own_authority
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.prover import bounded_http
 from ragaudit.prover.errors import VerifierMessageRejected, VerifierRefused, VerifierUnreachable
 from ragaudit.prover.verifier import connection
 from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.serving import bounded_http
 
 Handler = http.server.BaseHTTPRequestHandler
 

@@ -10,9 +10,7 @@
     │   ├── TooMany          TooManyRequests
     │   └── PeerRefused      VerifierRefused
     └── UnavailableError     VerifierUnreachable, NoWindowOpen, VersionMoved, NotLeading
-        ├── BackendUnavailable   BackendMoved
-        └── GeneratorUnavailable   GeneratorSlow, GeneratorBusy
-            └── OddGenerator   GeneratorNotDeterministic, TokenOutsideVocabulary
+        └── BackendUnavailable   BackendMoved
 
 Under which status an error is answered is said once, in `ragaudit.serving.problems`.
 """
@@ -187,32 +185,6 @@ class BackendUnavailable(UnavailableError):
 
 class BackendMoved(BackendUnavailable):
     """The documents changed while they were read: try again."""
-
-
-class GeneratorUnavailable(UnavailableError):
-    """The language model behind the generation channel gives no answer that can be used."""
-
-
-class GeneratorSlow(GeneratorUnavailable):
-    """The language model did not answer in time."""
-
-
-class GeneratorBusy(GeneratorUnavailable):
-    """The language model, or what waits for it here, has too much to do: ask again later."""
-
-    retry_after = 1
-
-
-class OddGenerator(GeneratorUnavailable):
-    """The language model answered what it was not asked for."""
-
-
-class GeneratorNotDeterministic(OddGenerator):
-    """The language model answers the same prompt differently: no vote could be recomputed."""
-
-
-class TokenOutsideVocabulary(OddGenerator):
-    """The language model named a token that the committed vocabulary does not have."""
 
 
 class NoWindowOpen(UnavailableError):

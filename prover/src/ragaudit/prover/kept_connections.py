@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from urllib.parse import urlsplit
 
 import httpx
-from ragaudit.prover.bounded_http import ANSWER_TIMEOUTS, LongAnswer, PackedAnswer
+from ragaudit.serving.bounded_http import ANSWER_TIMEOUTS, LongAnswer, PackedAnswer
 
 __all__ = ["KeptConnections", "NoAnswer"]
 

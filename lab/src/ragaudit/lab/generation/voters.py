@@ -1,6 +1,6 @@
 """The model as the voters of the mechanisms, in this process: what is asked twice is read once.
 
-The same prompts and the same tokens as through `prover.generation` and `serving`, which a test
+The same prompts and the same tokens as through `serving.generators` and `serving`, which a test
 says; without HTTP a stream of questions takes seconds.
 """
 
@@ -10,8 +10,8 @@ import numpy as np
 from ragaudit.lab.generation.decoding import completed, prompt_tokens
 from ragaudit.lab.generation.transformer import Context, Transformer
 from ragaudit.lab.generation.vocabulary import END, TOKENS
-from ragaudit.prover.generation.asking import Prompt
-from ragaudit.prover.generation.tokens import Vocabulary
+from ragaudit.serving.generators.asking import Prompt
+from ragaudit.serving.generators.tokens import Vocabulary
 
 __all__ = ["KEYWORDS", "PROMPT", "VOCABULARY", "LocalVoters"]
 

@@ -5,12 +5,12 @@ from contextlib import closing, suppress
 
 import httpx
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
-from ragaudit.prover.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 from ragaudit.prover.cosigner_settings import CosignerSettings, read_trust
 from ragaudit.prover.lifecycle.policy_builder import third_party_members
 from ragaudit.prover.lifecycle.stamping import read_stamp_roots
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.stamp_settings import StampSettings
+from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 
 __all__ = ["check_cosigners", "check_time_stamps"]
 

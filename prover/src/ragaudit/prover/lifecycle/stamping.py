@@ -24,13 +24,13 @@ from ragaudit.ledger.log.timestamps import (
 )
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.time_stamps import TimeStamp
-from ragaudit.prover.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 from ragaudit.prover.stamp_settings import StampSettings
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.inserting import insert_new
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.windows import Window
+from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 from sqlalchemy import select
 
 _log = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from ragaudit.encoding.errors import (
     NotAuthenticated,
     UnavailableError,
 )
-from ragaudit.prover.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 from ragaudit.prover.surface_settings import JwtSettings
 from ragaudit.prover.surfaces.wire import read_json
+from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 
 FETCH_SECONDS = 5.0
 KEYS_LAST_SECONDS = 300.0

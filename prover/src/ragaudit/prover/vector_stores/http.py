@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from pydantic_core import from_json
-from ragaudit.prover.bounded_http import LongAnswer, PackedAnswer, trusted_authorities
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.kept_connections import KeptConnections, NoAnswer
+from ragaudit.serving.bounded_http import LongAnswer, PackedAnswer, trusted_authorities
 from ragaudit.serving.exchange import outgoing
 
 MAX_ANSWER_BYTES = 2**28  # a page of 10,000 vectors of 3,072 entries does not fit; one of 500 does

@@ -20,12 +20,6 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.ledger.messages.signed import SignedRequest
-from ragaudit.prover.bounded_http import (
-    BoundedHttp,
-    LongAnswer,
-    PackedAnswer,
-    trusted_authorities,
-)
 from ragaudit.prover.errors import (
     ClocksDiffer,
     UnpinnedVerifier,
@@ -34,6 +28,12 @@ from ragaudit.prover.errors import (
     VerifierUnreachable,
 )
 from ragaudit.prover.settings import Settings, VerifierSettings
+from ragaudit.serving.bounded_http import (
+    BoundedHttp,
+    LongAnswer,
+    PackedAnswer,
+    trusted_authorities,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from ragaudit.ledger.log.cosigner_protocol import (
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES, NoteSignature
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tlog_policy import TrustedCosigner, TrustPolicy
-from ragaudit.prover.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 from ragaudit.prover.cosigner_settings import CosignerSettings, read_trust
+from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 
 _log = logging.getLogger(__name__)
 

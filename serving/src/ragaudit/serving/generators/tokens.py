@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.prover.errors import (
+from ragaudit.serving.generators.asking import Asking, Prompt
+from ragaudit.serving.generators.errors import (
     GeneratorNotDeterministic,
     OddGenerator,
     TokenOutsideVocabulary,
 )
-from ragaudit.prover.generation.asking import Asking, Prompt
 
 __all__ = ["NextTokens", "Vocabulary"]
 

@@ -12,8 +12,8 @@ from threading import Semaphore
 from typing import Any, NoReturn, TypeVar
 
 import httpx
-from ragaudit.prover.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
-from ragaudit.prover.errors import (
+from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
+from ragaudit.serving.generators.errors import (
     GeneratorBusy,
     GeneratorSlow,
     GeneratorUnavailable,

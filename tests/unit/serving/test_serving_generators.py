@@ -14,7 +14,10 @@ from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
-from ragaudit.prover.errors import (
+from ragaudit.serving.generators import asking as asking_module
+from ragaudit.serving.generators.answers import WholeAnswers
+from ragaudit.serving.generators.asking import Asking, GeneratorOptions, Prompt
+from ragaudit.serving.generators.errors import (
     GeneratorBusy,
     GeneratorNotDeterministic,
     GeneratorSlow,
@@ -22,10 +25,7 @@ from ragaudit.prover.errors import (
     OddGenerator,
     TokenOutsideVocabulary,
 )
-from ragaudit.prover.generation import asking as asking_module
-from ragaudit.prover.generation.answers import WholeAnswers
-from ragaudit.prover.generation.asking import Asking, GeneratorOptions, Prompt
-from ragaudit.prover.generation.tokens import NextTokens, Vocabulary
+from ragaudit.serving.generators.tokens import NextTokens, Vocabulary
 
 ADDRESS = "http://generator.internal.example/v1"
 VOCABULARY = Vocabulary(("</s>", " yes", " no", " perhaps"), 0)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ragaudit.prover.errors import GeneratorNotDeterministic, OddGenerator
-from ragaudit.prover.generation.asking import Asking, Prompt
+from ragaudit.serving.generators.asking import Asking, Prompt
+from ragaudit.serving.generators.errors import GeneratorNotDeterministic, OddGenerator
 
 __all__ = ["WholeAnswers"]
 
