@@ -18,11 +18,13 @@ import uvicorn
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.generation import transformer
 from ragaudit.lab.generation.decoding import completed, next_logits
+from ragaudit.lab.generation.manifest import manifest
 from ragaudit.lab.generation.serving import MODEL, application
 from ragaudit.lab.generation.training import Terms, drawn, figures, gradients, initial, train
 from ragaudit.lab.generation.transformer import Transformer, shapes
 from ragaudit.lab.generation.vocabulary import END, OTHER, TOKENS, decode, encode, token
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY, LocalVoters
+from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.serving.generators.answers import WholeAnswers
@@ -227,3 +229,16 @@ def test_logprobs_are_those_of_the_model(model: Transformer, url: str) -> None:
         value == pytest.approx(logprobs[TOKENS.index(text)], abs=1e-4)
         for text, value in top.items()
     )
+
+
+def test_its_manifest_names_its_files_and_is_answered_by_its_service(asking: Asking) -> None:
+    described = manifest(Transformer.load())
+    assert described == GeneratorManifest.parse(described.encode())
+    stated = REPORT["sha256"]
+    assert described.files["weights.npz"] == stated
+    described.check_vocabulary(VOCABULARY)
+    asked = NextTokens(asking, VOCABULARY, described.prompt)
+    tokens = asked.check([probe.question for probe in described.probes])
+    assert [VOCABULARY.text([token]) for token in tokens] == [
+        probe.answer for probe in described.probes
+    ]

@@ -4,5 +4,5 @@ vocabulary   its tokens: a few words, and syllables of invented names
 episodes     what it is trained on
 transformer  the model; `training` makes its weights, `serving` speaks OpenAI's API for it
 decoding     greedy, in batches; `voters` are the model for the mechanisms in one process
-records      invented patient records, and questions about them
+records      invented patient records, and questions about them; `manifest` describes the model
 """

@@ -12,6 +12,7 @@ from threading import Semaphore
 from typing import Any, NoReturn, TypeVar
 
 import httpx
+from ragaudit.ledger.messages.generator_manifest import Prompt
 from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 from ragaudit.serving.generators.errors import (
     GeneratorBusy,
@@ -29,33 +30,6 @@ _LONGEST_PAUSE = 30.0
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """What stands around documents and question, in one piece of text.
-
-    Attributes:
-        template: ``{documents}`` and ``{question}`` stand for them, each once or more. The answer
-            so far follows it, so that a service reuses what it computed of the rest.
-        between: joins the documents of one voter.
-    """
-
-    template: str = "{documents}\n\n{question}\n"
-    between: str = "\n"
-
-    def of(self, documents: Sequence[str], question: str) -> str:
-        """Return the text for a voter; empty documents leave no trace.
-
-        Args:
-            documents: of the voter, "" where a slot is empty.
-            question: as it was asked.
-        """
-        texts = self.between.join(text for text in documents if text)
-        # In one pass over the template: a document may hold "{question}".
-        first, *rest = self.template.split("{documents}")
-        parts = [part.replace("{question}", question) for part in (first, *rest)]
-        return texts.join(parts)
 
 
 @dataclass(frozen=True)

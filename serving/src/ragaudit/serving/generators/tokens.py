@@ -1,10 +1,9 @@
 """The next token of each voter: `POST /completions` with logprobs, for DP-RAG."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.ledger.messages.generator_manifest import Vocabulary
 from ragaudit.serving.generators.asking import Asking, Prompt
 from ragaudit.serving.generators.errors import (
     GeneratorNotDeterministic,
@@ -15,43 +14,6 @@ from ragaudit.serving.generators.errors import (
 __all__ = ["NextTokens", "Vocabulary"]
 
 _LARGEST = 10**9  # of a logprob that is read, without its sign; -inf is none
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """The public tokens of a model.
-
-    Attributes:
-        tokens: text of each as the service writes it, none twice; an answer is their
-            concatenation.
-        end: which of them ends an answer.
-
-    Raises:
-        InvalidArgumentError: a text twice, or an end that is none of them.
-    """
-
-    tokens: tuple[str, ...]
-    end: int
-
-    def __post_init__(self) -> None:
-        if len(set(self.tokens)) != len(self.tokens):
-            raise InvalidArgumentError(
-                "two tokens with one text", where="tokens", expected="each text once"
-            )
-        if not 0 <= self.end < len(self.tokens):
-            raise InvalidArgumentError(
-                "no such token", where="end", expected=f"0..{len(self.tokens) - 1}"
-            )
-        object.__setattr__(self, "_ids", {text: id_ for id_, text in enumerate(self.tokens)})
-
-    def id_of(self, text: str) -> int | None:
-        """Return the number of a token, None if there is no such token."""
-        ids: dict[str, int] = vars(self)["_ids"]
-        return ids.get(text)
-
-    def text(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens; the end token has none."""
-        return "".join(self.tokens[each] for each in tokens if each != self.end)
 
 
 class NextTokens:
