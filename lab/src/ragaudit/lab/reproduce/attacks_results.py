@@ -1,0 +1,286 @@
+"""What an experiment on an attack found: areas with intervals, gates, and how they are shown."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.lab.reproduce.comparison import Comparison, Table, as_json, as_text
+from scipy import stats
+
+__all__ = [
+    "ACCOUNTS", "Area", "Finding", "Gate", "Point", "Result", "Run", "area", "comparisons",
+    "document", "judged", "point", "text",
+]  # fmt: skip
+
+FORMAT = "ragaudit/v1/reproduce-attacks"
+ACCOUNTS = (1, 2, 5, 10, 20)
+"""The paper's coalitions."""
+
+# Wrongly off once in 1.7 million cells.
+_ALLOWED_ERRORS = 5
+_ONE_SIDED = float(stats.norm.ppf(0.95))
+_INTERVAL = float(stats.norm.ppf(0.975))
+
+
+class Area(NamedTuple):
+    """The area under a ROC curve, its standard error and its 95 % interval."""
+
+    auc: float
+    error: float
+    low: float
+    high: float
+
+
+def area(members: npt.ArrayLike, others: npt.ArrayLike) -> Area:
+    """Return the Mann-Whitney area, ties half, with DeLong's error (DeLong and others 1988).
+
+    The error is never below 1/T: by that much one more trial could have moved the area, where all
+    trials were the same.
+
+    Args:
+        members, others: the attack's score in each trial of a world, at least two.
+    """
+    above, below = np.asarray(members, dtype=float), np.asarray(others, dtype=float)
+    ranks = stats.rankdata(np.concatenate([above, below]))
+    # How often each score is above one of the other world; ties count half.
+    beaten = (ranks[: len(above)] - stats.rankdata(above)) / len(below)
+    unbeaten = 1 - (ranks[len(above) :] - stats.rankdata(below)) / len(above)
+    variance = beaten.var(ddof=1) / len(above) + unbeaten.var(ddof=1) / len(below)
+    error = max(math.sqrt(variance), 1 / min(len(above), len(below)))
+    auc = float(beaten.mean())
+    return Area(auc, error, max(0.0, auc - _INTERVAL * error), min(1.0, auc + _INTERVAL * error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One cell of a figure.
+
+    Attributes:
+        curve: which curve it is on.
+        epsilon_acc: the promise to one account, in digits.
+        accounts: k, that pool what they see.
+        trials: T, in each of the two worlds.
+        auc, error, low, high: as of `Area`.
+        theory: the area by the law of what was simulated; None where there is none.
+        cap: the largest area of any attack at this noise; None where it is `theory`.
+        paper: the digits that the paper prints, as an area.
+    """
+
+    curve: str
+    epsilon_acc: str
+    accounts: int
+    trials: int
+    auc: float
+    error: float
+    low: float
+    high: float
+    theory: float | None
+    cap: float | None = None
+    paper: str | None = None
+
+    @property
+    def where(self) -> str:
+        """Which cell it is, in words."""
+        return f"{self.curve}, eps_acc = {self.epsilon_acc}, k = {self.accounts}, T = {self.trials}"
+
+
+def point(
+    curve: str, epsilon_acc: str, accounts: int, members: npt.ArrayLike, others: npt.ArrayLike,
+    *, theory: float | None, cap: float | None = None, paper: str | None = None,
+) -> Point:  # fmt: skip
+    """Return the cell of the attack's scores in both worlds.
+
+    Args:
+        curve, epsilon_acc, accounts, theory, cap, paper: as of `Point`.
+        members, others: as of `area`.
+    """
+    found = area(members, others)
+    return Point(
+        curve=curve, epsilon_acc=epsilon_acc, accounts=accounts, trials=np.shape(members)[0],
+        **found._asdict(), theory=theory, cap=cap, paper=paper,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A prediction that was tested.
+
+    Attributes:
+        name: of the paper, or ours.
+        claim: what would have to hold.
+        verdict: ``PASS``, ``FAIL`` or ``UNDECIDED``.
+        figures: what was measured.
+        errors: how often the verdict is wrong.
+    """
+
+    name: str
+    claim: str
+    verdict: str
+    figures: str
+    errors: str
+
+
+def judged(estimate: float, error: float, low: float, high: float, chances: int = 1) -> str:
+    """Return whether a quantity lies within limits: PASS, FAIL or UNDECIDED.
+
+    Two one-sided tests at 5 % (Schuirmann 1987). PASS is wrong in at most 5 % of runs whose
+    quantity lies outside, FAIL in at most 5 % of those where it lies inside. Where several
+    quantities all have to lie inside, both hold for all of them together.
+
+    Args:
+        estimate, error: Gaussian, with its standard error.
+        low, high: the limits.
+        chances: how many quantities are judged together; FAIL takes Bonferroni's share of 5 %.
+    """
+    apart, failing = _ONE_SIDED * error, float(stats.norm.isf(0.05 / chances)) * error
+    if low <= estimate - apart and estimate + apart <= high:
+        return "PASS"
+    return "FAIL" if estimate + failing < low or estimate - failing > high else "UNDECIDED"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A figure that is no area: a probability, a count, a cosine.
+
+    Attributes:
+        name: what it is.
+        value: of ours.
+        theory: by the law; None where there is none.
+        error: standard error; 0 where nothing was sampled.
+        paper: the digits that the paper prints.
+        reason: why the paper's differs, or what has to be known.
+    """
+
+    name: str
+    value: float
+    theory: float | None = None
+    error: float = 0.0
+    paper: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One figure.
+
+    Attributes:
+        figure: its number.
+        table: the paper's value beside ours beside the corrected theory, where there is either.
+        points, findings: everything that was measured.
+        gates: predictions that were tested.
+        remarks: what cannot be reproduced and why, and what follows.
+        files: PNG and SVG by name, drawn when asked for.
+    """
+
+    figure: str
+    table: Table
+    points: tuple[Point, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    remarks: tuple[str, ...] = ()
+    files: Callable[[], dict[str, bytes]] = field(default=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How much is run.
+
+    Attributes:
+        seed: of everything.
+        quick: few trials, to see that it runs.
+        progress: called with a name, the steps done and their number.
+    """
+
+    seed: int
+    quick: bool = False
+    progress: Callable[[str, int, int], None] = lambda name, done, total: None
+
+    def generator(self, *path: int) -> np.random.Generator:
+        """Return the random numbers of one cell: those of the others do not depend on it."""
+        return np.random.default_rng([self.seed, *path])
+
+    def trials(self, full: int) -> int:
+        """Return T: a tenth of it, at least 20, where it is to be quick."""
+        return max(20, full // 10) if self.quick else full
+
+
+def comparisons(
+    points: Sequence[Point], findings: Sequence[Finding] = (), reasons: Mapping[str, str] = {}
+) -> tuple[Comparison, ...]:
+    """Return the rows of a table: what the paper or the theory has a value of.
+
+    Args:
+        points: areas; with five standard errors allowed.
+        findings: other figures; those that were not sampled may be off by a unit of 1e-4.
+        reasons: why the paper's value differs, by curve.
+    """
+    rows = [
+        Comparison(
+            each.where, each.paper, None if each.theory is None else f"{each.theory:.5f}", each.auc,
+            reasons.get(each.curve, ""), _ALLOWED_ERRORS * each.error,
+        )
+        for each in points
+        if each.paper is not None or each.theory is not None
+    ]  # fmt: skip
+    rows += [
+        Comparison(
+            each.name, each.paper, None if each.theory is None else f"{each.theory:.5f}",
+            each.value, each.reason, max(1e-4, _ALLOWED_ERRORS * each.error),
+        )
+        for each in findings
+        if each.paper is not None or each.theory is not None
+    ]  # fmt: skip
+    return tuple(rows)
+
+
+def text(results: Sequence[Result]) -> str:
+    """Return all figures as text."""
+    return "\n\n".join(map(_text, results))
+
+
+def _text(result: Result) -> str:
+    lines = [as_text(result.table)] if result.table.rows else []
+    alone = [each for each in result.points if each.theory is None and each.paper is None]
+    lines += [
+        f"{each.where}: {each.auc:.4f} ({each.low:.4f} to {each.high:.4f})"
+        + ("" if each.cap is None else f", at most {each.cap:.4f} for any attack")
+        for each in alone
+    ]
+    lines += [
+        f"{each.name}: {each.value:.5g}" + (f" ({each.reason})" if each.reason else "")
+        for each in result.findings
+        if each.theory is None and each.paper is None
+    ]
+    for gate in result.gates:
+        lines += [f"{gate.verdict}  {gate.name}: {gate.claim}", f"    {gate.figures}"]
+        lines += [f"    {gate.errors}"]
+    lines += [f"- {remark}" for remark in result.remarks]
+    return "\n".join(lines) + "\n"
+
+
+def document(results: Sequence[Result], terms: Mapping[str, Any]) -> str:
+    """Return everything as JSON, the same bytes for the same numbers.
+
+    Args:
+        results: of the figures that were run.
+        terms: of the run.
+    """
+    value = {
+        "format": FORMAT,
+        "terms": dict(terms),
+        "tables": as_json([each.table for each in results]),
+        "figures": {
+            each.figure: {
+                "points": [asdict(cell) for cell in each.points],
+                "findings": [asdict(finding) for finding in each.findings],
+                "gates": [asdict(gate) for gate in each.gates],
+                "remarks": list(each.remarks),
+            }
+            for each in results
+        },
+    }
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
