@@ -226,11 +226,18 @@ def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
         assert schema.found(connection) == FIRST
 
 
+def test_the_revisions_that_a_service_knows_are_those_of_the_migrations(schema: Schema) -> None:
+    walked = [script.revision for script in schema._directory.walk_revisions()]
+    assert list(schema.revisions) == walked[::-1]
+
+
 def test_two_heads_are_a_fault_of_ours(schema: Schema, tmp_path: Path) -> None:
     for name, before in (("a", None), ("b", "a"), ("c", "a")):
-        (tmp_path / f"{name}.py").write_text(f"revision = {name!r}\ndown_revision = {before!r}\n")
+        (tmp_path / f"revision_{name}.py").write_text(
+            f"revision = {name!r}\ndown_revision = {before!r}\n"
+        )
     other = Schema(
         *schema.metadata, table="r", scripts=tmp_path, command="x", unmarked=lambda _: None
     )
     with pytest.raises(InternalError, match="not one line"):
-        other.head  # noqa: B018 - a property
+        other._directory  # noqa: B018 - a property

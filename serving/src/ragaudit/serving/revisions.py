@@ -9,12 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from alembic import op
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
-from alembic.script import ScriptDirectory
 from ragaudit.encoding.errors import InternalError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
 from sqlalchemy import (
@@ -30,6 +26,9 @@ from sqlalchemy import (
     table,
     update,
 )
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
 
 __all__ = ["Schema", "Upgrade", "add_with_values", "no_way_back"]
 
@@ -83,9 +82,12 @@ class Schema:
 
     @cached_property
     def revisions(self) -> tuple[str, ...]:
-        """The revisions that this software knows, the first release's first, its own last."""
-        walked = self._directory.walk_revisions()
-        return tuple(script.revision for script in walked)[::-1]
+        """The revisions that this software knows, the first release's first, its own last.
+
+        They are those of the files' names: a service that starts loads no migration, nor Alembic.
+        """
+        files = self._scripts.glob("revision_*.py")
+        return tuple(sorted(path.stem.removeprefix("revision_") for path in files))
 
     @property
     def head(self) -> str:
@@ -178,6 +180,9 @@ class Schema:
             found: the database's revision; None to begin without tables.
             to: a later one.
         """
+        from alembic.migration import MigrationContext  # noqa: PLC0415
+        from alembic.operations import Operations  # noqa: PLC0415
+
         context = MigrationContext.configure(connection, opts={"version_table": self.revision.name})
         known = self.revisions
         first = 0 if found is None else known.index(found) + 1
@@ -188,11 +193,17 @@ class Schema:
         context.stamp(self._directory, to)
 
     @cached_property
-    def _directory(self) -> ScriptDirectory:
+    def _directory(self) -> "ScriptDirectory":
+        from alembic.script import ScriptDirectory  # noqa: PLC0415 - only who upgrades waits for it
+
         folder = str(self._scripts)
         directory = ScriptDirectory(folder, version_locations=[folder])
-        if len(directory.get_heads()) != 1 or len(directory.get_bases()) != 1:
-            raise InternalError("the migrations are not one line", where=self._scripts.name)
+        before = None
+        for name in self.revisions:
+            script = directory.get_revision(name)
+            if script.down_revision != before:
+                raise InternalError("the migrations are not one line", where=self._scripts.name)
+            before = name
         return directory
 
     def _demand_known(self, found: str) -> None:
@@ -223,6 +234,8 @@ def add_with_values(name: str, *added: tuple[Column[Any], object]) -> None:
         name: of the table; on SQLite one that no other refers to.
         added: each column, as it is while it may be null, and its value.
     """
+    from alembic import op  # noqa: PLC0415
+
     for each, _ in added:
         op.add_column(name, each)
     rows = table(name, *(column(each.name, each.type) for each, _ in added))

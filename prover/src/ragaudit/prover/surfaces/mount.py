@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from ragaudit.encoding.errors import MalformedSettings, RagauditError
@@ -13,7 +14,6 @@ from ragaudit.prover.surfaces import dify, openai
 from ragaudit.prover.surfaces.caller import Caller, acting, named_user, names_user
 from ragaudit.prover.surfaces.chroma import routes as chroma
 from ragaudit.prover.surfaces.dialects import Dialect, check_key
-from ragaudit.prover.surfaces.mcp import MCP, McpEndpoint
 from ragaudit.prover.surfaces.qdrant import routes as qdrant
 from ragaudit.prover.surfaces.queries import Port
 from ragaudit.prover.surfaces.tokens import Tokens
@@ -21,6 +21,9 @@ from ragaudit.serving.exchange import note
 from ragaudit.serving.problems import response
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
+
+if TYPE_CHECKING:
+    from ragaudit.prover.surfaces.mcp import McpEndpoint
 
 ROUTERS: dict[SurfaceName, tuple[Dialect, APIRouter]] = {
     "openai": (openai.OPENAI, openai.router),
@@ -46,10 +49,14 @@ class Surfaces:
         self.settings = settings
         self.port = port
         self._tokens = tokens
-        self._mcp = McpEndpoint() if "mcp" in settings.enabled else None
+        self._mcp: McpEndpoint | None = None
         self._dialects = [ROUTERS[name][0] for name in settings.enabled if name in ROUTERS]
-        if self._mcp is not None:
-            self._dialects.append(MCP)
+        if "mcp" in settings.enabled:
+            # A fifth of what a prover loads is its library.
+            from ragaudit.prover.surfaces import mcp  # noqa: PLC0415
+
+            self._mcp = mcp.McpEndpoint()
+            self._dialects.append(mcp.MCP)
         _check_headers(settings)
 
     def mount(self, app: FastAPI) -> None:
