@@ -9,14 +9,16 @@ import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.lab.attacks.catalogue import CATALOGUE, find
 from ragaudit.lab.attacks.cheat import Cheat, ConstructedCheat, Intrusion
+from ragaudit.lab.attacks.mechanism import command as mechanism
 from ragaudit.lab.attacks.running import Attempt, Staged, intrude, stage
 from ragaudit.lab.attacks.serve import show_list
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Cheating providers: what each does, and how the audit finds it.",
+    help="Cheating providers and how the audit finds them; attacks on mechanisms.",
 )
+app.command("mechanism", epilog=mechanism.EXAMPLE)(mechanism.command)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -27,7 +27,7 @@ from ragaudit.lab.risk_command.options import (
     prior_of,
     threat_of,
 )
-from ragaudit.lab.risk_command.progress import counted
+from ragaudit.lab.risk_command.progress import advancing, counted
 from ragaudit.lab.risk_command.show import as_json, down, nearest, up
 
 if TYPE_CHECKING:
@@ -180,8 +180,6 @@ def _simulated(
 ) -> "Guesses":  # fmt: skip
     import numpy as np  # noqa: PLC0415
     from ragaudit.lab.risk.simulation import simulate  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415
 
     value = epsilon if known is None or known.parameter == "epsilon" else mu
     if known is None or value is None:
@@ -191,14 +189,8 @@ def _simulated(
         )  # fmt: skip
     known.guarantee(value)  # refuses a parameter out of range
     attacked = known.attacked(value)
-    console = Console(stderr=True)
-    silent = quiet or not console.is_terminal
-    with Progress(console=console, disable=silent, transient=True) as progress:
-        task = progress.add_task("attacks", total=runs)
-        return simulate(
-            attacked, threat.prior, runs, np.random.default_rng(seed),
-            lambda done: progress.advance(task, done),
-        )  # fmt: skip
+    with advancing(runs, "attacks", quiet) as done:
+        return simulate(attacked, threat.prior, runs, np.random.default_rng(seed), done)
 
 
 def _estimated(pairs: "Guesses", threat: "ThreatModel", confidence: float) -> "AdvantageEstimate":

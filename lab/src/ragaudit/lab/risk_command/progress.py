@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["counted"]
+__all__ = ["advancing", "counted"]
 
 
 @contextmanager
@@ -36,3 +36,25 @@ def counted(function: Callable[[float], float], quiet: bool) -> Iterator[Callabl
             return found
 
         yield watched
+
+
+@contextmanager
+def advancing(total: int, what: str, quiet: bool) -> Iterator[Callable[[int], object]]:
+    """Show how many of a known number are done.
+
+    Args:
+        total: of all.
+        what: is done, in a word.
+        quiet: show nothing, as on a standard error that is no terminal.
+
+    Returns:
+        A context manager that yields the function to call with every further number done.
+    """
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    silent = quiet or not console.is_terminal
+    with Progress(console=console, disable=silent, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.advance(task, done)

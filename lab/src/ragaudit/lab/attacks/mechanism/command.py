@@ -1,0 +1,165 @@
+"""`ragaudit attack mechanism`."""
+
+import importlib
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.lab.attacks.mechanism.auditing import Audit, Result, Verdict, audit, test_by
+from ragaudit.lab.attacks.mechanism.subjects import SUBJECTS, Subject, Terms, subject
+from ragaudit.lab.attacks.mechanism.tester import Claim
+from ragaudit.lab.risk_command.progress import advancing
+from ragaudit.lab.risk_command.show import as_json, down, up
+from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
+from ragaudit.privacy.numbers import exact
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = """Examples:
+
+  ragaudit attack mechanism retrieval --sigma 1
+
+  ragaudit attack mechanism half-the-sigma --sigma 1 --trials 5000 --json
+
+  ragaudit attack mechanism my_code:mechanism --generator my_code:pairs --claim-epsilon 1
+
+Exit status: 0 the claim was not refuted, 1 it was, 2 the input is not usable, 5 inconclusive."""
+
+_CODES = {
+    Verdict.NOT_REFUTED: ExitCode.DONE,
+    Verdict.REFUTED: ExitCode.FALSE,
+    Verdict.INCONCLUSIVE: ExitCode.INCOMPLETE,
+}
+
+
+def command(
+    name: Annotated[
+        str,
+        typer.Argument(help=f"{', '.join(SUBJECTS)}; or module:object, of your own."),
+    ],
+    sigma: Annotated[str, typer.Option(help="Of the retrieval, as in a policy.")] = "1",
+    questions: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Of one account, to the retrieval.")
+    ] = 1,
+    epsilon: Annotated[str, typer.Option(help="Of the private vote.")] = "1",
+    trials: Annotated[int, typer.Option(help="Tries of the attack; fixed beforehand.")] = 2000,
+    confidence: Annotated[float, typer.Option(help="One-sided.")] = 0.999,
+    pairs: Annotated[int, typer.Option(help="Data sets that are tried in training.")] = 16,
+    seed: Annotated[int, typer.Option(help="Of keys and coins.")] = 0,
+    generator: Annotated[
+        str | None, typer.Option(help="module:object, DP-Auditorium's DatasetGenerator.")
+    ] = None,
+    tester: Annotated[
+        str | None, typer.Option(help="module:object, DP-Auditorium's PropertyTester.")
+    ] = None,
+    claim_epsilon: Annotated[
+        str | None, typer.Option(help="Another claim than the mechanism's own; replace-one.")
+    ] = None,
+    claim_delta: Annotated[str, typer.Option(help="With --claim-epsilon.")] = "0",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Attack a mechanism as a black box; certify a lower bound of epsilon beside its claim."""
+    with failing():
+        how = Audit(trials, confidence, pairs, seed)
+        terms = Terms(sigma, questions=questions, epsilon=exact(epsilon, "epsilon"), seed=seed)
+        claim = None
+        if claim_epsilon is not None:
+            claim = Claim(
+                ApproximateDp.of(
+                    exact(claim_epsilon, "--claim-epsilon"), exact(claim_delta, "--claim-delta"),
+                    NeighboringRelation.REPLACE,
+                )
+            )  # fmt: skip
+        found = _subject(name, terms, generator, claim)
+        code = _by_tester(found, tester, how, json) if tester else _by_attack(found, how, json)
+    raise typer.Exit(code)
+
+
+def _subject(name: str, terms: Terms, generator: str | None, claim: Claim | None) -> Subject:
+    if ":" not in name:
+        found = subject(name, terms)
+        found = found if claim is None else replace(found, claim=claim)
+        # The evidence speaks of our own data sets.
+        return (
+            replace(found, generator=_loaded(generator, "--generator"), evidence=None)
+            if generator
+            else found
+        )
+    if generator is None or claim is None:
+        raise MalformedError(
+            "a mechanism of your own", where=name, expected="--generator and --claim-epsilon"
+        )
+    return Subject(name, _loaded(name, "NAME"), _loaded(generator, "--generator"), claim)
+
+
+def _loaded(name: str, option: str) -> Any:
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise MalformedError(
+            f"cannot be loaded: {error}", where=f"{option} {name}", expected="module:object"
+        ) from error
+
+
+def _by_tester(found: Subject, tester: str, how: Audit, json: bool) -> ExitCode:
+    judge = _loaded(tester, "--tester")
+    with advancing(how.samples + how.trials, "samples", json) as done:
+        lower, rejected = test_by(found, judge, how, done)
+    said = Verdict.REFUTED if rejected else Verdict.NOT_REFUTED
+    if json:
+        as_json({"mechanism": found.name, "tester": tester, "lower": lower, "verdict": said})
+    else:
+        typer.echo(f"{found.name}: {tester} finds a divergence of at least {down(lower)}\n{said}")
+    return _CODES[said]
+
+
+def _by_attack(found: Subject, how: Audit, json: bool) -> ExitCode:
+    with advancing(how.samples, "samples", json) as done:
+        result = audit(found, how, done)
+    if json:
+        as_json(_report(found, result, how))
+    else:
+        _show(found, result)
+    return _CODES[result.verdict]
+
+
+def _report(found: Subject, result: Result, how: Audit) -> dict[str, Any]:
+    estimate = result.estimate
+    return {
+        "mechanism": found.name,
+        "claim": str(found.claim.guarantee),
+        "verdict": result.verdict,
+        "why": result.why,
+        "attack": result.attack,
+        "trials": estimate.trials,
+        "successes": result.successes,
+        "advantage": estimate.advantage,
+        "advantage_lower_bound": estimate.lower,
+        "advantage_allowed": result.allowed,
+        "confidence": estimate.confidence,
+        "seed": how.seed,
+        "comparisons": [
+            {"delta": each.delta, "claimed_epsilon": each.claimed, "certified": each.certified}
+            for each in result.comparisons
+        ],
+    }
+
+
+def _show(found: Subject, result: Result) -> None:
+    estimate = result.estimate
+    typer.echo(f"{found.name}, claimed to be {found.claim.guarantee}")
+    typer.echo(f"attack: {result.attack}")
+    typer.echo(
+        f"{result.successes} of {estimate.trials} guesses right; advantage "
+        f"{estimate.advantage:.6f}, at least {down(estimate.lower)} with confidence "
+        f"{estimate.confidence:g}; the claim allows {up(result.allowed)}"
+    )
+    for each in result.comparisons:
+        typer.echo(
+            f"  at delta {each.delta:.6g}: epsilon at least {down(each.certified)}, "
+            f"claimed {up(each.claimed)}"
+        )
+    typer.echo(f"\n{result.verdict} (confidence {estimate.confidence:g}): {result.why}")

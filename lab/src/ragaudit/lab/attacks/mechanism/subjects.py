@@ -1,0 +1,310 @@
+"""What can be audited: the product's mechanisms with their claims, and broken ones.
+
+Retrieval is the attacker's best case under replace-one: one row that is its question or the
+opposite, among rows that are at right angles to it. With half of them selected, the noised score at
+the boundary is nearly constant, so whether the row was selected tells nearly all that its noised
+score does.
+"""
+
+import hmac
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import count
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.noise import NoiseParameters, noise_key, table
+from ragaudit.circuits.quantise import quantise, quantise_rows
+from ragaudit.circuits.selection import scores, select
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.attacks.mechanism.interfaces import (
+    DatasetGenerator,
+    Evidence,
+    Mechanism,
+    Samples,
+)
+from ragaudit.lab.attacks.mechanism.tester import Claim
+from ragaudit.privacy.accounting.events import NoisyScores
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.dp_rag import DpRag
+
+__all__ = ["SUBJECTS", "Documents", "Retrieval", "Subject", "Terms", "Voting", "subject"]
+
+Integers = npt.NDArray[np.int64]
+_DIMENSION = 2
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The parameters that a claim speaks of; the attack sees none but the sizes.
+
+    Attributes:
+        sigma: of the retrieval, a decimal of a policy, in cosine units.
+        rows: N >= 4 documents.
+        questions: asked of one account, about the same row.
+        epsilon: of the private vote on one token.
+        seed: of the keys.
+    """
+
+    sigma: str = "1"
+    rows: int = 64
+    questions: int = 1
+    epsilon: Fraction = Fraction(1)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A mechanism to be audited, with the data sets that tell most.
+
+    Attributes:
+        name: of the catalogue, or as the user calls it.
+        mechanism: the black box.
+        generator: of the pairs of data sets that are tried in training.
+        claim: what the mechanism is said to guarantee.
+        evidence: the attack's number of the outputs about a pair; None: every column is tried.
+    """
+
+    name: str
+    mechanism: Mechanism
+    generator: DatasetGenerator
+    claim: Claim
+    evidence: Callable[[Any], Evidence] | None = None
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Data sets of documents as unit vectors, and which of them the pair differs in.
+
+    Attributes:
+        vectors: float64[N, 2].
+        target: position of the row that differs.
+    """
+
+    vectors: npt.NDArray[np.float64]
+    target: int
+
+
+@dataclass
+class Positions:
+    """`DatasetGenerator`: the row that differs stands at one position after another."""
+
+    rows: int
+    _next: "count[int]" = field(default_factory=count)
+
+    def __call__(self, divergence: float | None) -> tuple[Documents, Documents]:
+        at = next(self._next) % self.rows
+        vectors = np.tile([0.0, 1.0], (self.rows, 1))
+        opposite = vectors.copy()
+        vectors[at], opposite[at] = (1.0, 0.0), (-1.0, 0.0)
+        return Documents(vectors, at), Documents(opposite, at)
+
+
+class Retrieval:
+    """Noise on every score, then the top K: one key for each question, as the service derives it.
+
+    The output counts for each row how many of the questions selected it, int64[n, N].
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        """Prepare the noise.
+
+        Args:
+            terms: sigma, questions and seed are read.
+        """
+        self._table = table(NoiseParameters.for_sigma(terms.sigma))
+        self._questions = terms.questions
+        self._secret = _bytes(terms.seed, b"retrieval")
+        self._asked = count()
+
+    def __call__(self, dataset: Documents, num_samples: int) -> Samples:
+        exact = scores(quantise_rows(dataset.vectors), quantise([1.0, 0.0]).astype(np.int16))
+        found = np.zeros((num_samples, len(exact)), dtype=np.int64)
+        for sample in found:
+            for _ in range(self._questions):
+                sample[list(self.answer(exact, len(exact) // 2))] += 1
+        return found
+
+    def answer(self, exact: Integers, top_k: int) -> tuple[int, ...]:
+        """Return T, rising positions.
+
+        Args:
+            exact: scores, int64[N].
+            top_k: K.
+        """
+        return select(exact + self.noise(next(self._asked), len(exact)), top_k)
+
+    def noise(self, counter: int, rows: int) -> Integers:
+        """Return z, int64[N], of one question.
+
+        Args:
+            counter: of the question.
+            rows: N.
+        """
+        key = noise_key(
+            self._secret, window="audit", tenant="audit", version=1, pseudonym=bytes(32), epoch=0,
+            slot=0, counter=counter, activation_randomness=bytes(32), nonce=b"",
+        )  # fmt: skip
+        known = self._table.parameters
+        return core.sample_noise(self._table.thresholds, known.factor, known.levels, key, rows)
+
+
+class _HalfTheSigma(Retrieval):
+    """The right key, a distribution half as wide."""
+
+    def noise(self, counter: int, rows: int) -> Integers:
+        return super().noise(counter, rows) // 2
+
+
+class _NoiseOnWinners(Retrieval):
+    """Noise decides among the 3/4 N best rows; the others are kept out."""
+
+    def answer(self, exact: Integers, top_k: int) -> tuple[int, ...]:
+        best = np.argsort(-exact, kind="stable")[: 3 * len(exact) // 4].tolist()
+        noised = exact + self.noise(next(self._asked), len(exact))
+        return select(noised, top_k, sorted(best))
+
+
+class _SeedReuse(Retrieval):
+    """The key leaves out the counter: all questions have the same noise."""
+
+    def noise(self, counter: int, rows: int) -> Integers:
+        return super().noise(0, rows)
+
+
+class Voting:
+    """DP-RAG's answer of one token (`ragaudit.privacy.mechanisms`), int64[n, 1].
+
+    One document was found; all other voters read nothing, and do not vote.
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        """Prepare the terms of a question.
+
+        Args:
+            terms: epsilon and seed are read.
+        """
+        # No agreement reaches the threshold, so that every token is drawn privately.
+        self._terms = DpRag(
+            terms.epsilon, terms.epsilon, _VOTERS, 1, _VOCABULARY, 0, 1, Fraction(2**16)
+        )
+        self._secret = _bytes(terms.seed, b"voting")
+        self._asked = count()
+
+    def __call__(self, dataset: Sequence[str], num_samples: int) -> Samples:
+        tokens = [
+            self._terms.answer("", dataset, _Reader(), self.coins(self._key())).tokens[0]
+            for _ in range(num_samples)
+        ]
+        return np.array(tokens, dtype=np.int64).reshape(-1, 1)
+
+    def coins(self, key: bytes) -> KeyedCoins:
+        """Return the coins of a question.
+
+        Args:
+            key: 32 bytes.
+        """
+        return KeyedCoins(key)
+
+    def _key(self) -> bytes:
+        return hmac.digest(self._secret, next(self._asked).to_bytes(8, "little"), "sha256")
+
+
+class _Reader:
+    """A model whose next token is the number that its document is; it abstains without one."""
+
+    def next_tokens(
+        self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
+    ) -> list[int | None]:
+        return [1, *(int(text) if text else None for text in map("".join, documents[1:]))]
+
+
+class _ObservedCoins(KeyedCoins):
+    """The exponential mechanism over the tokens that somebody voted for."""
+
+    def choose(
+        self, utilities: Mapping[int, Fraction], size: int, *, most: int, scale: Fraction
+    ) -> int:
+        seen = sorted(utilities)
+        if not seen:
+            return super().choose(utilities, size, most=most, scale=scale)
+        votes = {at: utilities[token] for at, token in enumerate(seen)}
+        return seen[super().choose(votes, len(seen), most=most, scale=scale)]
+
+
+class _ObservedTokens(Voting):
+    """A token that nobody voted for is never drawn: which ones were is told."""
+
+    def coins(self, key: bytes) -> KeyedCoins:
+        return _ObservedCoins(key)
+
+
+_VOTERS, _VOCABULARY = 4, 4
+_TOKENS = ("2", "3")
+
+
+def _votes(divergence: float | None) -> tuple[list[str], list[str]]:
+    first, second = ([token] + [""] * (_VOTERS - 1) for token in _TOKENS)
+    return first, second
+
+
+def _retrieval(name: str, kind: type[Retrieval]) -> Callable[[Terms], Subject]:
+    def made(terms: Terms) -> Subject:
+        event = NoisyScores.of_policy(terms.sigma, "replace", 1, terms.questions)
+        claim = Claim(
+            GaussianDp.of(event.mu(), NeighboringRelation.REPLACE), slack=float(event.slack)
+        )
+        return Subject(name, kind(terms), Positions(terms.rows), claim, _hits)
+
+    return made
+
+
+def _hits(pair: Documents) -> Evidence:
+    return lambda samples: samples[:, pair.target].astype(np.float64)
+
+
+def _voting(name: str, kind: type[Voting]) -> Callable[[Terms], Subject]:
+    def made(terms: Terms) -> Subject:
+        claim = Claim(ApproximateDp.of(terms.epsilon, 0, NeighboringRelation.REPLACE))
+        return Subject(name, kind(terms), _votes, claim, _named)
+
+    return made
+
+
+def _named(pair: object) -> Evidence:
+    return lambda samples: (samples[:, 0] == int(_TOKENS[0])).astype(np.float64)
+
+
+SUBJECTS: Final[Mapping[str, Callable[[Terms], Subject]]] = {
+    "retrieval": _retrieval("retrieval", Retrieval),
+    "voting": _voting("voting", Voting),
+    "noise-on-winners": _retrieval("noise-on-winners", _NoiseOnWinners),
+    "half-the-sigma": _retrieval("half-the-sigma", _HalfTheSigma),
+    "seed-reuse": _retrieval("seed-reuse", _SeedReuse),
+    "observed-tokens": _voting("observed-tokens", _ObservedTokens),
+}
+"""The product's two mechanisms, then four broken ones that keep the claim of the sound one."""
+
+
+def subject(name: str, terms: Terms | None = None) -> Subject:
+    """Return a subject of the catalogue.
+
+    Args:
+        name: a key of `SUBJECTS`.
+        terms: of the mechanism and its claim.
+
+    Raises:
+        UnsupportedError: there is none of this name.
+        MalformedError: terms out of their range.
+    """
+    if name not in SUBJECTS:
+        raise UnsupportedError(f"no mechanism {name!r}", expected=", ".join(SUBJECTS))
+    return SUBJECTS[name](terms or Terms())
+
+
+def _bytes(seed: int, purpose: bytes) -> bytes:
+    return hmac.digest(purpose, repr(seed).encode(), "sha256")
