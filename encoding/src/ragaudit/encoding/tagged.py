@@ -1,5 +1,7 @@
 """Tagged, injective encoding of field lists (docs/spec/01-encoding.md §1.1)."""
 
+from functools import lru_cache
+from struct import Struct
 from typing import TypeAlias
 
 from ragaudit.encoding.errors import MalformedError
@@ -13,6 +15,7 @@ MAX_FIELDS = 2**16 - 1
 
 _INT_MIN = -(2**63)
 _INT_MAX = 2**63 - 1
+_LENGTH = Struct("<Q")
 
 
 def enc(tag: str, *fields: Field) -> bytes:
@@ -57,25 +60,29 @@ def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
             bytes left over.
     """
     # Tag and count are the reader's: the data has no say in how it is read.
-    head = enc(tag)[:-2] + count.to_bytes(2, "little")
-    if data[: len(head)] != head:
+    head = _head(tag, count)
+    if not data.startswith(head):
         raise MalformedError("wrong tag or field count", where=tag, expected=f"{count} fields")
     fields: list[bytes] = []
-    at = len(head)
+    at, size = len(head), len(data)
     for number in range(count):
-        if len(data) - at < 8:
+        if size - at < INT_BYTES:
             raise MalformedError("truncated", where=f"{tag} field {number}")
-        length = int.from_bytes(data[at : at + 8], "little")
-        at += 8
+        start = at + INT_BYTES
+        at = start + _LENGTH.unpack_from(data, at)[0]
         # Before the slice, which would take what there is and say nothing.
-        if len(data) - at < length:
+        if at > size:
             raise MalformedError("field runs past the end", where=f"{tag} field {number}")
-        fields.append(bytes(data[at : at + length]))
-        at += length
+        fields.append(data[start:at])
     # Bytes left over would give one message many encodings, and so many digests.
-    if at != len(data):
+    if at != size:
         raise MalformedError("bytes left over", where=tag, expected=f"{at} bytes in all")
     return tuple(fields)
+
+
+@lru_cache(256)
+def _head(tag: str, count: int) -> bytes:
+    return enc(tag)[:-2] + count.to_bytes(2, "little")
 
 
 def read_int(field: bytes) -> int:

@@ -64,9 +64,9 @@ def _times(context: Context) -> Iterable[tuple[int, int]]:
     """
     yield from ((each.index, each.registration.time) for each in context.registrations)
     yield from ((index, version.time) for index, version in context.version_entries)
-    for logged in context.records:
-        if logged.record.nonce is None:
-            yield logged.index, logged.record.time
+    for logged in context.records.summaries():
+        if not logged.anchored:
+            yield logged.entry, logged.time
 
 
 def _handover(context: Context) -> Iterator[tuple[int, str]]:
