@@ -35,6 +35,8 @@ SHOWN = {
     ("Stages", "query"): "a class",
     ("Probe", "vector"): "of a manifest, which is public",
     ("BeaconTerms", "chain"): "a public chain of rounds",
+    ("Generated", "nonce"): "of a logged entry, as a record's",
+    ("TokenVoting", "epsilon_token"): "the policy's, public",
 }
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import isqrt
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM
 from ragaudit.encoding.tagged import enc, read_digest, read_optional_digest
 from ragaudit.encoding.text import parse_decimal
 
-__all__ = ["NoiseParameters", "Table", "noise_key", "sample_noise", "table"]
+__all__ = ["COIN_TAG", "NoiseParameters", "Table", "noise_key", "sample_noise", "table"]
 
 SAMPLER_ID = "ragaudit/v1/dgs"
 THRESHOLD_BYTES = 16
@@ -36,6 +37,9 @@ _DIRECT_LIMIT = 512
 _FACTOR_LIMIT = 256
 _TAIL = 13  # standard deviations kept in the table
 _START_BITS = 256
+
+NOISE_TAG: Final = "ragaudit/v1/noise"
+COIN_TAG: Final = "ragaudit/v1/generation"
 
 
 @dataclass(frozen=True)
@@ -181,8 +185,9 @@ def noise_key(
     counter: int,
     activation_randomness: bytes,
     nonce: bytes,
+    tag: str = NOISE_TAG,
 ) -> bytes:
-    """Return the key of a record's noise (docs/spec/03-noise.md §3.3).
+    """Return the key of a record's noise, or of an answer's coins (spec 3.3, 11.9).
 
     Args:
         k: the 32-byte key k_(g,i,c) that C_seed commits to.
@@ -191,6 +196,7 @@ def noise_key(
         epoch, slot, counter: g, i and c of the record.
         activation_randomness: rnd_a, 32 bytes.
         nonce: 32 bytes of an anchored client, or empty.
+        tag: NOISE_TAG, or COIN_TAG for a charge entry.
 
     Raises:
         MalformedError: a byte string of another length.
@@ -199,7 +205,7 @@ def noise_key(
     # Window, tenant and version are in it as well: one key used for two indexes would give both
     # answers the same noise, which cancels in their difference.
     message = enc(
-        "ragaudit/v1/noise",
+        tag,
         window,
         tenant,
         version,

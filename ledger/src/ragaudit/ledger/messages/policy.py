@@ -1,11 +1,11 @@
 """The policy of a window (docs/spec/05-records.md §5.2): parsed strictly, digested.
 
-Only the form is checked here: every member, type, range, and what members say of each other.
-Whether sigma gives the promised privacy, and the threshold fits theta, is the verifier's to say.
+Only the form is checked here. Whether sigma gives the promised privacy, and the threshold fits
+theta, is the verifier's to say.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
@@ -15,9 +15,9 @@ from ragaudit.ledger.errors import MalformedNote, MalformedPolicy, MalformedReco
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.identifiers import (
     check_provider,
-    check_tenant,
     check_window,
     log_origin,
 )
@@ -36,6 +36,7 @@ from ragaudit.ledger.messages.policy_terms import (
     read_audit,
     read_estimator,
     read_keys,
+    read_tenants,
 )
 from ragaudit.ledger.messages.schedule_terms import (
     MAX_CHECKPOINTS,
@@ -78,7 +79,13 @@ _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc d
     claim_margin_seconds release_seconds keys experiment_seed"""
 _MEMBERS_V2 = f"""{_MEMBERS} privacy metric largest_norm public_columns query_kinds retry_seconds
     versions"""
-_OPTIONAL = ("account_index", "cosigners", "epochs", "time_stamps")  # in version 2 only
+_OPTIONAL = (
+    "account_index",
+    "cosigners",
+    "epochs",
+    "generation",
+    "time_stamps",
+)  # in version 2 only
 _SAMPLER: dict[str, object] = {"id": "ragaudit/v1/dgs", "distance": "2^-100"}
 
 
@@ -94,10 +101,11 @@ class Policy:
             epsilon is claimed, and the selection is the exact top K.
         norm_bound: B, 127 or, without noise only, 4095.
         account_index: whether the log ends with an account index (5.14).
-        cosigners: whom the checkpoints are shown to beside the verifier; None for nobody.
-        epochs: whether the log may go on under later seed epochs after a restore (5.15).
-        time_stamps: whether the audit fails without them; None where none are asked for.
+        cosigners: whom else the checkpoints are shown to; None for nobody.
+        epochs: whether the log may go on under later seed epochs (5.15).
+        time_stamps: whether the audit fails without them; None: none are asked for.
         beacon: whose rounds are mixed into activations and sample; None with beacon "none".
+        generation: of the generation channel; None in a window without one.
     """
 
     canonical: bytes
@@ -132,6 +140,7 @@ class Policy:
     epochs: bool = False
     time_stamps: bool | None = None
     beacon: BeaconTerms | None = None
+    generation: GenerationTerms | None = None
 
     @property
     def digest(self) -> bytes:
@@ -140,7 +149,7 @@ class Policy:
 
     @property
     def noised(self) -> bool:
-        """Whether scores are noised, and a claim about privacy is made."""
+        """Whether scores are noised: a claim about privacy is made."""
         return self.noise is not None
 
     @property
@@ -208,7 +217,7 @@ class Policy:
 
     @property
     def activations(self) -> int:
-        """A, the number of activation instants; the last is the sampling instant."""
+        """A, the number of activation instants."""
         return len(self.activation_instants)
 
     @property
@@ -265,8 +274,7 @@ class Policy:
 
     def to_json(self) -> dict[str, Any]:
         """Return the document as a JSON value."""
-        value: dict[str, Any] = canonical_json.loads(self.canonical)
-        return value
+        return cast("dict[str, Any]", canonical_json.loads(self.canonical))
 
     @classmethod
     def parse(cls, data: bytes) -> "Policy":
@@ -332,7 +340,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         top_k_max=f.integer("top_k_max", 1, LIMITS.top_k),
         queries_per_account=queries,
         slots=slots,
-        tenants=_tenants(f),
+        tenants=read_tenants(f),
         activation_instants=instants,
         query_text_disclosure=f.choice("query_text_disclosure", "sampled", "none"),
         embedder_tolerance=f.integer("embedder_tolerance", 0, 65_535),
@@ -350,6 +358,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         epochs="epochs" in f.value,
         time_stamps=read_time_stamps(f) if "time_stamps" in f.value else None,
         beacon=beacon,
+        generation=GenerationTerms.read(f, noised=noised) if "generation" in f.value else None,
     )
 
 
@@ -384,15 +393,3 @@ def _previous_checkpoint(f: Fields, provider: str, window: str) -> str | None:
         raise f.error("previous_checkpoint", "not of another window of this provider")
     check_window(before)
     return note
-
-
-def _tenants(f: Fields) -> tuple[str, ...]:
-    names = []
-    for where, item in f.objects("tenants", 1, 1000):
-        tenant = Fields(item, "id owner_key", MalformedPolicy, where)
-        names.append(check_tenant(tenant.text("id", 1, 64)))
-        if tenant.raw("owner_key") is not None:
-            raise UnsupportedError("owners' keys", where=where, expected="owner_key null")
-    if names != sorted(set(names)):
-        raise f.error("tenants", "ids not rising and distinct")
-    return tuple(names)

@@ -5,13 +5,14 @@ writes and checks each field's range. Whether a body is *true* is for the audit 
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias, get_args
 
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import Field, enc, read_int, read_optional_digest, read_text
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.account_index import Accounts
+from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.encoded import (
     EntryBody,
     Readers,
@@ -347,15 +348,15 @@ class Version(EntryBody):
         )
 
 
-Body: TypeAlias = Opening | Registration | Record | Close | Version | Epoch | Accounts
+Body: TypeAlias = (
+    Opening | Registration | Record | Close | Version | Epoch | Accounts | Charge | Generated | Void
+)
 
-_KINDS: dict[str, type[Body]] = {
-    kind.KIND: kind for kind in (Opening, Registration, Record, Close, Version, Epoch, Accounts)
-}
+_KINDS: dict[str, type[Body]] = {kind.KIND: kind for kind in get_args(Body)}
 
 
 def parse_body(kind: str, body: bytes) -> Body:
-    """Return the body of an entry of ``kind``, one of the seven.
+    """Return the body of an entry of ``kind``, one of the ten.
 
     Raises:
         MalformedRecord: an unknown kind, or not a body of this kind.

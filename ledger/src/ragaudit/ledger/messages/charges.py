@@ -1,0 +1,138 @@
+"""Log entries of the generation channel (docs/spec/11-generation.md §11.9)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.encoding.tagged import read_int, read_optional_digest, read_text
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.encoded import EntryBody, Readers, check_digests, check_range
+from ragaudit.ledger.messages.fields import MAX_TIME
+from ragaudit.ledger.messages.identifiers import check_tenant, check_window
+
+_MAX_ROWS = 2**40
+_MAX_SLOTS = 1_000_000
+_MAX_QUERIES = 1_000_000
+MAX_CHARGES = 2**32 - 1
+"""R, charge entries of one tenant and window (4.10)."""
+
+
+def _optional_int(data: bytes) -> int | None:
+    return read_int(data) if data else None
+
+
+@dataclass(frozen=True, slots=True)
+class Charge(EntryBody):
+    """A question, and the rows that have paid for it before anything was generated.
+
+    Attributes:
+        version, rows: of the tenant's index, N rows.
+        filter_digest, query_digest, embedding_digest, sketch_digest: as of a record.
+        pseudonym: of the account, 32 bytes.
+        epoch, slot, counter: g, i, c: which key of C_seed the coins come from. One counter of an
+            account counts its records and its charges.
+        activation: a.
+        time: Unix milliseconds.
+        number: n_t, from 0: its place among the tenant's charge entries of the window.
+        threshold: tau_t in lattice units; None where nothing is charged (NAIVE).
+        charge: B_t, 32 bytes; None where nothing is charged.
+    """
+
+    KIND: ClassVar[str] = "charge"
+    READ: ClassVar[Readers] = (
+        *(bytes, read_text, read_text, read_int, read_int, bytes, bytes),
+        *(read_int, read_int, read_int, read_int, read_int),
+        *(bytes, bytes, bytes, read_int, _optional_int, read_optional_digest),
+    )
+
+    policy_digest: bytes
+    window: str
+    tenant: str
+    version: int
+    rows: int
+    filter_digest: bytes
+    pseudonym: bytes
+    epoch: int
+    slot: int
+    counter: int
+    activation: int
+    time: int
+    query_digest: bytes
+    embedding_digest: bytes
+    sketch_digest: bytes
+    number: int
+    threshold: int | None
+    charge: bytes | None
+
+    def __post_init__(self) -> None:
+        check_window(self.window)
+        check_tenant(self.tenant)
+        check_digests(self.policy_digest, self.filter_digest, self.pseudonym, self.query_digest)
+        check_digests(self.embedding_digest, self.sketch_digest, self.charge)
+        check_range("version", self.version, 1, MAX_TIME)
+        check_range("rows", self.rows, 1, _MAX_ROWS)
+        check_range("epoch", self.epoch, 1, MAX_TIME)
+        check_range("slot", self.slot, 0, _MAX_SLOTS - 1)
+        check_range("counter", self.counter, 0, _MAX_QUERIES - 1)
+        check_range("activation", self.activation, 1, MAX_TIME)
+        check_range("time", self.time, 0, MAX_TIME)
+        check_range("number", self.number, 0, MAX_CHARGES - 1)
+        if (self.threshold is None) != (self.charge is None):
+            raise MalformedRecord("a threshold or a charge alone", where=self.KIND)
+        if self.threshold is not None:
+            check_range("threshold", self.threshold, 0, SQUARED_NORM)
+
+
+@dataclass(frozen=True, slots=True)
+class Generated(EntryBody):
+    """The answer to a charge entry: one for each, or a void.
+
+    Attributes:
+        charge: index in the log of the charge entry.
+        time: Unix milliseconds.
+        nonce: of an anchored account's chain, 32 bytes: revealed once the charge was durable.
+        answer_digest: see `generated.GeneratedAnswer`, 32 bytes.
+    """
+
+    KIND: ClassVar[str] = "answer"
+    READ = (read_text, read_text, read_int, read_int, read_optional_digest, bytes)
+
+    window: str
+    tenant: str
+    charge: int
+    time: int
+    nonce: bytes | None
+    answer_digest: bytes
+
+    def __post_init__(self) -> None:
+        _check_place(self.window, self.tenant, self.charge, self.time)
+        check_digests(self.nonce, self.answer_digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Void(EntryBody):
+    """A charge entry has no answer and gets none; what was charged stays charged.
+
+    Attributes:
+        charge: index in the log of the charge entry, whose nonce was never revealed.
+        time: Unix milliseconds.
+    """
+
+    KIND: ClassVar[str] = "void"
+    READ = (read_text, read_text, read_int, read_int)
+
+    window: str
+    tenant: str
+    charge: int
+    time: int
+
+    def __post_init__(self) -> None:
+        _check_place(self.window, self.tenant, self.charge, self.time)
+
+
+def _check_place(window: str, tenant: str, charge: int, time: int) -> None:
+    check_window(window)
+    check_tenant(tenant)
+    # Entry 0 is the opening.
+    check_range("charge", charge, 1, MAX_TIME)
+    check_range("time", time, 0, MAX_TIME)

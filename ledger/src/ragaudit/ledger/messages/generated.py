@@ -1,0 +1,343 @@
+"""Questions, answers and receipts of the generation channel (docs/spec/11-generation.md §11.10).
+
+Nothing here depends on how many documents paid, or on which: that stays with the provider.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+from ragaudit.encoding.digests import SALT_BYTES, leaf_data, salted, structure
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
+from ragaudit.encoding.tagged import Field
+from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy
+from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
+from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
+from ragaudit.ledger.messages.charges import Charge, Generated
+from ragaudit.ledger.messages.encoded import check_range
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_filter
+from ragaudit.ledger.messages.generation_terms import MAX_TOKENS
+from ragaudit.ledger.messages.generator_manifest import MAX_VOCABULARY
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES
+from ragaudit.ledger.messages.records import MAX_QUERIES
+from ragaudit.ledger.messages.requests import Openings, Request, embedding_digest
+from ragaudit.ledger.messages.signed import AccountMessage
+
+__all__ = [
+    "GeneratedAnswer",
+    "GeneratedFile",
+    "GeneratedPrivate",
+    "GeneratedReceipt",
+    "GenerationRequest",
+    "LoggedEntry",
+]
+
+MAX_TEXT_BYTES = 2**18  # of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest(JsonMessage):
+    """A question to be answered in words.
+
+    Attributes:
+        query: 1..8192 bytes of UTF-8.
+        filter: canonical text (5.12), at most 16 KiB; empty: none.
+        counter: of an anchored client; None for a plain one.
+    """
+
+    MEMBERS: ClassVar[str] = "counter filter query"
+    WHERE: ClassVar[str] = "request"
+
+    query: str = field(repr=False)
+    filter: str = field(default="", repr=False)
+    counter: int | None = None
+
+    def check_policy(self, policy: Policy) -> Filter:
+        """Return the filter of a request that the window takes.
+
+        Raises:
+            UnsupportedError: the window has no generation channel, or knows no such filter.
+            MalformedRecord: a filter that is none.
+        """
+        if policy.generation is None:
+            raise UnsupportedError("no generation channel in this window", where="window")
+        return request_filter(self.filter, policy)
+
+    @property
+    def retrieval(self) -> Request:
+        """The same question as the retrieval channel knows it: what its digests cover is one."""
+        return Request(self.query, 1, self.counter, self.filter, kind="text")
+
+    def _members(self) -> dict[str, Any]:
+        return {"counter": self.counter, "filter": self.filter, "query": self.query}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            f.text("query", 1, MAX_QUERY_BYTES),
+            f.text("filter", 0, MAX_FILTER_BYTES),
+            f.optional(f.integer, "counter", 0, MAX_QUERIES - 1),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedAnswer(JsonMessage):
+    """What is released.
+
+    Attributes:
+        text: of the tokens; the end token has none.
+        tokens: of the committed vocabulary, the end token included where it ended the answer.
+        private: how many of them the documents were asked for.
+    """
+
+    MEMBERS: ClassVar[str] = "private text tokens"
+    WHERE: ClassVar[str] = "answer"
+
+    text: str = field(repr=False)
+    tokens: tuple[int, ...] = field(repr=False)
+    private: int
+
+    def __post_init__(self) -> None:
+        check_range("private tokens", self.private, 0, len(self.tokens))
+
+    def digest(self, salt: bytes) -> bytes:
+        """Return what the answer entry says of the answer, 32 bytes (11.9).
+
+        Args:
+            salt: salt_a, 32 bytes.
+        """
+        return structure("generated", salt, self.encode())
+
+    def _members(self) -> dict[str, Any]:
+        return {"private": self.private, "text": self.text, "tokens": list(self.tokens)}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            f.text("text", 0, MAX_TEXT_BYTES),
+            f.integers("tokens", (0, MAX_TOKENS), 0, MAX_VOCABULARY - 1),
+            f.integer("private", 0, MAX_TOKENS),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEntry(JsonMessage):
+    """An entry of a receipt, and where it stands.
+
+    Attributes:
+        index: in the log.
+        salt, body: of the entry.
+        proof: text of the .tlog-proof; it is added later, and proves itself.
+    """
+
+    MEMBERS: ClassVar[str] = "body index proof salt"
+
+    index: int
+    salt: bytes = field(repr=False)
+    body: bytes = field(repr=False)
+    proof: str | None = field(default=None, repr=False)
+
+    def with_proof(self, proof: TlogProof) -> "LoggedEntry":
+        """Return the entry with its inclusion proof, which is not checked here."""
+        return replace(self, proof=proof.encode().decode())
+
+    def verify_inclusion(
+        self, kind: str, log_key: VerifierKey, cosigners: CosignerPolicy
+    ) -> CosignedCheckpoint:
+        """Return the cosigned checkpoint under which an entry of ``kind`` is leaf `index`.
+
+        Raises:
+            ReceiptRejected: no proof yet, or of another index.
+            MalformedNote, MalformedProof, NoteRejected, ProofRejected: the proof itself.
+        """
+        if self.proof is None:
+            raise ReceiptRejected("the inclusion proof is outstanding", where=kind)
+        proof = TlogProof.parse(self.proof.encode())
+        if proof.index != self.index:
+            raise ReceiptRejected("a proof of another index", where=kind)
+        leaf = leaf_hash(leaf_data(self.salt, kind, self.body))
+        return verify_tlog_proof(proof, leaf=leaf, log_key=log_key, cosigners=cosigners)
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "body": self.body.hex(),
+            "index": self.index,
+            "proof": self.proof,
+            "salt": self.salt.hex(),
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            index=f.integer("index", 1, min(MAX_TREE_SIZE, MAX_TIME)),
+            salt=f.hex("salt", SALT_BYTES),
+            body=f.hex("body", limit=MAX_BODY_BYTES),
+            proof=f.optional(f.text, "proof", 1, MAX_PROOF_BYTES),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedReceipt(AccountMessage):
+    """The half that may be shown: both entries, their places, and a signature.
+
+    Attributes:
+        origin: of the window's log.
+        charge, answer: the entries. The answer's body has the digest of what was answered.
+        issued: Unix milliseconds.
+    """
+
+    KIND: ClassVar[str] = "generated-receipt"
+    MEMBERS: ClassVar[str] = "answer charge issued origin signature"
+    LABEL: ClassVar[str] = "receipt"
+
+    origin: str
+    charge: LoggedEntry
+    answer: LoggedEntry
+    issued: int
+
+    @classmethod
+    def issue(
+        cls,
+        key: PrivateKey,
+        *,
+        origin: str,
+        charge: LoggedEntry,
+        answer: LoggedEntry,
+        issued: int,
+    ) -> "GeneratedReceipt":
+        """Sign a receipt for two durable entries.
+
+        Args:
+            key: the provider's.
+            origin, charge, answer, issued: the attributes.
+        """
+        return cls(origin, charge, answer, issued)._signed(key)
+
+    def signed_fields(self) -> tuple[Field, ...]:
+        """Return what the signature is over, in order."""
+        entries = [
+            value
+            for entry in (self.charge, self.answer)
+            for value in (entry.index, entry.salt, entry.body)
+        ]
+        return (self.origin, *entries, self.issued)
+
+    @property
+    def charged(self) -> Charge:
+        """The body of the charge entry."""
+        return Charge.parse(self.charge.body)
+
+    @property
+    def answered(self) -> Generated:
+        """The body of the answer entry."""
+        return Generated.parse(self.answer.body)
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "answer": self.answer.to_json(),
+            "charge": self.charge.to_json(),
+            "issued": self.issued,
+            "origin": self.origin,
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        receipt = cls(
+            f.origin(),
+            f.message("charge", LoggedEntry),
+            f.message("answer", LoggedEntry),
+            f.integer("issued", 0, MAX_TIME),
+            signature=f.hex("signature", SIGNATURE_BYTES),
+        )
+        charge, answer = receipt.charged, receipt.answered
+        place = (charge.window, charge.tenant, receipt.charge.index)
+        if (answer.window, answer.tenant, answer.charge) != place:
+            raise f.error("answer", "the answer to another charge")
+        # An answer before its charge would be one that was not paid for.
+        if receipt.answer.index <= receipt.charge.index or answer.time < charge.time:
+            raise f.error("answer", "before its charge")
+        return receipt
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedPrivate(JsonMessage):
+    """The half that opens the entries to their account; never a row, a position or a count.
+
+    Attributes:
+        openings: of the question, as of a record.
+        salt_a: of the answer's digest, 32 bytes.
+    """
+
+    FORMAT: ClassVar[str] = "ragaudit/v1/generated/private"
+    MEMBERS: ClassVar[str] = "embedding filter kind query salt_a salt_e salt_f salt_q salt_s sketch"
+
+    openings: Openings
+    salt_a: bytes = field(repr=False)
+
+    def _members(self) -> dict[str, Any]:
+        return {**self.openings.to_json(), "salt_a": self.salt_a.hex()}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(Openings.read(f), f.hex("salt_a", SALT_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedFile(JsonMessage):
+    """Everything that an account keeps of one answer."""
+
+    FORMAT: ClassVar[str] = "ragaudit/v1/generated/file"
+    MEMBERS: ClassVar[str] = "answer private public request"
+    LABEL: ClassVar[str] = "receipt file"
+
+    request: GenerationRequest
+    answer: GeneratedAnswer
+    public: GeneratedReceipt
+    private: GeneratedPrivate
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "answer": self.answer.to_json(),
+            "private": self.private.to_json(),
+            "public": self.public.to_json(),
+            "request": self.request.to_json(),
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            f.message("request", GenerationRequest),
+            f.message("answer", GeneratedAnswer),
+            f.message("public", GeneratedReceipt),
+            f.message("private", GeneratedPrivate),
+        )
+
+    def verify_openings(self) -> None:
+        """Check that question and answer are those of the entries.
+
+        Norm of the embedding, sketch, signature and inclusion are the caller's.
+
+        Raises:
+            ReceiptRejected: another question or answer than the entries have.
+        """
+        charge, answer = self.public.charged, self.public.answered
+        openings, asked = self.private.openings, self.request.retrieval
+        if (openings.question, openings.filter) != (asked.question, asked.filter):
+            raise ReceiptRejected("another question or filter than asked", where="openings")
+        for name, found, expected in (
+            ("filter", salted(openings.salt_f, openings.filter), charge.filter_digest),
+            ("query", salted(openings.salt_q, openings.question.data), charge.query_digest),
+            (
+                "embedding",
+                embedding_digest(openings.salt_e, openings.embedding),
+                charge.embedding_digest,
+            ),
+            ("sketch", salted(openings.salt_s, openings.sketch), charge.sketch_digest),
+            ("answer", self.answer.digest(self.private.salt_a), answer.answer_digest),
+        ):
+            if found != expected:
+                raise ReceiptRejected("does not open its digest", where=name)
