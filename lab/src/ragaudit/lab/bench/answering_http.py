@@ -1,40 +1,31 @@
 """Answering over HTTP: a real prover and verifier on loopback, as the demonstration starts them."""
 
 import itertools
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 from ragaudit.cli.corpus import Passage, candidates
-from ragaudit.cli.processes import ServiceFailed
 from ragaudit.embedders import registry
 from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.bench.http_window import HttpWindow
 from ragaudit.lab.bench.machine import processor_seconds
 from ragaudit.lab.bench.measure import Measurement, summarise
 from ragaudit.lab.bench.running import passages as corpus_passages
 from ragaudit.lab.bench.task import Task
 from ragaudit.lab.bench.workload import Sizes
-from ragaudit.lab.demo.operator import Auditor, Operator
-from ragaudit.lab.demo.plan import COALITION_MAX, WindowPlan, measure_pace
-from ragaudit.lab.demo.services import prepare
 
 __all__ = ["answer_http"]
 
-WINDOW, TENANT = "bench", "bench"
+TENANT = "bench"
 _PER_ACCOUNT = 40
 _WARM_UP = 3
 _CLIENTS = (1, 8)
-_POLL_SECONDS = 0.02
-_OPEN_SECONDS = 120.0
-_NOT_OPEN = ("refused", "abandoned")
 
 
 def answer_http(task: Task) -> list[Measurement]:
@@ -91,20 +82,16 @@ class _Window:
         """Start the services and open the window; the stack ends them."""
         self._top_k = sizes.top_k
         self._questions = itertools.cycle(questions)
-        folder = tempfile.TemporaryDirectory(prefix="ragaudit-bench-", ignore_cleanup_errors=True)
-        work = Path(stack.enter_context(folder))
-        with ThreadPoolExecutor(2) as pool:
-            services = prepare(work, pool)
-        services.ingest({TENANT: passages})
-        services.start_verifier(stack)
-        self._pid = services.start_prover(stack, None).pid
-        self._operator = Operator(services.prover_url, services.operator_token)
-        stack.callback(self._operator.close)
-        self._auditor = Auditor(services.verifier_url, services.auditor_token)
-        stack.callback(self._auditor.close)
-        self._url = services.prover_url
-        self._http = stack.enter_context(httpx.Client(base_url=self._url, timeout=30.0))
-        self._keys = self._open(sizes, runs)
+        asked = [runs + _WARM_UP, *(runs for clients in _CLIENTS for _ in range(clients))]
+        accounts = sum(-(-each // _PER_ACCOUNT) for each in asked)
+        terms = {
+            "sigma": sizes.sigma, "epsilon_acc": None, "top_k_max": sizes.top_k,
+            "queries_per_account": _PER_ACCOUNT,
+        }  # fmt: skip
+        self._running = HttpWindow(
+            stack, {TENANT: passages}, {TENANT: accounts}, terms, 60 + 2 * runs
+        )
+        self._keys = self._running.keys[TENANT]
 
     def answer(self, runs: int) -> tuple[list[float], list[float]]:
         """Ask one query after the other, each proven before the next.
@@ -114,15 +101,15 @@ class _Window:
 
         Returns:
             Seconds of each answer, and seconds from each answer to its cosigned proof, which is
-            asked for every `_POLL_SECONDS`.
+            asked for every `POLL_SECONDS`.
         """
         answered, completed = [], []
         [turns] = self._turns(1, runs + _WARM_UP)
         for number, (key, question) in enumerate(turns):
             begun = time.perf_counter()
-            reply = self._query(self._http, key, question)
+            reply = self._query(self._running.http, key, question)
             seconds = time.perf_counter() - begun
-            self._await_proof(reply["public"]["index"])
+            self._running.await_proof(reply["public"]["index"])
             if number >= _WARM_UP:
                 answered.append(seconds)
                 completed.append(time.perf_counter() - begun - seconds)
@@ -141,18 +128,18 @@ class _Window:
             The measurement; None where the system does not tell the time of a process.
         """
         turns = self._turns(clients, runs)
-        begun = processor_seconds(self._pid)
+        begun = processor_seconds(self._running.pid)
         if begun is None:
             return None
         with ThreadPoolExecutor(clients) as pool:
             list(pool.map(self._ask, turns))
-        spent = (processor_seconds(self._pid) or begun) - begun
+        spent = (processor_seconds(self._running.pid) or begun) - begun
         plural = "client asks" if clients == 1 else "clients ask"
         name = f"user and system time of the prover, {clients} {plural} without a pause"
         return replace(summarise(name, [spent]), warmed_up=True, records=clients * runs)
 
     def _ask(self, turns: Sequence[tuple[str, str]]) -> None:
-        with httpx.Client(base_url=self._url, timeout=30.0) as http:
+        with httpx.Client(base_url=self._running.url, timeout=30.0) as http:
             for key, question in turns:
                 self._query(http, key, question)
 
@@ -165,55 +152,5 @@ class _Window:
             for keys in taken
         ]
 
-    def _open(self, sizes: Sizes, runs: int) -> list[str]:
-        """Create window and accounts, register them, wait for the start; return their keys."""
-        asked = [runs + _WARM_UP, *(runs for clients in _CLIENTS for _ in range(clients))]
-        accounts = sum(-(-each // _PER_ACCOUNT) for each in asked)
-        terms = {
-            "sigma": sizes.sigma, "epsilon_acc": None, "top_k_max": sizes.top_k,
-            "queries_per_account": _PER_ACCOUNT, "slots": accounts, "coalition_max": COALITION_MAX,
-            "activation_every_seconds": 10**6,
-        }  # fmt: skip
-        opens_after = 8 + sizes.rows // 500 + accounts // 20
-        window = WindowPlan(WINDOW, "A", opens_after, 60 + 2 * runs, 10, terms)
-        self._operator.create_window(window, measure_pace())
-        keys = [self._operator.create_account(TENANT, f"account-{n}") for n in range(accounts)]
-        for key in keys:
-            self._await("registration", partial(self._register, key), 0.2)
-        path = f"/v1/windows/{WINDOW}"
-        self._await("start", lambda: self._http.get(path).json()["state"] == "open", 0.2)
-        return keys
-
-    def _register(self, key: str) -> bool:
-        path, headers = f"/v1/windows/{WINDOW}/registration", {"Authorization": f"Bearer {key}"}
-        reply = self._http.post(path, json={"anchor": None}, headers=headers)
-        if reply.status_code in (200, 201):
-            return True
-        state = self._operator.status(WINDOW)["state"]
-        if state in _NOT_OPEN:
-            raise ServiceFailed(f"{state}: {self._why_refused()}", where=f"window {WINDOW}")
-        return False
-
-    def _why_refused(self) -> str:
-        verdict = self._auditor.verdict(WINDOW)
-        checks = [] if verdict is None else verdict["checks"]
-        return "; ".join(each["reason"] for each in checks if each["status"] == "FAIL")
-
     def _query(self, http: httpx.Client, key: str, question: str) -> Any:
-        path, headers = f"/v1/windows/{WINDOW}/query", {"Authorization": f"Bearer {key}"}
-        body = {"query": question, "top_k": self._top_k, "filter": ""}
-        reply = http.post(path, json=body, headers=headers)
-        if reply.status_code != 200:
-            raise ServiceFailed(f"HTTP {reply.status_code}: {reply.text}", where=path)
-        return reply.json()
-
-    def _await_proof(self, index: int) -> None:
-        path = f"/v1/windows/{WINDOW}/receipts/{index}/proof"
-        self._await("proof", lambda: self._http.get(path).status_code == 200, _POLL_SECONDS)
-
-    def _await(self, what: str, ready: Callable[[], bool], pause: float) -> None:
-        deadline = time.monotonic() + _OPEN_SECONDS
-        while not ready():
-            if time.monotonic() > deadline:
-                raise ServiceFailed(f"no {what} in time", where=f"window {WINDOW}")
-            time.sleep(pause)
+        return self._running.ask(http, key, question, self._top_k)

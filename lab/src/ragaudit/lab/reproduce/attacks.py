@@ -31,12 +31,28 @@ class Figure(StrEnum):
     """Of the paper."""
 
     TWO_A = "2a"
+    TWO_B = "2b"
+    TWO_B_HTTP = "2b-http"
+    THREE = "3"
+    FOUR = "4"
+    FIVE = "5"
 
 
 def _experiments() -> "dict[Figure, Callable[[Run], Result]]":
-    from ragaudit.lab.reproduce.attacks_scalar import figure_2a  # noqa: PLC0415 - scipy
+    from ragaudit.lab.reproduce.attacks_adversaries import figure_4  # noqa: PLC0415 - scipy
+    from ragaudit.lab.reproduce.attacks_embedder import figure_3  # noqa: PLC0415
+    from ragaudit.lab.reproduce.attacks_http import figure_2b_http  # noqa: PLC0415
+    from ragaudit.lab.reproduce.attacks_scalar import figure_2a  # noqa: PLC0415
+    from ragaudit.lab.reproduce.attacks_top_k import figure_2b, figure_5  # noqa: PLC0415
 
-    return {Figure.TWO_A: figure_2a}
+    return {
+        Figure.TWO_A: figure_2a,
+        Figure.TWO_B: figure_2b,
+        Figure.TWO_B_HTTP: figure_2b_http,
+        Figure.THREE: figure_3,
+        Figure.FOUR: figure_4,
+        Figure.FIVE: figure_5,
+    }
 
 
 def command(

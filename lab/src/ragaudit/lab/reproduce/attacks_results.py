@@ -61,7 +61,7 @@ class Point:
 
     Attributes:
         curve: which curve it is on.
-        epsilon_acc: the promise to one account, in digits.
+        epsilon_acc: the promise to one account, in digits; empty where sigma is given instead.
         accounts: k, that pool what they see.
         trials: T, in each of the two worlds.
         auc, error, low, high: as of `Area`.
@@ -85,7 +85,8 @@ class Point:
     @property
     def where(self) -> str:
         """Which cell it is, in words."""
-        return f"{self.curve}, eps_acc = {self.epsilon_acc}, k = {self.accounts}, T = {self.trials}"
+        promise = f", eps_acc = {self.epsilon_acc}" if self.epsilon_acc else ""
+        return f"{self.curve}{promise}, k = {self.accounts}, T = {self.trials}"
 
 
 def point(
