@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import tomllib
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from generation_messages import policy_with
 from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.lab.scenario.beacon import BeaconWindow
+from ragaudit.lab.scenario.cosigned import CosignedWindow, trust_text
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, END, INSTANTS, SMALL_TERMS, START
+from ragaudit.lab.scenario.stamped import StampedWindow
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.command.cli import app
@@ -89,8 +95,87 @@ def test_every_bound(term: str, changes: dict[str, Any]) -> None:
     assert caught.value.where == term
 
 
+def further(demand: str, quorum: str) -> dict[str, Any]:
+    """Three further cosigners, two of them in a group of which both must sign."""
+    *witnesses, _, _ = trust_text().splitlines()
+    assert [line.split()[0] for line in witnesses] == 3 * ["witness"]
+    one, two, three = (line.split()[1] for line in witnesses)
+    groups = [f"group both 2 {one} {two}", f"group any 1 both {three}"]
+    text = "\n".join([*witnesses, *groups, f"quorum {quorum}", ""])
+    return {"demand": demand, "trust": TrustPolicy.parse(text.encode()).encode().decode()}
+
+
+def with_members(kind: type[Window] = Window, **members: Any) -> Policy:
+    value = kind().policy_json()
+    return Policy.from_json({**value, **members})
+
+
+NEWER: list[tuple[str, int | str, Policy, int | str, Policy]] = [
+    ("least_beacons", 1, BeaconWindow().policy, 1, Window().policy),
+    (
+        "least_further_cosigners",
+        2,
+        with_members(CosignedWindow, cosigners=further("required", "both")),
+        2,
+        with_members(CosignedWindow, cosigners=further("required", "any")),
+    ),
+    (
+        "least_further_cosigners",
+        1,
+        with_members(CosignedWindow, cosigners=further("required", "any")),
+        1,
+        with_members(CosignedWindow, cosigners=further("reported", "both")),
+    ),
+    ("least_time_stamps", 1, StampedWindow().policy, 1, Window().policy),
+    (
+        "most_generation_epsilon",
+        "6",
+        Policy.from_json(policy_with(epsilon="2", uses=3)),
+        "5.999",
+        Policy.from_json(policy_with(epsilon="2", uses=3)),
+    ),
+    (
+        "least_generation_replays",
+        1,
+        Policy.from_json(policy_with(replay={"differing_votes": 0})),
+        1,
+        Policy.from_json(policy_with(replay=None)),
+    ),
+]
+"""Terms that are not in the first version: a bound with a policy that keeps it, and one that does
+not keep it."""
+
+
+@pytest.mark.parametrize(("name", "kept", "keeps", "broken", "breaks"), NEWER)
+def test_every_bound_of_the_second_version(
+    name: str, kept: int | str, keeps: Policy, broken: int | str, breaks: Policy
+) -> None:
+    (term,) = (each for each in TERMS if each.name == name)
+    term.check(Terms.of({name: kept}).bounds[name], keeps)
+    with pytest.raises(RejectedError) as caught:
+        term.check(Terms.of({name: broken}).bounds[name], breaks)
+    assert caught.value.where == name
+
+
 def test_every_term_is_tested() -> None:
-    assert {term.name for term in TERMS if term.of is not None} == {name for name, _ in BOUNDS}
+    first = {term.name for term in TERMS if term.of is not None and term.since == 1}
+    assert first == {name for name, _ in BOUNDS}
+    assert {term.name for term in TERMS if term.since > 1} == {name for name, *_ in NEWER}
+
+
+def test_terms_of_the_first_version_are_read_as_they_are() -> None:
+    older = {"format": "ragaudit/v1/terms", "most_beta": "0.1"}
+    terms = Terms.of(older)
+    assert Terms.parse(terms.canonical) == terms
+    assert len(terms.to_json()) == 1 + sum(term.since == 1 for term in TERMS)
+    assert terms.bounds["least_beacons"] == 0
+    assert Terms.of(tomllib.loads(terms.to_toml())) == terms
+    # Before the second version nobody could state it: the shipped term would be silently applied.
+    with pytest.raises(MalformedError) as caught:
+        Terms.of({**older, "least_beacons": 1})
+    assert caught.value.where == "least_beacons"
+    with pytest.raises(MalformedError):
+        Terms.parse(terms.canonical.replace(b"/v1/", b"/v2/"))
 
 
 def test_terms_are_read_strictly(tmp_path: Path) -> None:
@@ -105,7 +190,8 @@ def test_terms_are_read_strictly(tmp_path: Path) -> None:
         {"most_embedder_tolerance": "64"},
         {"least_sketch_bits": True},
         {"least_anchored_share": "1.1"},
-        {"format": "ragaudit/v2/terms"},
+        {"format": "ragaudit/v3/terms"},
+        {"format": 2},
     ):
         with pytest.raises(MalformedError):
             Terms.of(bad)

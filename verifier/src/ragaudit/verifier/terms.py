@@ -17,9 +17,15 @@ from typing import Any, Final
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.ledger.log.tlog_policy import MAX_COSIGNERS
 from ragaudit.ledger.messages.policy import Policy, exact
 
-FORMAT: Final = "ragaudit/v1/terms"
+FORMATS: Final = {"ragaudit/v1/terms": 1, "ragaudit/v2/terms": 2}
+"""By format, its version: a document has the members of its version and of those before."""
+
+FORMAT: Final = "ragaudit/v2/terms"
+"""Of what is written today."""
+
 DAY: Final = 86_400
 
 
@@ -34,6 +40,7 @@ class Term:
         low, high: what the bound itself may be.
         of: what it bounds of a policy; None: of the audited window.
         of_noise: whether it bounds what only a window with noise has.
+        since: version of the document that has it first; in an older one it has its default.
     """
 
     name: str
@@ -41,8 +48,9 @@ class Term:
     default: str | int
     low: Fraction
     high: Fraction
-    of: Callable[[Policy], str | int] | None
+    of: Callable[[Policy], str | int | Fraction] | None
     of_noise: bool = False
+    since: int = 1
 
     def read(self, value: object) -> Fraction:
         """Return the bound that a member of the document states.
@@ -98,11 +106,12 @@ def _term(
     meaning: str,
     default: str | int,
     high: str | int,
-    of: Callable[[Policy], str | int] | None,
+    of: Callable[[Policy], str | int | Fraction] | None,
     *,
     of_noise: bool = False,
+    since: int = 1,
 ) -> Term:
-    return Term(name, meaning, default, Fraction(0), Fraction(high), of, of_noise)
+    return Term(name, meaning, default, Fraction(0), Fraction(high), of, of_noise, since)
 
 
 TERMS: Final[tuple[Term, ...]] = (
@@ -148,6 +157,16 @@ TERMS: Final[tuple[Term, ...]] = (
           lambda p: p.merge_delay_seconds),
     _term("most_promise_life_seconds", "a promise's life", 3600, DAY,
           lambda p: p.promise_life_seconds),
+    _term("least_beacons", "the number of public beacons that noise and sample depend on", 0, 1,
+          lambda p: int(p.beacon is not None), since=2),
+    _term("least_further_cosigners", "the number of further cosigners that the audit demands", 0,
+          MAX_COSIGNERS, lambda p: p.cosigners.least if p.cosigners else 0, since=2),
+    _term("least_time_stamps", "the number of demanded time stamps of a checkpoint", 0, 1,
+          lambda p: int(p.time_stamps is True), since=2),
+    _term("most_generation_epsilon", "M eps_q of the generation channel", "20", 1000,
+          lambda p: 0 if p.generation is None else p.generation.total_epsilon, since=2),
+    _term("least_generation_replays", "the number of times that sampled answers are recomputed", 0,
+          1, lambda p: int(p.generation is None or p.generation.replays), since=2),
 )  # fmt: skip
 
 
@@ -168,23 +187,23 @@ class Terms:
         """Return the terms with these members, the shipped defaults elsewhere.
 
         Args:
-            values: of the document, with or without ``format``.
+            values: of the document; without ``format`` it is one of today's.
 
         Raises:
             MalformedError: an unknown member, or one of the wrong type or out of range.
         """
-        known = {term.name for term in TERMS}
+        name = values.get("format", FORMAT)
+        if not isinstance(name, str) or name not in FORMATS:
+            raise MalformedError("not terms", where="format", expected=" or ".join(FORMATS))
+        members = _members(FORMATS[name])
         # A misspelt term would silently be the shipped one.
-        unknown = sorted(set(values) - known - {"format"})
-        if unknown or values.get("format", FORMAT) != FORMAT:
-            name = unknown[0][:64] if unknown else "format"
-            raise MalformedError("not a term", where=name, expected="ragaudit verifier terms")
-        document: dict[str, Any] = {"format": FORMAT}
-        bounds = {}
-        for term in TERMS:
-            document[term.name] = values.get(term.name, term.default)
-            bounds[term.name] = term.read(document[term.name])
-        return cls(canonical_json.dumps(document), bounds)
+        unknown = sorted(set(values) - {term.name for term in members} - {"format"})
+        if unknown:
+            where, expected = unknown[0][:64], "ragaudit verifier terms"
+            raise MalformedError(f"not a term of {name}", where=where, expected=expected)
+        stated = {term.name: values.get(term.name, term.default) for term in members}
+        bounds = {term.name: term.read(stated.get(term.name, term.default)) for term in TERMS}
+        return cls(canonical_json.dumps({"format": name, **stated}), bounds)
 
     @classmethod
     def parse(cls, data: bytes) -> "Terms":
@@ -195,9 +214,12 @@ class Terms:
         """
         value = canonical_json.loads(data)
         # With defaults filled in, two documents would have one meaning and two digests.
-        if not isinstance(value, dict) or len(value) != len(TERMS) + 1:
-            raise MalformedError("not terms", expected=f"{len(TERMS)} members and the format")
-        return cls.of(value)
+        if not isinstance(value, dict) or "format" not in value:
+            raise MalformedError("not terms", expected="an object with a format")
+        terms = cls.of(value)
+        if terms.canonical != data:
+            raise MalformedError("not all terms of the format", expected="every member")
+        return terms
 
     @classmethod
     def load(cls, path: Path) -> "Terms":
@@ -239,11 +261,15 @@ class Terms:
     def to_toml(self) -> str:
         """Return the document as TOML, each term with its meaning."""
         values = self.to_json()
-        lines = [f"format = {json.dumps(FORMAT)}"]
-        for term in TERMS:
+        lines = [f"format = {json.dumps(values['format'])}"]
+        for term in _members(FORMATS[values["format"]]):
             lines += ["", f"# {term.meaning.rstrip(',')}"]
             lines.append(f"{term.name} = {json.dumps(values[term.name])}")
         return "\n".join(lines) + "\n"
+
+
+def _members(version: int) -> list[Term]:
+    return [term for term in TERMS if term.since <= version]
 
 
 def _text(bound: Fraction) -> str:

@@ -203,6 +203,15 @@ class TrustPolicy:
         """Return the cosigners' keys."""
         return tuple(each.key for each in self.cosigners)
 
+    @property
+    def least(self) -> int:
+        """How many cosigners the smallest quorum has."""
+        least = {NO_QUORUM: 0} | {each.name: 1 for each in self.cosigners}
+        for group in self.groups:  # members come before their group, and are in one only
+            sizes = sorted(least[member] for member in group.members)
+            least[group.name] = sum(sizes[: group.threshold])
+        return least[self.quorum]
+
     def judge(self, data: bytes, log_key: VerifierKey | None = None) -> QuorumFinding:
         """Return which cosigners signed a checkpoint, and whether they are the quorum.
 

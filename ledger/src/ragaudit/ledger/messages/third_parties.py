@@ -43,6 +43,11 @@ class CosignerTerms:
     required: bool
     trust: TrustPolicy
 
+    @property
+    def least(self) -> int:
+        """How many cosigners at least sign what passes the audit; 0 where it only reports them."""
+        return self.trust.least if self.required else 0
+
     def to_json(self) -> dict[str, Any]:
         """Return the member."""
         demand = REQUIRED if self.required else REPORTED
