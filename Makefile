@@ -7,8 +7,9 @@ PYTEST_OPTIONS =
 # Python keeps what it compiled, whatever the environment says: a service starts in half the time,
 # and tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
-# Slow tests of one module share servers and wheels: a worker takes a module at a time.
-SLOW_OPTIONS = -n 2 --dist loadfile
+# Slow tests of one module share servers and wheels: a worker takes a module at a time, the longest
+# first (tests/conftest.py). Many of them wait for a window's instants: a third worker uses that time.
+SLOW_OPTIONS = -n 3 --dist loadfile --no-loadscope-reorder
 COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 
 # Five gigabytes with its torch; its test runs where it is installed, and is skipped elsewhere.

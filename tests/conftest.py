@@ -19,6 +19,20 @@ settings.register_profile("ragaudit-ci", deadline=None, derandomize=True)
 settings.load_profile("ragaudit-ci" if os.environ.get("CI") else "ragaudit")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of slow modules those that may take longest come first: no worker waits at the end for one.
+
+    The others stay in their order: when this runs, what is not selected is gone.
+    """
+    limits: dict[Path, list[float]] = {}
+    for item in items:
+        limit = item.get_closest_marker("timeout")
+        if item.get_closest_marker("slow"):
+            limits.setdefault(item.path, [0]).append(limit.args[0] if limit else 0)
+    items.sort(key=lambda each: (max(of := limits.get(each.path, [0])), len(of)), reverse=True)
+
+
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
     """A command that serves configures the log of the whole process."""
