@@ -17,6 +17,22 @@ def judged(window: Window, items: Items | None = None, **given: Any) -> Outcome:
     return run(evidence, pins=window.pins, **arguments)
 
 
+_PLAYED: dict[type[Window], tuple[Window, dict[str, bytes]]] = {}
+
+
+def played(kind: type[Window]) -> tuple[Window, dict[str, bytes]]:
+    """A window of this kind and its evidence, made once: nobody changes them."""
+    if kind not in _PLAYED:
+        window = kind()
+        _PLAYED[kind] = window, window.items()
+    return _PLAYED[kind]
+
+
+def outcome_of(kind: type[Window], **given: Any) -> Outcome:
+    """The outcome over such a window as it was played."""
+    return judged(*played(kind), **given)
+
+
 def assert_caught(window: Window, owner: str, reason: str, items: Items | None = None) -> Outcome:
     """The owner fails and says why, nothing else fails, and what lacks its fact names it."""
     held = window.items() if items is None else items

@@ -22,10 +22,10 @@ from ragaudit.ledger.messages.records import Close
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import Outcome, Status
+from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.procedure.checks import listed
 from ragaudit.verifier.recheck import recheck
-from second_policies import assert_caught, judged
+from second_policies import assert_caught, judged, outcome_of, played
 
 use_cached_table()
 
@@ -35,21 +35,6 @@ class IndexedPrivateWindow(PrivateWindow):
 
     def document(self, keys: dict[str, str | None], changes: dict[str, Any]) -> dict[str, Any]:
         return {**super().document(keys, changes), "account_index": True}
-
-
-_PLAYED: dict[str, tuple[Window, dict[str, bytes]]] = {}
-
-
-def played(kind: type[Window]) -> tuple[Window, dict[str, bytes]]:
-    if kind.__name__ not in _PLAYED:
-        window = kind()
-        _PLAYED[kind.__name__] = window, window.items()
-    return _PLAYED[kind.__name__]
-
-
-def outcome_of(kind: type[Window], **given: Any) -> Outcome:
-    window, items = played(kind)
-    return judged(window, items, **given)
 
 
 @pytest.mark.parametrize("kind", [IndexedWindow, IndexedPrivateWindow])

@@ -10,31 +10,17 @@ from procedure_cases import use_cached_table
 from ragaudit.lab.attacks.cheats import beacon as cheats
 from ragaudit.lab.scenario.beacon import CHAIN, BeaconWindow
 from ragaudit.lab.scenario.private import PrivateWindow
-from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.messages import beacon
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import Outcome, Status
+from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.recheck import Recheck, recheck
-from second_policies import assert_caught, judged
+from second_policies import assert_caught, outcome_of, played
 
 use_cached_table()
 TIME = 1_900_000_500_000
-_PLAYED: dict[str, tuple[Window, dict[str, bytes]]] = {}
-
-
-def played(kind: type[Window]) -> tuple[Window, dict[str, bytes]]:
-    if kind.__name__ not in _PLAYED:
-        window = kind()
-        _PLAYED[kind.__name__] = window, window.items()
-    return _PLAYED[kind.__name__]
-
-
-def outcome_of(kind: type[Window], **given: Any) -> Outcome:
-    window, items = played(kind)
-    return judged(window, items, **given)
 
 
 def test_an_honest_window_says_which_rounds_were_mixed_in() -> None:

@@ -17,29 +17,14 @@ from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import Outcome, Status
+from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.procedure.checks import listed
 from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.report import render_html, render_text
-from second_policies import assert_caught, judged
+from second_policies import assert_caught, judged, outcome_of, played
 
 use_cached_table()
 TIME = 1_900_000_500_000
-
-
-_PLAYED: dict[str, tuple[Window, dict[str, bytes]]] = {}
-
-
-def played(kind: type[Window]) -> tuple[Window, dict[str, bytes]]:
-    if kind.__name__ not in _PLAYED:
-        window = kind()
-        _PLAYED[kind.__name__] = window, window.items()
-    return _PLAYED[kind.__name__]
-
-
-def outcome_of(kind: type[Window], **given: Any) -> Outcome:
-    window, items = played(kind)
-    return judged(window, items, **given)
 
 
 def test_an_honest_window_passes_and_names_the_quorum() -> None:

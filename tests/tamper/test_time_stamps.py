@@ -10,32 +10,18 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.cheats.time_stamps import StampsTheEndLate
 from ragaudit.lab.scenario.stamped import StampedWindow, authority
-from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log import timestamps
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.time_stamps import TimeStamp, TimeStamps
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import Outcome, Status
+from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.recheck import Recheck, recheck
-from second_policies import assert_caught, judged
+from second_policies import assert_caught, outcome_of, played
 
 use_cached_table()
 TIME = 1_900_000_500_000
-_PLAYED: dict[str, tuple[Window, dict[str, bytes]]] = {}
-
-
-def played(kind: type[Window]) -> tuple[Window, dict[str, bytes]]:
-    if kind.__name__ not in _PLAYED:
-        window = kind()
-        _PLAYED[kind.__name__] = window, window.items()
-    return _PLAYED[kind.__name__]
-
-
-def outcome_of(kind: type[Window], **given: Any) -> Outcome:
-    window, items = played(kind)
-    return judged(window, items, **given)
 
 
 def test_an_honest_window_says_by_when_its_log_existed() -> None:
