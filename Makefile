@@ -4,8 +4,7 @@ UV_VERSION = 0.13.8
 UV = .bootstrap/bin/uv
 RUN = .venv/bin
 PYTEST_OPTIONS =
-# Python keeps what it compiled, whatever the environment says: a service starts in half the time,
-# and tests start hundreds.
+# Python keeps what it compiled, whatever the environment says: services start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 # Slow tests of one module share servers and wheels: a worker takes a module at a time, the longest
 # first (tests/conftest.py). Many of them wait for a window's instants: a third worker uses that time.

@@ -13,6 +13,10 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import postgresql_server
 
+# Tests start hundreds of processes: Python keeps what it compiled, whatever the environment says.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 settings.register_profile("ragaudit", deadline=None)
 # Elsewhere every run looks at new examples; a change is judged on the same ones each time.
 settings.register_profile("ragaudit-ci", deadline=None, derandomize=True)
