@@ -36,13 +36,17 @@ class Figure(StrEnum):
     THREE = "3"
     FOUR = "4"
     FIVE = "5"
+    SIX = "6"
+    SEVEN = "7"
 
 
 def _experiments() -> "dict[Figure, Callable[[Run], Result]]":
     from ragaudit.lab.reproduce.attacks_adversaries import figure_4  # noqa: PLC0415 - scipy
+    from ragaudit.lab.reproduce.attacks_coalition import figure_7  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_embedder import figure_3  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_http import figure_2b_http  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_scalar import figure_2a  # noqa: PLC0415
+    from ragaudit.lab.reproduce.attacks_scale import figure_6  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_top_k import figure_2b, figure_5  # noqa: PLC0415
 
     return {
@@ -52,6 +56,8 @@ def _experiments() -> "dict[Figure, Callable[[Run], Result]]":
         Figure.THREE: figure_3,
         Figure.FOUR: figure_4,
         Figure.FIVE: figure_5,
+        Figure.SIX: figure_6,
+        Figure.SEVEN: figure_7,
     }
 
 

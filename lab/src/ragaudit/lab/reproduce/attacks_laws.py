@@ -11,13 +11,21 @@ from ragaudit.privacy.accounting import collusion
 from ragaudit.privacy.guarantees import NeighboringRelation
 from scipy import special, stats
 
-__all__ = ["area_of_counts", "hit_probability", "scalar_auc", "sigma_of"]
+__all__ = [
+    "area_of_counts",
+    "hit_probability",
+    "hit_probability_at_scale",
+    "scalar_auc",
+    "sigma_of",
+]
 
 Floats = npt.NDArray[np.float64]
 
 # Of the row's own noise, in standard deviations: the midpoint rule on a smooth integrand that has
 # fallen to 1e-32 at both ends is exact to rounding.
 _WIDTH, _STEPS = 12.0, 2000
+# Scores that agree but for so many bits are counted together: 4 of 16,129 units.
+_SHIFT = 2
 
 
 def sigma_of(epsilon_acc: str, queries: int) -> float:
@@ -84,3 +92,31 @@ def area_of_counts(queries: int, present: float, absent: float) -> float:
     without = stats.binom.pmf(counts, queries, absent)
     below = np.cumsum(without) - without
     return float(with_row @ (below + without / 2))
+
+
+def hit_probability_at_scale(
+    scores: npt.NDArray[np.int64], own: int, top_k: int, sigma: float
+) -> float:
+    """Return how often a row beside very many others is among the K best noised ones.
+
+    As `hit_probability`; the number of others above t is taken as Poisson, which is off by less
+    than the largest of their probabilities where fewer than K of them are expected. Equal scores
+    are counted together.
+
+    Args:
+        scores: int64[N] of the others, exact.
+        own: the row's score.
+        top_k: K.
+        sigma: of the noise, in cosine units.
+    """
+    units = sigma * SQUARED_NORM
+    step = 2 * _WIDTH / _STEPS
+    z = -_WIDTH + step * (np.arange(_STEPS) + 0.5)
+    values, counts = np.unique(scores >> _SHIFT, return_counts=True)
+    # The middle of the scores that are counted together.
+    others = ((values << _SHIFT) + ((1 << _SHIFT) - 1) / 2) / units
+    expected = np.zeros(_STEPS)
+    for other, count in zip(others, counts, strict=True):
+        expected += count * special.ndtr(other - own / units - z)
+    density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return float(density @ special.pdtr(top_k - 1, expected) * step)
