@@ -94,8 +94,8 @@ def figure_7(run: Run) -> Result:
             "The null does not transfer: texts of one embedder crowd into a part of the sphere, "
             "and the more honest accounts ask, the more of them are linked. A threshold has to be "
             "fixed on the deployment's own honest traffic, at its own number of questions.",
-            "A = 1,000 with n = 10,000 each is not run: 10^7 questions have 5·10^13 pairs, a day "
-            "of both cores; A n = 10^5 is the largest here.",
+            "A = 1,000 with n = 10,000 each is not run: 10^7 questions have 5·10^13 pairs, 10,000 "
+            "times those of the largest case here, 10^5 questions.",
         ),
         files=lambda: figures(THETAS, rates, [false_positive_rate(t) for t in THETAS], curves),
     )  # fmt: skip
@@ -200,7 +200,7 @@ def _sketched(run: Run) -> list[Finding]:
     return [
         Finding(
             f"false alarms through {BITS}-bit sketches at theta {CHOSEN:.2f}", alarms / trials,
-            reason="a sketch measures an angle with a standard deviation of .018 pi",
+            reason="of true cosines .049: a sketch measures an angle with a deviation of .018 pi",
         )
     ]  # fmt: skip
 

@@ -27,7 +27,7 @@ CURVE = "same tenant, over HTTP"
 SIGMA = "3"
 QUERIES = 20
 TOP_K = 5
-TRIALS = 200
+TRIALS = 100
 _CLIENTS = 4
 
 

@@ -19,6 +19,8 @@ def areas(name: str, title: str, points: Sequence[Point]) -> dict[str, bytes]:
         points: a curve for each name, promise and number of trials; at most 18 of them.
     """
     with axes(title, "accounts in the coalition, k", "area under the ROC curve") as (figure, place):
+        # The legend stands beside the axes and has long lines.
+        figure.set_size_inches(9.6, 4.6)
         curves = dict.fromkeys((each.curve, each.epsilon_acc, each.trials) for each in points)
         for number, curve in enumerate(curves):
             own = [p for p in points if (p.curve, p.epsilon_acc, p.trials) == curve]
@@ -39,6 +41,7 @@ def areas(name: str, title: str, points: Sequence[Point]) -> dict[str, bytes]:
         place.axhline(0.5, color="#888888", linewidth=0.8)
         place.set_xscale("log")
         place.set_xticks([1, 2, 5, 10, 20], labels=["1", "2", "5", "10", "20"])
+        place.minorticks_off()
         place.plot([], [], "-", color=COLORS[5], label="by theory")
         if any(each.paper is not None for each in points):
             place.plot([], [], "x", color=COLORS[5], markersize=9, label="paper")

@@ -175,8 +175,8 @@ def figure_6(run: Run) -> Result:
         "6", table, tuple(points), tuple(findings),
         remarks=(
             "HNSW is built over the glosses, by one thread, so that the results are the same bytes "
-            "every time; over a million rows that takes most of an hour. What a shortlist leaks "
-            "follows from the scores on it, not from how many rows are not on it.",
+            "every time; a million rows would take ten times as long or more. What a shortlist "
+            "leaks follows from the scores on it, not from how many rows are not on it.",
             *([] if find_spec("faiss") else ["FAISS is not installed (extra `bench`): no HNSW."]),
             "An auditor who sees the noised score at a slot would learn more than any account. The "
             "proofs of this project are in zero knowledge and show it to nobody.",
