@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.policy import policy_document, seeded, small_terms_file
+from ragaudit.ledger.errors import CorruptLog
 from ragaudit.ledger.log.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
@@ -30,11 +31,13 @@ from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.ledger.messages.requests import Openings, Request, embedding_digest
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.verifier import keys
-from ragaudit.verifier.service import providers, windows
+from ragaudit.verifier.service import providers, tables, windows
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.database import create_tables
 from ragaudit.verifier.settings import Settings, make_data_folder
+from sqlalchemy import Engine, func, select
+from sqlalchemy.exc import DatabaseError
 
 NOW = 1_800_000_000_000
 START = 1_800_000_200
@@ -95,6 +98,11 @@ class VerifierScenario:
         with TestClient(app, raise_server_exceptions=False) as client:
             self.client = client
             yield self
+            # Whatever a test did: the sums that decide what there is room for are the true ones.
+            # Of a database that a test has spoiled there is nothing to say.
+            with suppress(DatabaseError, CorruptLog):
+                engine = self.service.database.engine
+                assert summed_up(engine) == kept_sums(engine)
 
     def policy(self, **changes: Any) -> dict[str, Any]:
         public = self.keys.public()
@@ -367,3 +375,23 @@ class Story:
         assert self.send("PUT", "records", self.handover()).status_code == 204
         closed = self.send("POST", "close", {"final_checkpoint": final.decode()})
         assert closed.status_code == 204, closed.text
+
+
+def summed_up(engine: Engine) -> dict[tuple[str, str, bytes], int]:
+    """Return what the documents of each window, kind and account take, bytes."""
+    table = tables.submission
+    owner = (table.c.window, table.c.kind, table.c.account)
+    query = select(*owner, func.sum(func.length(table.c.document))).group_by(*owner)
+    with engine.connect() as connection:
+        return {
+            (one, kind, account): size for one, kind, account, size in connection.execute(query)
+        }
+
+
+def kept_sums(engine: Engine) -> dict[tuple[str, str, bytes], int]:
+    """Return the same as the service keeps it, without sums of nothing."""
+    table = tables.submission_space
+    query = select(table.c.window, table.c.kind, table.c.account, table.c.bytes)
+    with engine.connect() as connection:
+        rows = connection.execute(query.where(table.c.bytes != 0))
+        return {(one, kind, account): size for one, kind, account, size in rows}

@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.disputes import HolderStatement
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import MAX_CLAIM_BYTES
 from ragaudit.ledger.messages.records import Registration
-from ragaudit.verifier.service import handover, tables
+from ragaudit.verifier.service import handover, space, tables
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
@@ -90,7 +90,10 @@ def put(transaction: Transaction, window: Origin, submission: Submission) -> boo
         return False
     if submission.kind in CONTRADICTORY and _rivals(transaction.connection, window, submission) > 1:
         return False
-    _SUBMISSIONS.insert(transaction.connection, submission, window=window, received=transaction.now)
+    connection = transaction.connection
+    _SUBMISSIONS.insert(connection, submission, window=window, received=transaction.now)
+    size = len(submission.document)
+    space.add(connection, window, submission.kind, submission.account, size)
     return True
 
 
@@ -105,9 +108,11 @@ def make_room(transaction: Transaction, window: Origin, submission: Submission, 
         submission: a claim that is not stored.
         share: bytes that claims of one account may take.
     """
-    connection = transaction.connection
-    own = _of(window, submission.kind) & (_table.c.account == submission.account)
-    excess = _bytes(connection, own) + len(submission.document) - share
+    connection, kind, account = transaction.connection, submission.kind, submission.account
+    excess = space.taken(connection, window, kind, account) + len(submission.document) - share
+    if excess <= 0:
+        return
+    own = _of(window, kind) & (_table.c.account == account)
     query = select(_table.c.position, func.sum(func.length(_table.c.document))).where(
         own & (_table.c.position < submission.position)
     )
@@ -117,6 +122,7 @@ def make_room(transaction: Transaction, window: Origin, submission: Submission, 
         if excess <= 0:
             return
         connection.execute(delete(_table).where(own & (_table.c.position == position)))
+        space.add(connection, window, kind, account, -size)
         excess -= size
 
 
@@ -131,14 +137,23 @@ def hold(transaction: Transaction, window: Origin, batch: Sequence[Submission], 
         batch: of one kind and of one account, all `held`.
         share: bytes that submissions of this kind and of one account may take.
     """
-    connection = transaction.connection
-    new = [submission for submission in batch if stored(connection, window, submission) is None]
+    connection, kind, account = transaction.connection, batch[0].kind, batch[0].account
+    new = 0
     for submission in batch:
-        not_held = _same(window, submission) & ~_table.c.held
-        mine = update(_table).where(not_held).values(held=True, account=submission.account)
-        connection.execute(mine)
-    own = _of(window, batch[0].kind) & (_table.c.account == batch[0].account)
-    excess = _bytes(connection, own) + sum(len(submission.document) for submission in new) - share
+        same = _same(window, submission)
+        found = select(_table.c.account, func.length(_table.c.document)).where(same)
+        known = connection.execute(found).one_or_none()
+        if known is None:
+            new += len(submission.document)
+            continue
+        before, stored_size = known
+        connection.execute(update(_table).where(same).values(held=True, account=account))
+        space.add(connection, window, kind, before, -stored_size)
+        space.add(connection, window, kind, account, stored_size)
+    excess = space.taken(connection, window, kind, account) + new - share
+    if excess <= 0:
+        return
+    own = _of(window, kind) & (_table.c.account == account)
     query = select(_table.c.position, _table.c.identity, func.length(_table.c.document))
     others = query.where(own & ~_table.c.held).order_by(_table.c.received.desc(), _table.c.identity)
     for position, identity, size in connection.execute(others).all():
@@ -146,6 +161,7 @@ def hold(transaction: Transaction, window: Origin, batch: Sequence[Submission], 
             return
         place = (_table.c.position == position) & (_table.c.identity == identity)
         connection.execute(delete(_table).where(own & place))
+        space.add(connection, window, kind, account, -size)
         excess -= size
 
 
@@ -207,7 +223,7 @@ def check_cap(connection: Connection, window: Origin, kind: Kind, cap: int) -> N
     Raises:
         CapReached: they exceed ``cap`` bytes.
     """
-    if _bytes(connection, _of(window, kind)) > cap:
+    if space.taken(connection, window, kind) > cap:
         raise CapReached(f"too many {kind}s", where=window, expected=f"at most {cap} bytes in all")
 
 
@@ -222,7 +238,7 @@ def check_share(
     Raises:
         CapReached: they exceed its ``share``, in bytes.
     """
-    if _bytes(connection, _of(window, kind) & (_table.c.account == account)) > share:
+    if space.taken(connection, window, kind, account) > share:
         whose = account.hex() or "accounts that are not registered"
         raise CapReached(f"too many {kind}s", where=whose, expected=f"at most {share} bytes")
 
@@ -231,9 +247,9 @@ def fits(
     connection: Connection, window: Origin, submission: Submission, share: int, cap: int
 ) -> bool:
     """Return whether one more document keeps within its account's ``share`` and ``cap``, bytes."""
-    kind, size = _of(window, submission.kind), len(submission.document)
-    own = kind & (_table.c.account == submission.account)
-    return _bytes(connection, own) + size <= share and _bytes(connection, kind) + size <= cap
+    kind, size = submission.kind, len(submission.document)
+    own = space.taken(connection, window, kind, submission.account)
+    return own + size <= share and space.taken(connection, window, kind) + size <= cap
 
 
 def share(cap: int, slots: int) -> int:
@@ -341,11 +357,6 @@ def _rivals(connection: Connection, window: Origin, submission: Submission) -> i
     place &= _table.c.held == submission.held
     query = select(func.count()).select_from(_table).where(_of(window, submission.kind) & place)
     return int(connection.execute(query).scalar_one())
-
-
-def _bytes(connection: Connection, condition: ColumnElement[bool]) -> int:
-    query = select(func.sum(func.length(_table.c.document))).where(condition)
-    return int(connection.execute(query).scalar_one() or 0)
 
 
 def _of(window: Origin, kind: Kind) -> ColumnElement[bool]:

@@ -129,6 +129,16 @@ submission = Table(
     Column("document", LargeBinary, nullable=False),
 )
 
+# What they take together: no sum over all of them for each that comes.
+submission_space = Table(
+    "submission_space",
+    metadata,
+    Column("window", String(ORIGIN_LENGTH), primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("account", LargeBinary(32), primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+)
+
 # What third parties say of a checkpoint, as the provider brought it; one of a kind and identity.
 attestation = Table(
     "attestation",
