@@ -59,26 +59,32 @@ class Image:
         return str(self.home / "venv" / "bin" / name)
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The build context, the same of all images: the core is compiled in it once."""
+    folder = tmp_path_factory.mktemp("context") / "src"
+    Context(ROOT / ".dockerignore").copy(ROOT, folder)
+    return folder
+
+
 @pytest.fixture(scope="module", params=SERVICES)
 def image(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, source: Path
 ) -> Iterator[Image]:
     service = str(request.param)
     folder = tmp_path_factory.mktemp(service)
     dockerfile = read_dockerfile(ROOT / service / "Dockerfile")
-    wheels = _build(dockerfile, folder)
+    wheels = _build(dockerfile, folder, source)
     _install(dockerfile, folder, wheels)
     yield Image(service, dockerfile, wheels, folder)
     shutil.rmtree(folder)  # hundreds of megabytes
 
 
-def _build(dockerfile: Dockerfile, folder: Path) -> Path:
+def _build(dockerfile: Dockerfile, folder: Path, source: Path) -> Path:
     """Run the stage ``wheels`` on the build context; return the folder of the wheels."""
     cargo = shutil.which("cargo")
     if cargo is None:
         pytest.fail("cargo is not on PATH: the wheels cannot be built (see README.md)")
-    source = folder / "src"
-    Context(ROOT / ".dockerignore").copy(ROOT, source)
     replaced = {"/opt/build": folder / "build", "/wheels": folder / "wheels"}
     environment = build_environment(folder / "build" / "bin", Path(cargo).parent)
     for command in dockerfile.stage("wheels").commands:
