@@ -7,15 +7,25 @@ threads of a request share. It holds names and numbers of records, never a query
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Exchange", "Phase", "Receipt", "begun", "current", "note", "outgoing", "phase"]
+__all__ = [
+    "Exchange",
+    "Phase",
+    "Receipt",
+    "begun",
+    "current",
+    "note",
+    "outgoing",
+    "phase",
+    "step_aside",
+]
 
-Phase = Literal["admit", "embed", "noise", "score", "fetch", "commit", "sign"]
+Phase = Literal["admit", "embed", "noise", "score", "fetch", "generate", "commit", "sign"]
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[\x20-\x7e]{1,512}")
@@ -48,6 +58,7 @@ class Exchange:
         reason: name of the problem that was answered.
         denied: whether a path was refused that would lead around the receipts.
         seconds: by phase of a retrieval.
+        leave_turn: lets the caller's next request begin, while this one goes on.
     """
 
     id: str = field(default_factory=lambda: secrets.token_hex(_ID_BYTES))
@@ -61,6 +72,7 @@ class Exchange:
     reason: str = ""
     denied: bool = False
     seconds: dict[Phase, float] = field(default_factory=dict)
+    leave_turn: Callable[[], None] = field(default=lambda: None, repr=False)
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> "Exchange":
@@ -152,6 +164,15 @@ def phase(name: Phase) -> Iterator[None]:
         if exchange is not None:
             spent = time.perf_counter() - since
             exchange.seconds[name] = exchange.seconds.get(name, 0.0) + spent
+
+
+def step_aside() -> None:
+    """Let the caller's next request begin: the current one only waits from now on.
+
+    Call it on the event loop.
+    """
+    if (exchange := _current.get()) is not None:
+        exchange.leave_turn()
 
 
 def outgoing() -> dict[str, str]:

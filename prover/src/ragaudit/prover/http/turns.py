@@ -21,6 +21,7 @@ from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.settings import LimitSettings
 from ragaudit.prover.store.accounts import ACCOUNT, AccountKeys
 from ragaudit.serving.bodies import Respond
+from ragaudit.serving.exchange import current
 from ragaudit.serving.problems import response
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -46,8 +47,8 @@ class Turns:
         self._busy: set[str] = set()
 
     @asynccontextmanager
-    async def turn(self, caller: str) -> AsyncIterator[None]:
-        """Wait for the caller's turn, and hold a worker.
+    async def turn(self, caller: str) -> AsyncIterator[Callable[[], None]]:
+        """Wait for the caller's turn, and hold a worker; yield what ends both before the block.
 
         Args:
             caller: a name for its queue that no other caller has.
@@ -56,10 +57,18 @@ class Turns:
             TooManyRequests: too many of its requests wait already, or it waited too long.
         """
         await self._wait(caller)
+        held = True
+
+        def leave() -> None:
+            nonlocal held
+            if held:
+                held = False
+                self._leave(caller)
+
         try:
-            yield
+            yield leave
         finally:
-            self._leave(caller)
+            leave()
 
     async def _wait(self, caller: str) -> None:
         queue = self._queues.setdefault(caller, deque())
@@ -140,7 +149,9 @@ class FairTurns:
         try:
             if not self._rates.hit(rate, caller):
                 raise TooManyRequests("too many requests a second", expected=str(rate))
-            async with self._turns.turn(caller):
+            async with self._turns.turn(caller) as leave:
+                if (exchange := current()) is not None:
+                    exchange.leave_turn = leave
                 await self._app(scope, receive, send)
         except TooManyRequests as error:
             await asyncio.sleep(PENALTY_SECONDS)
