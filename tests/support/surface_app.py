@@ -21,7 +21,7 @@ from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.mount import Surfaces
-from ragaudit.prover.surfaces.queries import Answer, Forwarded, Hit, Index, Query
+from ragaudit.prover.surfaces.queries import Answer, Completion, Forwarded, Hit, Index, Query
 from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.serving.problems import install
 
@@ -94,6 +94,11 @@ class MemoryPort:
             self._answer(account, query, condition, idempotency_key)
             for query, condition in zip(queries, checked, strict=True)
         ]
+
+    async def complete(self, account: Account, question: str) -> Completion:
+        if not question:
+            raise MalformedQuery("no text")
+        return Completion("w1.7", f"{account.tenant}: {question}", 3, ended=False, time=5000)
 
     def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
         mine = self.served.get(account.name, {})

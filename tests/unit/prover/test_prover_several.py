@@ -1,8 +1,7 @@
 """Two provers on one PostgreSQL: each answers, with what the other did, and nothing twice."""
 
 import shutil
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,15 +10,12 @@ from typing import Any
 import postgresql_server
 import pytest
 from exact_windows import ask, change, later, start
-from fastapi.testclient import TestClient
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.errors import NotLeading, QueryRefused
-from ragaudit.prover.http.app import create_app
 from ragaudit.prover.jobs import Background
 from ragaudit.prover.lifecycle.answers import receipt_id
-from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.registrations import find
@@ -27,9 +23,10 @@ from ragaudit.prover.work import JOBS
 from ragaudit.serving.jobs.job import Job
 from ragaudit.serving.jobs.table import JobTable, Outcome
 from scenario import ProverScenario
+from several_provers import at_once, join, take
 from sqlalchemy import func, select
 
-PATIENCE = 120
+__all__ = ["join"]
 
 
 @pytest.fixture
@@ -44,57 +41,9 @@ def first(
     return made
 
 
-@pytest.fixture
-def join(first: ProverScenario) -> Iterator[Callable[..., ProverScenario]]:
-    """A function that lets another process join; it need not be on the same machine."""
-    joined: list[Service] = []
-
-    def make(fences: Path | None = None) -> ProverScenario:
-        settings = first.settings
-        if fences is not None:
-            store = settings.store.model_copy(update={"fence_folder": fences})
-            settings = settings.model_copy(update={"store": store})
-        app = create_app(settings, components=first.components)
-        joined.append(app.state.service)
-        api = TestClient(app, raise_server_exceptions=False)
-        made = replace(first, service=app.state.service, api=api)
-        take(made)
-        return made
-
-    yield make
-    for service in joined:
-        service.stop()
-
-
-def take(scenario: ProverScenario) -> None:
-    """As `Service.start` does, without threads: tests take each step."""
-    scenario.service.store.serve()
-    scenario.service._fences.take()
-    scenario.service.leadership.attempt()
-
-
 def records(scenario: ProverScenario) -> int:
     with scenario.service.store.read() as connection:
         return connection.scalar(select(func.count()).select_from(tables.record)) or 0
-
-
-def at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    gate = threading.Barrier(len(calls))
-    found: list[Any] = [None] * len(calls)
-
-    def run(number: int) -> None:
-        gate.wait(PATIENCE)
-        try:
-            found[number] = calls[number]()
-        except Exception as error:
-            found[number] = error
-
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(calls))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    return found
 
 
 def test_one_request_to_both_at_once_is_one_record(

@@ -1,6 +1,7 @@
 """The parts that a prover is made of."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import httpx
@@ -42,6 +43,7 @@ class Components:
     """The parts of the prover, to be replaced one by one by other implementations.
 
     Attributes:
+        pause: waits for so many seconds, until an answer in words is due.
         embedder: returns the embedder of a name; None for the one that the settings describe.
     """
 
@@ -64,6 +66,7 @@ class Components:
     embedder: Callable[[str], Embedder] | None = None
     transport: httpx.BaseTransport | None = None
     cosigner_transport: httpx.BaseTransport | None = None
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], int] = field(default_factory=lambda: EvenClock(UNTIL_CONFIRMED))
 
     def open_embedder(self, settings: Settings, backend: Backend) -> Embedder:

@@ -7,16 +7,17 @@ from typing import Any
 
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.answering import Answering
-from ragaudit.prover.answering.stage import Context, refuse
+from ragaudit.prover.answering.stage import Context, refuse_unloaded
 from ragaudit.prover.backends.interface import check_servable
 from ragaudit.prover.commit_metrics import CommitMetrics
 from ragaudit.prover.components import Components
 from ragaudit.prover.errors import WrongState
+from ragaudit.prover.generation.channel import Channel
+from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.form import check_size
 from ragaudit.prover.jobs import Background
@@ -24,6 +25,7 @@ from ragaudit.prover.keys import load_digest, load_key, token_digest
 from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
 from ragaudit.prover.lifecycle.asking import Asking
 from ragaudit.prover.lifecycle.cosigning import CosigningRounds
+from ragaudit.prover.lifecycle.generating import Generating
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.randomness import SECRET_BYTES, Randomness, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
@@ -129,6 +131,10 @@ class Service:
             registrar=self.registrar,
             accounts=self.accounts,
         )
+        self.generator = None if settings.generator is None else Generator(settings.generator)
+        channel = Channel(self.answering, self.generator)
+        self.generating = Generating(channel, self.answering.context, self.asking, components.pause)
+        self._closing = (self.runner, self.cosigning, self.rounds, self.generating, channel)
         self.refresher = components.refresher(
             store=leading,
             windows=Windows(leading),
@@ -147,7 +153,11 @@ class Service:
             committer=committer,
             checkpointer=components.checkpointer(self.verifier, self.clock),
             closing=components.closing(
-                store=leading, answering=self.answering, verifier=self.verifier, clock=self.clock
+                store=leading,
+                answering=self.answering,
+                channel=channel,
+                verifier=self.verifier,
+                clock=self.clock,
             ),
             challenges=components.challenges(
                 store=leading,
@@ -205,7 +215,7 @@ class Service:
         self.leadership.attempt()
         self.accounts.ensure_tenants(self.settings.backend.tenants)
         unfinished = [window for window in self.windows.all() if window.state not in FINAL]
-        # All of them before the first is driven: nothing is signed with a wrong key.
+        # Before the first is driven: nothing is signed with a wrong key.
         for window in unfinished:
             window.check_key(self._provider_key, self.settings.keys.provider_file)
         # Before the threads start: a database behind its fence shows now, not at the first query.
@@ -220,7 +230,7 @@ class Service:
         """Stop the background threads, wait for them, and let go of files and connections."""
         self.runner.stop()  # a step that waits for a job ends
         self.succession.stop()  # its steps need the connections that are closed below
-        for each in (self.runner, self.cosigning, self.rounds, self.open_windows, self.verifier):
+        for each in (*self._closing, self.open_windows, self.verifier):
             each.close()
         self.backend.close()
         self._fences.release()
@@ -290,6 +300,7 @@ class Service:
             now=self.clock(),
             trust=self.cosigning.trust,
             chain=self.rounds.chain,
+            generator=None if self.generator is None else self.generator.manifest,
         )
         for each in tenants:
             check_size(each, self.backend.count(each), policy.dimension, policy.norm_bound)
@@ -314,11 +325,10 @@ class Service:
         """Stop answering in an open window now; its log is closed at its end.
 
         Raises:
-            UnknownWindow: there is none of this name.
-            WrongState: it is not open.
+            UnknownWindow, WrongState: there is none of this name, or it is not open.
         """
         window = self.windows.get(name)
-        # Only the queries end: claims may be made until the window's end, so its log stays open.
+        # Only the queries end: claims may be made until the end, so its log stays open.
         if window.state is not State.OPEN:
             raise WrongState(f"the window is {window.state}", where=name, expected=State.OPEN)
         self.windows.note(name, stopped=True)
@@ -331,25 +341,14 @@ class Service:
             account: authenticated; its pseudonym stands in a refusal.
 
         Raises:
-            UnknownWindow: there is none of this name.
-            QueryRefused: it cannot be open, as its state says.
+            UnknownWindow, QueryRefused: none of this name, or not open, as its state says.
         """
         if (live := self.open_windows.loaded(name)) is not None:
             return live
         window = self.windows.get(name)
         if window.countersignature is not None and window.state not in FINAL:
             return self.open_windows.get(name)
-        # Signed also for a window that is not in memory: the account can show that it asked.
-        policy = Policy.parse(window.policy)
-        raise refuse(
-            self.answering.context.key,
-            "closed",
-            origin=policy.origin,
-            pseudonym=pseudonym(window.pseudonym_key, name, account.name),
-            counter=0,
-            time=self.clock(),
-            detail=f"it is {window.state}",
-        )
+        raise refuse_unloaded(self.answering.context.key, window, account.name, self.clock())
 
     def query(
         self,

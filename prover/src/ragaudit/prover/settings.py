@@ -14,12 +14,13 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.prover.backend_settings import BackendSettings, Url, absolute_backend
 from ragaudit.prover.cosigner_settings import CosignerSettings
 from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
+from ragaudit.prover.generation_settings import ChannelSettings, GeneratorSettings
 from ragaudit.prover.stamp_settings import StampSettings
+from ragaudit.prover.store_settings import StoreSettings
 from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.serving.jobs.settings import JobSettings
 from ragaudit.serving.operation import OperationSettings
 from ragaudit.serving.rounds import BeaconSettings
-from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import FileSettings, Section, beside, malformed
 from ragaudit.serving.validation import (
     DECIMAL_PATTERN,
@@ -54,26 +55,6 @@ class ServerSettings(Section):
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
     max_body_bytes: int = Field(default=65536, ge=1024, le=2**20)
-
-
-class StoreSettings(Section):
-    """The database, and the folder of the fences, which should be another disk.
-
-    Attributes:
-        url: of SQLAlchemy.
-        url_file: a secret file with the URL instead, for one that holds a password.
-    """
-
-    url: str = "sqlite:///prover.db"
-    url_file: Path | None = None
-    fence_folder: Path = Path("fences")
-    free_bytes_min: int = Field(default=64 * 2**20, ge=0, le=2**50)
-
-    @model_validator(mode="after")
-    def _one_url(self) -> "StoreSettings":
-        if self.url_file is not None and "url" in self.model_fields_set:
-            raise ValueError("url and url_file are both given; expected one of them")
-        return self
 
 
 class KeySettings(Section):
@@ -182,6 +163,7 @@ _OF_VERSION_2 = (
     "epochs",
     "time_stamps",
     "beacon_delay_seconds",
+    "generation",
 )
 _LARGE_B = 4095
 
@@ -201,6 +183,7 @@ class WindowSettings(Section):
         epochs: whether the window may go on under a new seed after a restore.
         time_stamps: likewise, of time stamps.
         beacon_delay_seconds: delta of the beacon, whose chain the policy names with it.
+        generation: terms of a generation channel; it needs the section ``generator``.
         register_accounts: whether every account of the served tenants is registered as plain as
             soon as the window is countersigned, so that it can ask from the opening on.
     """
@@ -221,6 +204,7 @@ class WindowSettings(Section):
     epochs: bool = True
     time_stamps: Literal["required", "reported"] | None = None
     beacon_delay_seconds: int | None = Field(default=None, ge=0, le=3600)
+    generation: ChannelSettings | None = None
     register_accounts: bool = False
     opens_after_seconds: int = Field(default=120, ge=1, le=10**7)
     length_seconds: int = Field(default=86_400, ge=1, le=400 * 86_400)
@@ -321,6 +305,7 @@ class Settings(FileSettings):
     beacon: BeaconSettings = BeaconSettings()
     backend: BackendSettings = BackendSettings()
     embedder: EmbedderSettings = EmbedderSettings()
+    generator: GeneratorSettings | None = None
     window: WindowSettings = WindowSettings()
     timing: TimingSettings = TimingSettings()
     limits: LimitSettings = LimitSettings()
@@ -371,9 +356,7 @@ def _merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
 
 
 def _absolute(settings: Settings, folder: Path) -> Settings:
-    store = beside(folder, settings.store, "fence_folder", "url_file")
-    given = store.url if store.url_file is None else read_secret_file(store.url_file)
-    url = _absolute_url(given, folder)
+    generator = settings.generator
     return settings.model_copy(
         update={
             "verifier": beside(folder, settings.verifier, "ca_file"),
@@ -382,19 +365,11 @@ def _absolute(settings: Settings, folder: Path) -> Settings:
             "beacon": settings.beacon.beside(folder),
             "backend": absolute_backend(folder, settings.backend),
             "embedder": absolute_embedder(folder, settings.embedder),
-            "store": store.model_copy(update={"url": url}),
+            "store": settings.store.beside(folder),
+            "generator": generator and generator.beside(folder),
             "keys": beside(folder, settings.keys, *KeySettings.model_fields),
             "jobs": beside(folder, settings.jobs, "folder", "ray_token_file"),
             "operation": settings.operation.beside(folder),
             "surfaces": settings.surfaces.beside(folder),
         }
     )
-
-
-def _absolute_url(url: str, folder: Path) -> str:
-    prefix = "sqlite:///"
-    file = url.removeprefix(prefix)
-    # Otherwise the database would depend on the folder in which the service is started.
-    if file != url and file not in {"", ":memory:"} and not file.startswith("/"):
-        return prefix + str(folder / file)
-    return url

@@ -42,6 +42,7 @@ SMALL_TERMS: Final = Terms.of(
         "least_sketch_bits": 64,
         "most_clock_skew_seconds": 3600,
         "most_merge_delay_seconds": 3600,
+        "most_generation_epsilon": "1000",
     }
 )
 """A coalition of two, a handful of records: the shipped terms are for windows in earnest."""

@@ -11,6 +11,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.chains import NONCE_BYTES
 from ragaudit.ledger.messages.filters import request_filter
+from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise, Reason, Refusal
 from ragaudit.ledger.messages.records import Record
@@ -25,7 +26,7 @@ from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import RecordOpenings
 from ragaudit.prover.window.registrations import Registered, find
-from ragaudit.prover.window.windows import Windows
+from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.serving.exchange import phase
 from sqlalchemy import Connection
 
@@ -269,6 +270,24 @@ def refuse(
         where=origin,
         expected=expected,
         retry_after=None if again is None else seconds_until(again, time),
+    )
+
+
+def refuse_unloaded(key: PrivateKey, window: Window, account: str, time: int) -> QueryRefused:
+    """Return the signed refusal of a window that is not in memory: its account can show it.
+
+    Args:
+        account: by name.
+        time: Unix milliseconds.
+    """
+    return refuse(
+        key,
+        "closed",
+        origin=Policy.parse(window.policy).origin,
+        pseudonym=pseudonym(window.pseudonym_key, window.name, account),
+        counter=0,
+        time=time,
+        detail=f"it is {window.state}",
     )
 
 

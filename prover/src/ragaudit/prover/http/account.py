@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Response, status
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownAccount
@@ -14,7 +15,13 @@ from ragaudit.prover.http.dependencies import (
     ServiceDependency,
 )
 from ragaudit.prover.http.hot_route import HotRoute
-from ragaudit.prover.http.models import PromiseBody, QueryBody, RegistrationBody, RevealBody
+from ragaudit.prover.http.models import (
+    AskBody,
+    PromiseBody,
+    QueryBody,
+    RegistrationBody,
+    RevealBody,
+)
 from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
@@ -86,12 +93,27 @@ def query(
     return signed_json(file.encode())
 
 
+@router.post("/ask", operation_id="ask")
+async def ask(
+    service: ServiceDependency, account: ActingDependency, window: WindowName, body: AskBody
+) -> Response:
+    """Answer a plain account in words; the body is the receipt file, canonical JSON.
+
+    It leaves at a fixed time after the question was charged. The same question within the policy's
+    terms is not charged again, and has the same answer.
+    """
+    request = GenerationRequest(body.query, body.filter)
+    file = await service.generating.generate(account, request, window=window)
+    return signed_json(file.encode())
+
+
 @receipts.get("/v1/receipts/{receipt}", operation_id="getReceipt")
 def get_receipt(
     service: ServiceDependency, account: ActingDependency, receipt: ReceiptId
 ) -> Response:
     """Return one of the account's own receipt files again: `<window>.<place in the log>`."""
-    return signed_json(service.receipt(account, receipt).encode())
+    generated = service.generating.receipt(account, receipt)
+    return signed_json((generated or service.receipt(account, receipt)).encode())
 
 
 @queries.post("/promise", operation_id="promise")

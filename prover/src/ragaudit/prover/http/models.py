@@ -65,6 +65,19 @@ class QueryBody(_Body):
         return b64_decode(self.vector or "")
 
 
+class AskBody(_Body):
+    """A plain account's question to the generation channel."""
+
+    query: str = Field(
+        min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["What helps against it?"]
+    )
+    filter: str = Field(
+        default="",
+        max_length=MAX_FILTER_BYTES,
+        description="canonical JSON over public columns (spec 5.12); empty: none",
+    )
+
+
 class PromiseBody(QueryBody):
     """An anchored account's query: with the counter that it expects."""
 

@@ -18,6 +18,7 @@ from ragaudit.ledger.messages.promises import Claim
 from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.privacy import coalition
 from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.accounts import account_index
@@ -44,16 +45,18 @@ class Closing:
         *,
         store: Store,
         answering: Answering,
+        channel: Channel,
         verifier: VerifierClient,
         clock: Callable[[], int],
     ) -> None:
         self._store = store
         self._answering = answering
+        self._channel = channel
         self._verifier = verifier
         self._clock = clock
 
     def finish_log(self, live: OpenWindow) -> bool:
-        """Log outstanding claims and the close entry; return False before the window's end.
+        """Log outstanding claims, voids and the close entry; return False before the window's end.
 
         Raises:
             VerifierUnreachable, VerifierRefused: no claims this time; call again.
@@ -68,6 +71,7 @@ class Closing:
                 return False
             self.log_claims(live, page.claims)
             after = page.next
+        self._channel.void(live)
         self._log_close(live)
         return True
 

@@ -19,7 +19,6 @@ from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.log.notes import NoteSignature
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.committing import Committer
@@ -28,6 +27,7 @@ from ragaudit.prover.lifecycle.releases import Releases
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, UNSIGNED, State, check_transition
 from ragaudit.prover.verifier.client import SizeConflict, VerifierClient
+from ragaudit.prover.window.charges import IN_HANDOVER
 from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.records import entries
 from ragaudit.prover.window.windows import Window, Windows
@@ -376,14 +376,14 @@ class Driver:
         return True
 
     def _send_entries(self, window: Window) -> None:
-        """Hand over the log entries other than records that the verifier does not have yet."""
+        """Hand over the entries but those of questions that the verifier does not have yet."""
         start = max(window.entries_sent, self._looked_at.get(window.name, 0))
         public, end = [], start
         with self._store.read() as connection:
             for entry in entries(connection, window.name, start):
                 end = entry.index + 1
-                # Records follow after the window, all of them in one handover (spec 8.3).
-                if entry.kind != Record.KIND:
+                # These follow after the window, all of them in one handover (spec 8.3).
+                if entry.kind not in IN_HANDOVER:
                     public.append(entry)
         for at in range(0, len(public), ENTRY_BATCH):
             self._verifier.put_entries(window.name, public[at : at + ENTRY_BATCH])

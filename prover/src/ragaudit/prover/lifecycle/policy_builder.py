@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NotRequired, TypedDict, Unpack
 
-from ragaudit.encoding.errors import MalformedError, MalformedSettings, RefusedError
+from ragaudit.encoding.errors import (
+    MalformedError,
+    MalformedSettings,
+    RefusedError,
+    UnsupportedError,
+)
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import ceil_decimal, hex_encode, parse_decimal
 from ragaudit.ledger.log.notes import ED25519, VerifierKey
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages.beacon import QUICKNET, BeaconChain
+from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, Policy
 from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR, NOISE_MEMBERS
@@ -37,6 +43,7 @@ class NewWindow(TypedDict):
         now: Unix milliseconds.
         trust: the further cosigners of the settings, None if they name none.
         chain: the beacon's, of the settings; used by windows that ask for one.
+        generator: the manifest of the settings' model; used by windows with a generation channel.
     """
 
     window: str
@@ -49,6 +56,7 @@ class NewWindow(TypedDict):
     now: int
     trust: NotRequired[TrustPolicy | None]
     chain: NotRequired[BeaconChain]
+    generator: NotRequired[GeneratorManifest | None]
 
 
 class PolicyBuilder:
@@ -66,13 +74,28 @@ class PolicyBuilder:
         Raises:
             MalformedSettings: the settings do not make a policy; the message names the member.
         """
+        self.check_provable(about["settings"])
         document = self.document(**about)
         try:
             return Policy.from_json(document)
-        except MalformedError as error:
+        except (MalformedError, UnsupportedError) as error:
             raise MalformedSettings(
                 error.what, where=f"policy: {error.where}", expected=error.expected
             ) from error
+
+    def check_provable(self, settings: WindowSettings) -> None:
+        """Check that this prover makes all the evidence that an audit of the window asks for.
+
+        Raises:
+            UnsupportedError: it has a generation channel, of whose budgets, charges and answers
+                (docs/spec/11-generation.md §11.12) none is made yet.
+        """
+        if settings.generation is not None:
+            raise UnsupportedError(
+                "a generation channel could not be audited: its evidence is not made yet",
+                where="window.generation",
+                expected="a window without it",
+            )
 
     def document(
         self,
@@ -87,6 +110,7 @@ class PolicyBuilder:
         now: int,
         trust: TrustPolicy | None = None,
         chain: BeaconChain = QUICKNET,
+        generator: GeneratorManifest | None = None,
     ) -> dict[str, Any]:
         """Return the policy document before it is checked; arguments as `NewWindow`."""
         # Rounded up: the verifier gets no less time to countersign than the setting says.
@@ -106,6 +130,7 @@ class PolicyBuilder:
             **noise_members(settings),
             **retrieval_members(settings),
             **third_party_members(settings, trust),
+            **generation_members(settings, generator),
             "norm_bound": settings.bound,
             "dimension": dimension,
             "top_k_max": settings.top_k_max,
@@ -222,6 +247,26 @@ def third_party_members(settings: WindowSettings, trust: TrustPolicy | None) -> 
             "a name that is no UTF-8", where="cosigners.policy_file", expected="UTF-8"
         ) from None
     return {**members, "cosigners": {"demand": settings.cosigners, "trust": text}}
+
+
+def generation_members(
+    settings: WindowSettings, generator: GeneratorManifest | None
+) -> dict[str, Any]:
+    """Return the terms of a generation channel; nothing for a window without one.
+
+    Args:
+        generator: the manifest of the settings' model, None if they name none.
+
+    Raises:
+        MalformedSettings: a channel without a model.
+    """
+    if settings.generation is None:
+        return {}
+    if generator is None:
+        raise MalformedSettings(
+            "no language model", where="window.generation", expected="the section generator"
+        )
+    return {"generation": settings.generation.member(generator.to_json())}
 
 
 def noise_of(settings: WindowSettings) -> tuple[str, str, str]:

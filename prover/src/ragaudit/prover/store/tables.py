@@ -234,6 +234,42 @@ promise = Table(
     Column("nonce", LargeBinary(32)),  # once revealed
 )
 
+# Questions that rows have paid for. Which rows did is a secret that no key of the window opens.
+charge = Table(
+    "prover_charge",
+    metadata,
+    Column("window", Text, primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),  # n_t
+    Column("account", Text, nullable=False),
+    Column("counter", Integer, nullable=False),
+    Column("request", LargeBinary(32), nullable=False),  # SHA-256 of its canonical bytes
+    Column("time", BigInteger, nullable=False),  # milliseconds
+    Column("openings", LargeBinary, nullable=False),  # canonical JSON, see ChargeOpenings
+    Column("rows", LargeBinary, nullable=False),  # D_t: positions, 4 bytes each, rising
+    Column("blinding", LargeBinary(32), nullable=False),  # rho_t
+    ForeignKeyConstraint(["window", "position"], ["prover_entry.window", "prover_entry.position"]),
+    # Two of one number would have been charged without seeing each other.
+    UniqueConstraint("window", "tenant", "number"),
+    UniqueConstraint("window", "account", "counter"),
+    Index("prover_charge_requests", "window", "account", "request", "time"),
+)
+
+# One for each charge: who answers twice is refused by the database.
+generated = Table(
+    "prover_generated",
+    metadata,
+    Column("window", Text, primary_key=True),
+    Column("charge", BigInteger, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, nullable=False),  # of the answer's or the void's entry
+    Column("answer", LargeBinary),  # canonical JSON; none of a void
+    Column("salt", LargeBinary(32)),  # salt_a
+    Column("leaves", BigInteger, nullable=False),  # milliseconds, not before
+    ForeignKeyConstraint(["window", "charge"], ["prover_charge.window", "prover_charge.position"]),
+    ForeignKeyConstraint(["window", "position"], ["prover_entry.window", "prover_entry.position"]),
+)
+
 # Stored before they are delivered: a proof is made once, also across restarts.
 response = Table(
     "prover_response",

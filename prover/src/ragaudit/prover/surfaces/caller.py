@@ -10,7 +10,7 @@ from ragaudit.prover.errors import MalformedQuery
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surface_settings import DelegationSettings, SurfaceSettings
 from ragaudit.prover.surfaces.errors import NotServed
-from ragaudit.prover.surfaces.queries import Answer, Hit, Index, Port, Query
+from ragaudit.prover.surfaces.queries import Answer, Completion, Hit, Index, Port, Query
 from starlette.datastructures import Headers
 
 # A tenant's name has no "+": the part before the first one is the tenant's.
@@ -65,6 +65,14 @@ class Caller:
             expected = f"1 to {self.settings.batch_max} queries in a call"
             raise MalformedQuery(f"{len(queries)} queries", expected=expected)
         return self.port.ask(self.account, queries, self.idempotency_key)
+
+    async def complete(self, question: str) -> Completion:
+        """Return the answer in words to a question; it is recorded and charged.
+
+        Raises:
+            RagauditError: as the prover raises.
+        """
+        return await self.port.complete(self.account, question)
 
     def fetch(self, ids: Sequence[str]) -> list[Hit]:
         """Return those rows that this account was served in this window.

@@ -1,7 +1,7 @@
 """How one surface speaks: whose key it reads, how it says no, and that all else is refused."""
 
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import get_annotations
@@ -120,7 +120,8 @@ def reply(
 
 class _Route(APIRoute):
     """A route whose endpoint takes ``caller``, the path's parameters, those of the query and
-    ``body``: all in one thread, first who calls, as `HotRoute` does."""
+    ``body``: all in one thread, first who calls, as `HotRoute` does. An endpoint that is ``async``
+    goes on on the event loop."""
 
     dialect: Dialect
 
@@ -137,7 +138,7 @@ class _Route(APIRoute):
         }
         open_to_all = "caller" not in annotated
 
-        def work(request: Request, content: bytes) -> Response:
+        def work(request: Request, content: bytes) -> Response | Awaitable[Response]:
             note(surface=dialect.name)
             values: dict[str, Any] = {}
             if not open_to_all:
@@ -151,12 +152,13 @@ class _Route(APIRoute):
                     values[name] = read_member(adapter, request.path_params[name], "path", name)
                 elif name in request.query_params:
                     values[name] = read_member(adapter, request.query_params[name], "query", name)
-            answer: Response = endpoint(**values)
+            answer: Response | Awaitable[Response] = endpoint(**values)
             return answer
 
         async def handle(request: Request) -> Response:
             try:
-                return await run_in_threadpool(work, request, await request.body())
+                answer = await run_in_threadpool(work, request, await request.body())
+                return answer if isinstance(answer, Response) else await answer
             except ClientDisconnect:
                 raise
             except Exception as error:

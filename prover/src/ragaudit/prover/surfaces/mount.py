@@ -10,7 +10,7 @@ from ragaudit.encoding.errors import MalformedSettings, RagauditError
 from ragaudit.prover.errors import MalformedQuery
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surface_settings import SurfaceName, SurfaceSettings
-from ragaudit.prover.surfaces import dify, openai
+from ragaudit.prover.surfaces import dify, openai, openai_chat
 from ragaudit.prover.surfaces.caller import Caller, acting, named_user, names_user
 from ragaudit.prover.surfaces.chroma import routes as chroma
 from ragaudit.prover.surfaces.dialects import Dialect, check_key
@@ -25,11 +25,11 @@ from starlette.datastructures import Headers
 if TYPE_CHECKING:
     from ragaudit.prover.surfaces.mcp import McpEndpoint
 
-ROUTERS: dict[SurfaceName, tuple[Dialect, APIRouter]] = {
-    "openai": (openai.OPENAI, openai.router),
-    "chroma": (chroma.CHROMA, chroma.router),
-    "qdrant": (qdrant.QDRANT, qdrant.router),
-    "dify": (dify.DIFY, dify.router),
+ROUTERS: dict[SurfaceName, tuple[Dialect, tuple[APIRouter, ...]]] = {
+    "openai": (openai.OPENAI, (openai.router, openai_chat.router)),
+    "chroma": (chroma.CHROMA, (chroma.router,)),
+    "qdrant": (qdrant.QDRANT, (qdrant.router,)),
+    "dify": (dify.DIFY, (dify.router,)),
 }
 _KEY_HEADER = "idempotency-key"
 
@@ -68,7 +68,8 @@ class Surfaces:
         app.state.surfaces = self
         for name in self.settings.enabled:
             if name in ROUTERS:
-                app.include_router(ROUTERS[name][1])
+                for router in ROUTERS[name][1]:
+                    app.include_router(router)
         if self._mcp is not None:
             app.router.routes.append(self._mcp.route())
 

@@ -1,4 +1,7 @@
-"""OpenAI's vector stores: search, and the store that is searched (docs/surfaces.md)."""
+"""OpenAI's vector stores: search, and the store that is searched (docs/surfaces.md).
+
+The last route of both, which refuses the rest, is that of `openai_chat`.
+"""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -30,7 +33,8 @@ def _shape(text: str, status: int) -> dict[str, Any]:
     return {"error": {"message": text, "type": kind, "param": None, "code": code}}
 
 
-OPENAI = Dialect("openai", ("/v1/vector_stores", "/vector_stores"), bearer, _shape)
+_PREFIXES = ("/v1/vector_stores", "/vector_stores", "/v1/chat", "/chat")
+OPENAI = Dialect("openai", _PREFIXES, bearer, _shape)
 CallerOf = Annotated[Caller, Depends(OPENAI.caller)]
 
 
@@ -192,6 +196,3 @@ def _attributes(hit: Hit) -> dict[str, object] | None:
     scalars: tuple[type, ...] = (str, int, float, bool)
     shown = {key: value for key, value in hit.metadata.items() if isinstance(value, scalars)}
     return shown or None
-
-
-OPENAI.refuse_rest(router)

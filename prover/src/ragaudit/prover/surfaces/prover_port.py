@@ -5,18 +5,22 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Protocol, runtime_checkable
 
+import anyio.to_thread
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.filters import Filter
+from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover.answering.stage import check_request
-from ragaudit.prover.errors import UnknownAccount
+from ragaudit.prover.errors import MalformedQuery, UnknownAccount
 from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
+from ragaudit.prover.lifecycle.generating import receipt_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surfaces.errors import NotServed
-from ragaudit.prover.surfaces.queries import Answer, Forwarded, Hit, Index, Query
+from ragaudit.prover.surfaces.queries import Answer, Completion, Forwarded, Hit, Index, Query
 from ragaudit.prover.window.answered import Asked
+from ragaudit.prover.window.open_window import OpenWindow
 
 
 @runtime_checkable
@@ -113,6 +117,36 @@ class ServicePort:
                 _answer(asking.ask(account, request, idempotency_key=key, live=live))
                 for request, key in zip(requests, keys, strict=True)
             ]
+
+    async def complete(self, account: Account, question: str) -> Completion:
+        """Answer a question in words; the account is registered in the window, if it is not yet.
+
+        Raises:
+            MalformedQuery: a question of another length.
+            RagauditError: as `Generating.generate`.
+        """
+        length = len(question.encode("utf-8", "surrogatepass"))
+        if not 1 <= length <= MAX_QUERY_BYTES:
+            raise MalformedQuery(
+                f"a question of {length} bytes", expected=f"1 to {MAX_QUERY_BYTES}"
+            )
+        live = await anyio.to_thread.run_sync(self._registered, account)
+        request = GenerationRequest(question)
+        file = await self._service.generating.generate(account, request, window=live.name)
+        answer, terms = file.answer, live.policy.generation
+        assert terms is not None  # it was answered
+        return Completion(
+            receipt_of(file),
+            answer.text,
+            tokens=len(answer.tokens),
+            ended=answer.tokens[-1:] == (terms.vocabulary.end,),
+            time=file.public.issued,
+        )
+
+    def _registered(self, account: Account) -> OpenWindow:
+        live = self._service.asking.window(account)
+        self._service.asking.register_in(live, account)
+        return live
 
     def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
         """Return those of the rows that this account was served in this window.

@@ -65,6 +65,23 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Completion:
+    """An answer in words, and the id of its receipt.
+
+    Attributes:
+        tokens: how many it has.
+        ended: whether the model ended it, and not the policy's limit.
+        time: when it left, Unix milliseconds.
+    """
+
+    receipt: str
+    text: str = field(repr=False)
+    tokens: int
+    ended: bool
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
 class Index:
     """What everybody may know of a tenant's index: the policy says it.
 
@@ -103,6 +120,9 @@ class Port(Protocol):
         self, account: Account, queries: Sequence[Query], idempotency_key: str | None
     ) -> list[Answer]:
         """Answer, record and charge each query; nothing is charged if one cannot be asked."""
+
+    async def complete(self, account: Account, question: str) -> Completion:
+        """Answer a question in words; rows pay for it before anything is generated."""
 
     def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
         """Return those of the rows that this account was served in this window."""

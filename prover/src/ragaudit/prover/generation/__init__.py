@@ -1,0 +1,1 @@
+"""The generation channel: documents pay, and answer in words together (spec 11)."""

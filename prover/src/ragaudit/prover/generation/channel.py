@@ -1,0 +1,247 @@
+"""Questions answered in words: charged, then generated, and stored with the time to send them.
+
+    request -> StoredCharge (durable) -> StoredAnswer (durable) -> receipt file, when it is due
+
+Whoever dies between two steps goes on at the one that is missing: coins follow from keys, and a
+charge has one answer.
+"""
+
+import numpy as np
+from ragaudit.circuits.noise import COIN_TAG, noise_key
+from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.filters import request_filter
+from ragaudit.ledger.messages.generated import (
+    GeneratedAnswer,
+    GeneratedFile,
+    GeneratedPrivate,
+    GeneratedReceipt,
+    GenerationRequest,
+)
+from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.errors import UnknownRecord, WindowUnusable
+from ragaudit.prover.generation.charging import Charging, terms_of
+from ragaudit.prover.generation.generator import Generator, mechanism_of
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.store.states import State, check_state
+from ragaudit.prover.window.charges import (
+    StoredAnswer,
+    StoredCharge,
+    answer_of_charge,
+    charge_at,
+    put_answer,
+    unanswered,
+)
+from ragaudit.prover.window.log_transaction import LogTransaction
+from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.serving.exchange import phase
+
+__all__ = ["Channel"]
+
+
+class Channel:
+    """The generation channel of every window of a prover. Safe to use from several threads."""
+
+    def __init__(self, answering: Answering, generator: Generator | None) -> None:
+        """Collect the parts.
+
+        Args:
+            generator: None where the settings name none; nothing is answered then.
+        """
+        self._context = answering.context
+        self._charging = Charging(answering)
+        self._generator = generator
+
+    @property
+    def at_once(self) -> int:
+        """How many answers may be generated at a time."""
+        return 1 if self._generator is None else self._generator.at_once
+
+    def close(self) -> None:
+        """Release the connections to the model."""
+        if self._generator is not None:
+            self._generator.close()
+
+    def charge(
+        self, live: OpenWindow, account: Account, request: GenerationRequest
+    ) -> StoredCharge:
+        """Charge a plain account's question; return the charge of the same one before, if any.
+
+        Args:
+            account: authenticated.
+            request: without a counter.
+
+        Raises:
+            UnsupportedError: the window has no generation channel, or this prover not its model.
+            RagauditError: as `Charging.charge`.
+        """
+        self._of(live)
+        return self._charging.charge(live, account, request)
+
+    def answer(self, live: OpenWindow, charge: StoredCharge) -> GeneratedFile:
+        """Return the receipt file of a charge, generated now if it is not stored yet.
+
+        It may not leave before ``public.issued``.
+
+        Raises:
+            GeneratorUnavailable, BackendUnavailable: the question is charged, and has no answer
+                yet; who asks again is not charged again.
+            WrongState, WindowUnusable, UnknownRecord: the window ended meanwhile.
+            StoreUnavailable: it is not durable.
+        """
+        answer = self._stored(charge) or self._answer(live, charge, self._of(live))
+        return self._file(live.origin, charge, answer)
+
+    def due(self, live: OpenWindow, charge: StoredCharge) -> int:
+        """Return when an answer that is there now leaves, Unix milliseconds.
+
+        So does a failure: how long it took may tell of rows.
+        """
+        delay = 1000 * terms_of(live).answer_delay_seconds
+        return _due(charge.body.time, delay, self._context.clock())
+
+    def file(self, origin: str, account: Account, window: str, position: int) -> GeneratedFile:
+        """Return an account's receipt file again.
+
+        Args:
+            origin: of the window's log.
+            position: of the charge entry.
+
+        Raises:
+            UnknownRecord: no such answer of this account, or not yet.
+        """
+        with self._context.store.read() as connection:
+            charge = charge_at(connection, window, position)
+        answer = None if charge is None else self._stored(charge)
+        # One refusal for all of it: whether there is such a charge is not said.
+        if (
+            charge is None
+            or charge.account != account.name
+            or answer is None
+            or answer.answer is None
+            or answer.leaves > self._context.clock()
+        ):
+            where = f"{window}.{position}"
+            raise UnknownRecord("no such receipt of this account", where=where)
+        return self._file(origin, charge, answer)
+
+    def void(self, live: OpenWindow) -> None:
+        """Void the charges without an answer, at the end of a window: they stay charged."""
+        with self._context.store.read() as connection:
+            left = unanswered(connection, live.name)
+        for position, tenant in left:
+            with live.committing(self._context.store) as transaction:
+                connection = transaction.connection
+                # An earlier run may have come so far.
+                if answer_of_charge(connection, live.name, position) is None:
+                    salt = live.randomness.draw(SALT_BYTES, "void", live.name, position)
+                    body = Void(live.name, tenant, position, self._context.clock())
+                    put_answer(connection, live, body, salt)
+
+    def _of(self, live: OpenWindow) -> Generator:
+        terms = terms_of(live)
+        if self._generator is None or self._generator.manifest != terms.generator:
+            raise UnsupportedError(
+                "this prover does not have the committed model",
+                where=live.name,
+                expected="settings of the generator that the policy names",
+            )
+        return self._generator
+
+    def _stored(self, charge: StoredCharge) -> StoredAnswer | None:
+        with self._context.store.read() as connection:
+            return answer_of_charge(connection, charge.window, charge.entry.index)
+
+    def _answer(self, live: OpenWindow, charge: StoredCharge, generator: Generator) -> StoredAnswer:
+        """Generate, and make the answer durable; another's, if one was stored meanwhile."""
+        body, terms = charge.body, terms_of(live)
+        with phase("generate"):
+            found = mechanism_of(terms).answer(
+                charge.opened.request.query,
+                self._slots(live, charge),
+                generator.voters,
+                KeyedCoins(self._key(live, body)),
+            )
+        answer = GeneratedAnswer(
+            generator.vocabulary.text(found.tokens), found.tokens, found.private
+        )
+        place = (live.name, body.pseudonym, body.counter)
+        salt = live.randomness.draw(SALT_BYTES, "answer", *place)
+        salt_a = live.randomness.draw(SALT_BYTES, "salt_a", *place)
+
+        def commit(transaction: LogTransaction) -> None:
+            connection = transaction.connection
+            if answer_of_charge(connection, live.name, charge.entry.index) is not None:
+                return
+            status = self._context.windows.status(connection, live.name)
+            check_state(live.name, status.state, (State.OPEN,))
+            if status.unusable is not None:
+                raise WindowUnusable(status.unusable, where=live.name)
+            now = max(self._context.clock(), body.time)
+            entry = Generated(
+                live.name, body.tenant, charge.entry.index, now, None, answer.digest(salt_a)
+            )
+            leaves = _due(body.time, 1000 * terms.answer_delay_seconds, now)
+            put_answer(connection, live, entry, salt, answer=answer, salt_a=salt_a, leaves=leaves)
+
+        with phase("commit"):
+            live.commit(self._context.store, commit)
+        stored = self._stored(charge)
+        assert stored is not None  # it is durable
+        return stored
+
+    def _key(self, live: OpenWindow, body: Charge) -> bytes:
+        return noise_key(
+            live.epochs.tree(body.epoch).key(body.slot, body.counter),
+            window=body.window,
+            tenant=body.tenant,
+            version=body.version,
+            pseudonym=body.pseudonym,
+            epoch=body.epoch,
+            slot=body.slot,
+            counter=body.counter,
+            activation_randomness=live.activation_randomness(body.activation),
+            nonce=b"",
+            tag=COIN_TAG,
+        )
+
+    def _slots(self, live: OpenWindow, charge: StoredCharge) -> list[str]:
+        """Return the texts of the best rows that paid, padded with empty ones."""
+        body, terms = charge.body, terms_of(live)
+        index = live.index_of(body.tenant, body.version)
+        embedding = np.array(charge.opened.openings.embedding, dtype=np.int16)
+        scores = self._context.mechanism.scores(index, embedding)
+        rows = charge.rows
+        if not terms.charges_rows:
+            allowed = index.allowed(request_filter(charge.opened.request.filter, live.policy))
+            rows = np.arange(index.count) if allowed is None else np.array(allowed, dtype=np.int64)
+        best = rows[np.lexsort((rows, -scores[rows]))][: terms.answerer.slots].tolist()
+        documents = self._context.backend.fetch(body.tenant, [index.ids[at] for at in best])
+        # What is gone or changed reads as nothing: that is a function of this document alone.
+        texts = [
+            document.content
+            if document is not None and index.holds(at, document, live.form)
+            else ""
+            for at, document in zip(best, documents, strict=True)
+        ]
+        return texts + [""] * (terms.answerer.slots - len(texts))
+
+    def _file(self, origin: str, charge: StoredCharge, answer: StoredAnswer) -> GeneratedFile:
+        if answer.answer is None or answer.salt is None:
+            raise UnknownRecord("the charge was voided", where=charge.window)
+        public = GeneratedReceipt.issue(
+            self._context.key,
+            origin=origin,
+            charge=charge.entry,
+            answer=answer.entry,
+            issued=answer.leaves,
+        )
+        private = GeneratedPrivate(charge.opened.openings, answer.salt)
+        return GeneratedFile(charge.opened.request, answer.answer, public, private)
+
+
+def _due(charged: int, delay: int, now: int) -> int:
+    """Return the first whole multiple of the delay after a charge that is not past."""
+    return charged + delay * max(1, -(-(now - charged) // delay))

@@ -1,0 +1,262 @@
+"""Charging: which rows pay for a question is decided, stored and logged in one piece.
+
+Of one tenant one question is charged at a time, in all processes: the order of the log is the order
+of the charges (docs/spec/11-generation.md §11.11).
+"""
+
+import hashlib
+import threading
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.encoding.errors import Conflict, UnsupportedError
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.filters import request_filter
+from ragaudit.ledger.messages.generated import GenerationRequest
+from ragaudit.ledger.messages.generation_terms import GenerationTerms
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import Openings
+from ragaudit.privacy.mechanisms.budgets import BudgetExhausted
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.query import Admitted
+from ragaudit.prover.answering.stage import check_request
+from ragaudit.prover.errors import MalformedQuery
+from ragaudit.prover.index.committed import CommittedIndex
+from ragaudit.prover.randomness import EPOCH
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.store.states import State
+from ragaudit.prover.window.charges import (
+    ChargeOpenings,
+    StoredCharge,
+    answer_of_charge,
+    charge_at,
+    charged_rows,
+    find_charge,
+    insert_charge,
+    next_number,
+)
+from ragaudit.prover.window.log_transaction import LogTransaction
+from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.registrations import count_record
+from ragaudit.serving.exchange import phase
+from sqlalchemy import Connection
+
+__all__ = ["Charging", "terms_of"]
+
+Positions = npt.NDArray[np.int64]
+
+
+def terms_of(live: OpenWindow) -> GenerationTerms:
+    """Return the terms of a window's channel.
+
+    Raises:
+        UnsupportedError: it has none.
+    """
+    if live.policy.generation is None:
+        raise UnsupportedError("no generation channel in this window", where=live.name)
+    return live.policy.generation
+
+
+class Charging:
+    """Charges questions. Safe to use from several threads."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._context = answering.context
+        self._counts = _Counts()
+
+    def charge(
+        self, live: OpenWindow, account: Account, request: GenerationRequest
+    ) -> StoredCharge:
+        """Return the durable charge of a question; that of the same question before, if there is.
+
+        Args:
+            account: authenticated, registered as plain.
+            request: without a counter.
+
+        Raises:
+            UnsupportedError: the window has no such channel.
+            MalformedQuery, MalformedError: the question or its filter.
+            QueryRefused: budget, closed or unavailable; signed.
+            BudgetExhausted: under NAIVE, all questions of the tenant were asked.
+            Conflict: the account is not registered, or is anchored.
+            StoreUnavailable: nothing was charged; try again.
+        """
+        terms = terms_of(live)
+        digest = hashlib.sha256(request.encode()).digest()
+        with live.account_lock(account.name):
+            with phase("admit"):
+                before = self._before(live, account, digest, terms)
+                if before is not None:
+                    return before
+                admitted = self._answering.query(live, account).admit(anchored=False)
+            # Charges of before a restore may be lost with what they charged.
+            if admitted.epoch != EPOCH:
+                raise self._context.refuse(
+                    live, admitted.registered, "unavailable", "restored: the channel is closed"
+                )
+            _check(request, admitted)
+            with phase("embed"):
+                openings = admitted.openings(request.retrieval)
+            # In all processes: whoever reads what was charged sees every charge before its own.
+            with live.account_lock(f"\n{admitted.registered.tenant}"):
+                return self._charge(live, admitted, request, digest, openings, terms)
+
+    def _before(
+        self, live: OpenWindow, account: Account, digest: bytes, terms: GenerationTerms
+    ) -> StoredCharge | None:
+        life = 1000 * live.policy.retrieval.retry_seconds
+        since = 0 if terms.reuse else self._context.clock() - life
+        with self._context.store.read() as connection:
+            position = find_charge(connection, live.name, account.name, digest, since)
+            if position is None:
+                return None
+            answer = answer_of_charge(connection, live.name, position)
+            # A void is no answer: who asks again is charged again.
+            if answer is not None and answer.answer is None:
+                return None
+            return charge_at(connection, live.name, position)
+
+    def _charge(
+        self,
+        live: OpenWindow,
+        admitted: Admitted,
+        request: GenerationRequest,
+        digest: bytes,
+        openings: Openings,
+        terms: GenerationTerms,
+    ) -> StoredCharge:
+        record = admitted.record(request.retrieval, openings)
+        index, tenant = admitted.index, record.tenant
+        with self._context.store.read() as connection:
+            number = next_number(connection, live.name, tenant)
+            uses = self._counts.read(connection, live.name, tenant, index.count)
+        if not terms.charges_rows and number >= terms.uses:
+            raise BudgetExhausted(
+                "all questions of this tenant were asked",
+                where=live.name,
+                expected=f"at most {terms.uses}",
+            )
+        rows, blinding, point = self._due(live, index, request, openings, terms, uses)
+        encoded = ChargeOpenings(request, openings).encode()
+        salt = live.randomness.draw(
+            SALT_BYTES, "charge", live.name, record.pseudonym, record.counter
+        )
+
+        def commit(transaction: LogTransaction) -> int:
+            connection, account = transaction.connection, admitted.registered.account
+            admitted.check_window(connection, State.OPEN)
+            current = admitted.current(transaction, record.counter)
+            # If the turn was lost, somebody else's charge is not in these counts.
+            if next_number(connection, live.name, tenant) != number:
+                raise Conflict("another question was charged meanwhile", where=live.name)
+            transaction.use_counter(current.pseudonym, record.counter, record.counter + 1)
+            body = _body(admitted.stamp(current, record), number, terms, point)
+            position = insert_charge(
+                connection,
+                live,
+                body,
+                salt,
+                account=account,
+                request=digest,
+                openings=encoded,
+                rows=rows,
+                blinding=blinding,
+            )
+            count_record(connection, live.name, account, body.time)
+            return position
+
+        with phase("commit"):
+            position = live.commit(self._context.store, commit)
+        with self._context.store.read() as connection:
+            stored = charge_at(connection, live.name, position)
+        assert stored is not None  # it is durable
+        return stored
+
+    def _due(
+        self,
+        live: OpenWindow,
+        index: CommittedIndex,
+        request: GenerationRequest,
+        openings: Openings,
+        terms: GenerationTerms,
+        uses: npt.NDArray[np.int64],
+    ) -> tuple[Positions, bytes, bytes | None]:
+        """Return D_t, rho_t and B_t."""
+        # From the operating system in every window: the verifier opens keys, and a blinding that
+        # followed from one would let it test which rows were charged.
+        blinding = core.random_scalars(1)[0].tobytes()
+        if terms.threshold is None:
+            return np.empty(0, dtype=np.int64), blinding, None
+        with phase("score"):
+            embedding = np.array(openings.embedding, dtype=np.int16)
+            due = self._context.mechanism.scores(index, embedding) > terms.threshold
+            due &= uses < terms.uses
+            allowed = index.allowed(request_filter(request.filter, live.policy))
+            if allowed is not None:
+                passes = np.zeros(index.count, dtype=bool)
+                passes[list(allowed)] = True
+                due &= passes
+        rows = np.flatnonzero(due)
+        point = core.commit_selection(rows.tolist(), blinding)
+        # The rest as well: the time to the entry must not say how many rows there are.
+        core.commit_selection(np.flatnonzero(~due).tolist(), blinding)
+        return rows, blinding, point
+
+
+class _Counts:
+    """How often each row was charged, of committed charges; read on from where it was."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], tuple[int, npt.NDArray[np.int64]]] = {}
+
+    def read(
+        self, connection: Connection, window: str, tenant: str, count: int
+    ) -> npt.NDArray[np.int64]:
+        """Return c(i), int64[count], after all charges that ``connection`` sees."""
+        with self._lock:
+            start, counts = self._known.get((window, tenant), (0, np.zeros(count, np.int64)))
+            # A copy: a reading that fails midway must not have counted anything.
+            counts = counts.copy()
+            for number, rows in charged_rows(connection, window, tenant, start):
+                counts[rows] += 1
+                start = number + 1
+            self._known[window, tenant] = start, counts
+        return counts
+
+
+def _check(request: GenerationRequest, admitted: Admitted) -> None:
+    if request.counter is not None:
+        raise MalformedQuery("a counter", where="counter", expected="null: the account is plain")
+    try:
+        request.check_policy(admitted.window.policy)
+    except (MalformedRecord, UnsupportedError) as error:
+        raise MalformedQuery(error.what, where=error.where, expected=error.expected) from None
+    check_request(request.retrieval, admitted.index.count, admitted.window.policy)
+
+
+def _body(record: Record, number: int, terms: GenerationTerms, point: bytes | None) -> Charge:
+    return Charge(
+        policy_digest=record.policy_digest,
+        window=record.window,
+        tenant=record.tenant,
+        version=record.version,
+        rows=record.rows,
+        filter_digest=record.filter_digest,
+        pseudonym=record.pseudonym,
+        epoch=record.epoch,
+        slot=record.slot,
+        counter=record.counter,
+        activation=record.activation,
+        time=record.time,
+        query_digest=record.query_digest,
+        embedding_digest=record.embedding_digest,
+        sketch_digest=record.sketch_digest,
+        number=number,
+        threshold=terms.threshold,
+        charge=point,
+    )

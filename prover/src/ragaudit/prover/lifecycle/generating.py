@@ -1,0 +1,110 @@
+"""What an application may ask of the generation channel, whichever surface it speaks to.
+
+A question holds its account's turn and a thread while it is charged. While it is generated it holds
+neither, but one of the few threads that ask the model; and while its answer waits, nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+
+import anyio.to_thread
+from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.prover.answering.stage import Context
+from ragaudit.prover.generation.channel import Channel
+from ragaudit.prover.lifecycle.asking import Asking
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.window.charges import StoredCharge, charge_at
+from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.serving.exchange import Receipt, note, step_aside
+
+__all__ = ["Generating", "receipt_of"]
+
+
+class Generating:
+    """Questions to be answered in words, and their receipts. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        context: Context,
+        asking: Asking,
+        pause: Callable[[float], Awaitable[None]],
+    ) -> None:
+        """Collect the parts.
+
+        Args:
+            asking: says which window an account asks.
+            pause: waits for so many seconds.
+        """
+        self._channel = channel
+        self._context = context
+        self._asking = asking
+        self._pause = pause
+        self._generating = ThreadPoolExecutor(channel.at_once, thread_name_prefix="generate")
+
+    def close(self) -> None:
+        """Wait for the answers that are being generated; what waits for its turn stays charged."""
+        self._generating.shutdown(cancel_futures=True)
+
+    async def generate(
+        self, account: Account, request: GenerationRequest, *, window: str | None = None
+    ) -> GeneratedFile:
+        """Answer an account in words when the answer is due; it may be that of an earlier request.
+
+        Args:
+            account: authenticated.
+            request: without a counter.
+            window: by name; None for the one that is open now.
+
+        Raises:
+            RagauditError: as `Channel.charge`, at once; as `Channel.answer`, when it is due.
+        """
+        live, charge = await anyio.to_thread.run_sync(self._charge, account, request, window)
+        step_aside()
+        # In the context of the request: its phases are counted, wherever they run.
+        work = partial(copy_context().run, self._channel.answer, live, charge)
+        try:
+            file = await asyncio.get_running_loop().run_in_executor(self._generating, work)
+        except Exception:
+            await self._until(self._channel.due(live, charge))
+            raise
+        await self._until(file.public.issued)
+        note(receipt=Receipt(file.public.charged.window, file.public.charge.index))
+        return file
+
+    def _charge(
+        self, account: Account, request: GenerationRequest, window: str | None
+    ) -> tuple[OpenWindow, StoredCharge]:
+        live = self._asking.window(account, window)
+        return live, self._channel.charge(live, account, request)
+
+    async def _until(self, instant: int) -> None:
+        while (left := instant - self._context.clock()) > 0:
+            await self._pause(left / 1000)
+
+    def receipt(self, account: Account, receipt: str) -> GeneratedFile | None:
+        """Return an account's receipt file again; None if the id is of no charge.
+
+        Args:
+            receipt: its id, see `receipt_of`.
+
+        Raises:
+            UnknownRecord: of another account, or not answered yet.
+        """
+        window, _, index = receipt.rpartition(".")
+        if not (index.isascii() and index.isdecimal() and len(index) < 16):
+            return None
+        with self._context.store.read() as connection:
+            if charge_at(connection, window, int(index)) is None:
+                return None
+            policy = Policy.parse(self._context.windows.get(window, connection).policy)
+        return self._channel.file(policy.origin, account, window, int(index))
+
+
+def receipt_of(file: GeneratedFile) -> str:
+    """Return the id of a receipt: `<window>.<place of the charge in the log>`."""
+    return f"{file.public.charged.window}.{file.public.charge.index}"

@@ -1,0 +1,280 @@
+"""Charges and answers of the generation channel, as stored (docs/spec/11-generation.md §11.11)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.generated import GeneratedAnswer, GenerationRequest, LoggedEntry
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import Openings
+from ragaudit.prover.store import tables
+from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.records import append_entry, entry_at
+from sqlalchemy import Connection, insert, select
+
+__all__ = [
+    "IN_HANDOVER",
+    "ChargeOpenings",
+    "StoredAnswer",
+    "StoredCharge",
+    "answer_of_charge",
+    "charge_at",
+    "charged_rows",
+    "find_charge",
+    "insert_charge",
+    "next_number",
+    "put_answer",
+    "unanswered",
+]
+
+Positions = npt.NDArray[np.int64]
+IN_HANDOVER: Final = frozenset({Record.KIND, Charge.KIND, Generated.KIND, Void.KIND})
+"""Kinds of entries that the verifier is given after the window, and not as they are logged."""
+_WIDTH = np.dtype("<u4")
+
+
+@dataclass(frozen=True)
+class ChargeOpenings:
+    """What opens the digests of a charge entry."""
+
+    request: GenerationRequest
+    openings: Openings
+
+    def encode(self) -> bytes:
+        """Return the openings in canonical JSON, as the database holds them."""
+        return dumps({"request": self.request.to_json(), **self.openings.to_json()})
+
+    @classmethod
+    def decode(cls, data: bytes) -> "ChargeOpenings":
+        """Return the openings in ``data``, the strict inverse of `encode`; MalformedRecord."""
+        value = loads(data)
+        names = f"request {Openings.members_of(value)}"
+        f = Fields(value, names, MalformedRecord, "stored charge")
+        return cls(f.message("request", GenerationRequest), Openings.read(f))
+
+
+@dataclass(frozen=True)
+class StoredCharge:
+    """A durable charge entry.
+
+    Attributes:
+        entry: as it was logged.
+        rows: D_t, int64, rising; private.
+        blinding: rho_t, 32 bytes; private.
+    """
+
+    window: str
+    account: str
+    entry: LoggedEntry
+    opened: ChargeOpenings = field(repr=False)
+    rows: Positions = field(repr=False)
+    blinding: bytes = field(repr=False)
+
+    @property
+    def body(self) -> Charge:
+        """The body of the entry."""
+        return Charge.parse(self.entry.body)
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """What became of a charge.
+
+    Attributes:
+        entry: of the answer, or of the void.
+        answer, salt: None of a void.
+        leaves: Unix milliseconds before which nothing of it leaves.
+    """
+
+    entry: LoggedEntry
+    answer: GeneratedAnswer | None = field(repr=False)
+    salt: bytes | None = field(repr=False)
+    leaves: int
+
+
+def insert_charge(
+    connection: Connection,
+    live: OpenWindow,
+    body: Charge,
+    salt: bytes,
+    *,
+    account: str,
+    request: bytes,
+    openings: bytes,
+    rows: Positions,
+    blinding: bytes,
+) -> int:
+    """Append a charge entry, and store what only the provider knows of it, in one transaction.
+
+    Args:
+        salt: of the leaf, 32 bytes.
+        request: SHA-256 of the request's canonical bytes.
+        openings: encoded `ChargeOpenings`.
+        rows, blinding: D_t and rho_t.
+
+    Returns:
+        The entry's position in the log.
+    """
+    position = append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
+    connection.execute(
+        insert(tables.charge).values(
+            window=live.name,
+            position=position,
+            tenant=body.tenant,
+            number=body.number,
+            account=account,
+            counter=body.counter,
+            request=request,
+            time=body.time,
+            openings=openings,
+            rows=rows.astype(_WIDTH).tobytes(),
+            blinding=blinding,
+        )
+    )
+    return position
+
+
+def next_number(connection: Connection, window: str, tenant: str) -> int:
+    """Return n_t of the tenant's next charge entry."""
+    columns = tables.charge.c
+    query = (
+        select(columns.number)
+        .where(columns.window == window, columns.tenant == tenant)
+        .order_by(columns.number.desc())
+        .limit(1)
+    )
+    last = connection.scalar(query)
+    return 0 if last is None else int(last) + 1
+
+
+def charged_rows(
+    connection: Connection, window: str, tenant: str, start: int
+) -> Iterator[tuple[int, Positions]]:
+    """Yield number and D_t of the tenant's charge entries from number ``start`` on, in order."""
+    columns = tables.charge.c
+    query = (
+        select(columns.number, columns.rows)
+        .where(columns.window == window, columns.tenant == tenant, columns.number >= start)
+        .order_by(columns.number)
+    )
+    for number, rows in connection.execute(query.execution_options(yield_per=1000)):
+        yield int(number), _positions(rows)
+
+
+def find_charge(
+    connection: Connection, window: str, account: str, request: bytes, since: int
+) -> int | None:
+    """Return where the account's last charge for the same request stands, None if there is none.
+
+    Args:
+        request: SHA-256 of its canonical bytes.
+        since: Unix milliseconds of the oldest that counts.
+    """
+    columns = tables.charge.c
+    query = (
+        select(columns.position)
+        .where(
+            columns.window == window,
+            columns.account == account,
+            columns.request == request,
+            columns.time >= since,
+        )
+        .order_by(columns.position.desc())
+        .limit(1)
+    )
+    position = connection.scalar(query)
+    return None if position is None else int(position)
+
+
+def charge_at(connection: Connection, window: str, position: int) -> StoredCharge | None:
+    """Return the charge at a position of the log, None if there is none."""
+    columns = tables.charge.c
+    query = select(columns.account, columns.openings, columns.rows, columns.blinding).where(
+        columns.window == window, columns.position == position
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    return StoredCharge(
+        window,
+        row.account,
+        _entry(connection, window, position),
+        ChargeOpenings.decode(row.openings),
+        _positions(row.rows),
+        bytes(row.blinding),
+    )
+
+
+def answer_of_charge(connection: Connection, window: str, charge: int) -> StoredAnswer | None:
+    """Return what became of the charge at a position, None while nothing did."""
+    columns = tables.generated.c
+    query = select(columns.position, columns.answer, columns.salt, columns.leaves).where(
+        columns.window == window, columns.charge == charge
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    return StoredAnswer(
+        _entry(connection, window, row.position),
+        None if row.answer is None else GeneratedAnswer.parse(row.answer),
+        None if row.salt is None else bytes(row.salt),
+        int(row.leaves),
+    )
+
+
+def put_answer(
+    connection: Connection,
+    live: OpenWindow,
+    body: Generated | Void,
+    salt: bytes,
+    *,
+    answer: GeneratedAnswer | None = None,
+    salt_a: bytes | None = None,
+    leaves: int = 0,
+) -> None:
+    """Append the answer to a charge, or its void, and store it in the same transaction.
+
+    Args:
+        salt: of the leaf, 32 bytes.
+        answer, salt_a: None of a void.
+        leaves: Unix milliseconds before which nothing of it leaves.
+    """
+    position = append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
+    connection.execute(
+        insert(tables.generated).values(
+            window=live.name,
+            charge=body.charge,
+            position=position,
+            answer=None if answer is None else answer.encode(),
+            salt=salt_a,
+            leaves=leaves,
+        )
+    )
+
+
+def unanswered(connection: Connection, window: str) -> list[tuple[int, str]]:
+    """Return position and tenant of the charges without an answer, in the log's order."""
+    charge, generated = tables.charge.c, tables.generated.c
+    same = (generated.window == charge.window) & (generated.charge == charge.position)
+    query = (
+        select(charge.position, charge.tenant)
+        .join_from(tables.charge, tables.generated, same, isouter=True)
+        .where(charge.window == window, generated.charge.is_(None))
+        .order_by(charge.position)
+    )
+    return [(int(position), tenant) for position, tenant in connection.execute(query)]
+
+
+def _entry(connection: Connection, window: str, position: int) -> LoggedEntry:
+    entry = entry_at(connection, window, position)
+    return LoggedEntry(position, bytes(entry.salt), bytes(entry.body))
+
+
+def _positions(data: Any) -> Positions:
+    return np.frombuffer(bytes(data), dtype=_WIDTH).astype(np.int64)

@@ -1,0 +1,123 @@
+"""The generation channel over HTTP: what waits holds nothing, and OpenAI's client is served."""
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import openai
+import pytest
+from databases import ON_EACH_ENGINE
+from generation_channel import (
+    QUESTION,
+    ask,
+    channel,
+    count,
+    file_of,
+    first_tokens,
+    make_channel,
+    model,
+    model_url,
+    open_channel,
+    real_channel,
+)
+from ragaudit.prover.store import tables
+from ragaudit.serving.generators.tokens import NextTokens
+from scenario import ProverScenario
+
+__all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
+
+pytestmark = ON_EACH_ENGINE
+
+
+def test_a_waiting_answer_holds_neither_a_turn_nor_a_thread(
+    make_channel: Callable[..., ProverScenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker for all: while an answer waits, the same account's query is served."""
+    monkeypatch.setenv("RAGAUDIT_PROVER__LIMITS__WORKERS", "1")
+    monkeypatch.setattr(NextTokens, "next_tokens", first_tokens)
+
+    async def both() -> list[httpx.Response]:
+        waits, due = asyncio.Event(), asyncio.Event()
+
+        async def pause(seconds: float) -> None:
+            waits.set()
+            await due.wait()
+            scenario.clock.now += round(1000 * seconds)
+
+        scenario = make_channel(pause)
+        await asyncio.to_thread(open_channel, scenario)
+        transport = httpx.ASGITransport(scenario.api.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://prover") as client:
+            client.headers.update(scenario.headers("ada"))
+            question = client.post("/v1/windows/w1/ask", json={"query": QUESTION})
+            asked = asyncio.create_task(question)
+            await waits.wait()
+            query = {"query": "bread", "top_k": 2, "filter": ""}
+            answered = await client.post("/v1/windows/w1/query", json=query)
+            assert not asked.done()
+            due.set()
+            return [answered, await asked]
+
+    answered, asked = asyncio.run(both())
+    assert answered.status_code == 200, answered.text
+    assert file_of(asked).public.charged.counter == 0
+
+
+def test_an_unmodified_client_of_openai(real_channel: ProverScenario) -> None:
+    open_channel(real_channel)
+    client = openai.OpenAI(
+        api_key=real_channel.keys["ada"],
+        base_url="http://testserver/v1",
+        http_client=real_channel.api,
+        max_retries=0,
+    )
+    raw = client.chat.completions.with_raw_response.create(
+        model="records", messages=[{"role": "user", "content": QUESTION}]
+    )
+    answer = raw.parse()
+    assert "mirazo" in (answer.choices[0].message.content or "").replace(" ", "")
+    receipt = raw.headers["ragaudit-receipt"]
+    assert answer.id == f"chatcmpl-{receipt}"
+    whole = real_channel.api.get(f"/v1/receipts/{receipt}", headers=real_channel.headers("ada"))
+    file = file_of(whole)
+    file.verify_openings()
+    assert file.answer.text == answer.choices[0].message.content
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens == len(file.answer.tokens)
+    with pytest.raises(openai.NotFoundError, match="no such collection"):
+        client.chat.completions.create(
+            model="other", messages=[{"role": "user", "content": QUESTION}]
+        )
+    with pytest.raises(openai.PermissionDeniedError, match="stream"):
+        client.chat.completions.create(
+            model="records", stream=True, messages=[{"role": "user", "content": QUESTION}]
+        )
+    with pytest.raises(openai.PermissionDeniedError, match="a conversation"):
+        client.chat.completions.create(
+            model="records",
+            messages=[{"role": "system", "content": "x"}, {"role": "user", "content": QUESTION}],
+        )
+    with pytest.raises(openai.BadRequestError, match="temperature"):
+        client.chat.completions.create(
+            model="records", temperature=0, messages=[{"role": "user", "content": QUESTION}]
+        )
+    assert count(real_channel, tables.charge) == 1
+
+
+def test_refusals(channel: ProverScenario) -> None:
+    open_channel(channel)
+    assert ask(channel, "bob").status_code == 409  # anchored
+    for body in ({"query": ""}, {"query": "x", "top_k": 2}, {"query": "x", "filter": "no"}, {}):
+        answer = channel.post("/v1/windows/w1/ask", "ada", body)
+        assert answer.status_code in (400, 422), answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert channel.api.post("/v1/windows/w1/ask", json={"query": "x"}).status_code == 401
+    assert channel.post("/v1/windows/w2/ask", "ada", {"query": "x"}).status_code == 404
+    assert count(channel, tables.charge) == 0
+
+
+def test_a_window_without_the_channel_says_so(channel: ProverScenario) -> None:
+    channel.open()
+    answer = ask(channel)
+    assert answer.status_code in (400, 422, 501), answer.text
+    assert "no generation channel" in answer.text
