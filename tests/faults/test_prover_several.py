@@ -18,6 +18,8 @@ from ragaudit.ledger.messages.records import Record
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
+LONGEST = 300  # seconds: beyond the end of every window below
+
 
 def ready(prover: Prover) -> bool:
     return prover.http.get("/readyz").is_success
@@ -98,11 +100,12 @@ class Asking(threading.Thread):
     """An account that asks both processes at random, and repeats what failed with its key."""
 
     def __init__(self, setting: Several, account: str, count: int) -> None:
-        super().__init__()
+        super().__init__(daemon=True)
         self.setting, self.account, self.count = setting, account, count
         self.public: list[dict[str, Any]] = []
         self.wrong: list[str] = []
         self.failed = 0
+        self.last = ""
         self._choose = random.Random(account)
 
     def run(self) -> None:
@@ -119,14 +122,14 @@ class Asking(threading.Thread):
                             "Idempotency-Key": f"{self.account} {number}",
                         },
                     )
-                except httpx.HTTPError:
-                    self.failed += 1
+                except httpx.HTTPError as error:
+                    self.failed, self.last = self.failed + 1, repr(error)
                     time.sleep(PATIENCE)
                     continue
                 if answer.status_code == 200:
                     self.public.append(answer.json()["public"])
                 elif answer.status_code >= 500:
-                    self.failed += 1
+                    self.failed, self.last = self.failed + 1, answer.text
                     time.sleep(PATIENCE)
                 else:
                     self.wrong.append(answer.text)
@@ -147,7 +150,8 @@ def until_answered(threads: list[Asking], count: int) -> None:
 def check_answers(setting: Several, threads: list[Asking], count: int) -> None:
     """Every answer is one record, under every counter of its account; a retry made none."""
     for thread in threads:
-        thread.join()
+        thread.join(LONGEST)
+        assert not thread.is_alive(), thread.last
     assert [thread.wrong for thread in threads] == [[]] * len(threads)
     for thread in threads:
         decoded = [Record.parse(bytes.fromhex(each["body"])) for each in thread.public]

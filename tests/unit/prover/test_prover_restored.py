@@ -1,6 +1,7 @@
 """Head and stored entries are compared with what was cosigned, before anything is signed again."""
 
 import shutil
+from typing import Any
 
 import pytest
 from databases import ON_EACH_ENGINE
@@ -86,6 +87,29 @@ def test_a_restored_prover_signs_nothing_before_it_was_told(restored: ProverScen
     restored.service.driver.checkpoint("w1")
     assert "larger tree" in str(restored.service.windows.get("w1").unusable)
     assert signed_sizes(restored) == before
+
+
+def test_a_process_that_stood_still_takes_nothing_for_restored(
+    scenario: ProverScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its signature and its request another one led, answered, and had more cosigned."""
+    scenario.open()
+    verifier, live = scenario.service.verifier, scenario.service.open_windows.get("w1")
+    assert scenario.ask().status_code == 200
+    honest = verifier.add_checkpoint
+
+    def late(request: Any, read: int) -> Any:
+        monkeypatch.setattr(verifier, "add_checkpoint", honest)
+        assert scenario.ask(query="trains").status_code == 200
+        scenario.service.driver._checkpointer._step(live.log)  # the other process's
+        return honest(request, read)
+
+    monkeypatch.setattr(verifier, "add_checkpoint", late)
+    scenario.service.driver.checkpoint("w1")
+    assert scenario.service.windows.get("w1").unusable is None
+    latest = live.log.checkpoints.cosigned()
+    assert latest is not None and latest.head.size == live.log.entries.head().size
+    assert scenario.ask(query="violin").status_code == 200
 
 
 def test_another_history_of_the_same_size_is_noticed(restored: ProverScenario) -> None:

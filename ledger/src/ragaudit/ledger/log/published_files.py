@@ -40,10 +40,11 @@ def publish(checkpoints: CheckpointStore, folder: Path) -> TreeHead:
         MalformedNote, NoteRejected: the folder's checkpoint is not of this log.
         OSError: a file cannot be written; `checkpoint` is then as before.
     """
+    # First: another process that leads meanwhile may publish more.
+    last = _published(checkpoints, folder)
     signed = checkpoints.cosigned()
     if signed is None:
         raise UnknownResource("no cosigned checkpoint yet", where=checkpoints.log_key.name)
-    last = _published(checkpoints, folder)
     if last.size > signed.head.size or checkpoints.root(last.size) != last.root_hash:
         raise RestoredBackup(
             "what is published is not a beginning of this log",

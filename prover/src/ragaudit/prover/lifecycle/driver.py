@@ -90,12 +90,15 @@ class Checkpointer:
         old_size = cosigned.head.size if cosigned else 0
         answer = self._submit(log, checkpoint, old_size, read)
         if isinstance(answer, SizeConflict):
-            if answer.size > checkpoint.head.size:
+            if answer.size > log.entries.head().size:
                 raise RestoredBackup(
                     "the cosigner has seen a larger tree",
                     where=log.entries.log_key.name,
                     expected=f"{answer.size} entries",
                 )
+            if answer.size > checkpoint.head.size:
+                # This process stood still, and another one that leads since then signed more.
+                return checkpoint
             # Once more with the cosigner's size; a second conflict is left to the next step.
             answer = self._submit(log, checkpoint, answer.size, read)
             if isinstance(answer, SizeConflict):
