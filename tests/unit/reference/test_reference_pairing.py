@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from ragaudit.ledger.messages.beacon import QUICKNET
+from ragaudit.ledger.messages.beacon import QUICKNET, py_ecc_engine
 from ragaudit.verifier.reference import MalformedProof, ProofRejected, pairing, verify_round
 from reference_vectors import FOLDER
 
@@ -46,6 +46,7 @@ def test_both_signs_of_a_point_are_read() -> None:
 
 
 def test_hashing_is_that_of_py_ecc() -> None:
+    py_ecc_engine()  # loads py_ecc, and keeps the limit of recursion that it raises for everybody
     from py_ecc.bls.hash_to_curve import hash_to_G1
     from py_ecc.optimized_bls12_381 import normalize
 

@@ -43,7 +43,7 @@ def client() -> Iterator[TestClient]:
 
 def test_the_description_has_every_surface() -> None:
     assert {each.tags[0] for each in OPERATIONS} == {"openai", "chroma", "qdrant", "dify"}
-    assert len(OPERATIONS) == 4 + 19 + 9 + 1
+    assert len(OPERATIONS) == 4 + 19 + 9 + 1 + 2
 
 
 def call(client: TestClient, case: Any) -> Any:
