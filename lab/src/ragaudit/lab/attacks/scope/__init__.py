@@ -1,0 +1,1 @@
+"""`ragaudit attack scope`: does one tenant's key show another tenant's documents?"""

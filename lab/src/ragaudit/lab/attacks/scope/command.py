@@ -1,0 +1,161 @@
+"""``ragaudit attack scope`` and ``ragaudit attack canaries``."""
+
+import json
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from ragaudit.encoding.commands import failing
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.lab.attacks.scope import canaries as planting
+from ragaudit.lab.attacks.scope.preparing import prepared
+from ragaudit.lab.attacks.scope.report import Report
+from ragaudit.lab.attacks.scope.running import Options, run
+from ragaudit.lab.attacks.scope.schema import SCHEMA
+from ragaudit.lab.attacks.scope.target import load
+from rich.console import Console
+from rich.progress import Progress
+
+__all__ = ["CANARIES_EXAMPLE", "SCOPE_EXAMPLE", "canaries", "scope"]
+
+SCOPE_EXAMPLE = """Examples:
+
+  ragaudit attack scope scope.yaml --plant --page leaks.html --report leaks.json
+
+  ragaudit attack scope scope.yaml --only get-ids --seed 7
+
+Exit status: 0 nothing found, 1 a leak, 2 bad input, 3 no answer, 4 a key or the budget is refused,
+5 nothing found and not everything judged."""
+
+CANARIES_EXAMPLE = """Example:
+
+  ragaudit attack canaries canaries.jsonl --tenants acme,globex --dimension 384"""
+
+
+class Page(StrEnum):
+    """How a page for people ends."""
+
+    HTML = ".html"
+    MARKDOWN = ".md"
+
+
+def canaries(
+    output: Annotated[Path, typer.Argument(help="A new file of JSON lines.")],
+    tenants: Annotated[str, typer.Option(help="Their names, with commas: acme,globex")],
+    dimension: Annotated[
+        int | None,
+        typer.Option(help="Of the vectors; none if the system embeds texts: --dimension 384"),
+    ] = None,
+) -> None:
+    """Draw canary documents. Plant those with "planted": true with `scope --plant` or by your own
+    ingestion, and none of the others."""
+    with failing():
+        names = [name for name in tenants.split(",") if name]
+        if not names or len(set(names)) != len(names):
+            raise MalformedError(
+                "no names, or one twice", where="--tenants", expected="acme,globex"
+            )
+        planting.write(output, planting.draw(names, dimension))
+
+
+def scope(
+    target: Annotated[
+        Path | None, typer.Argument(help="A YAML file (docs/leaks.md): scope.yaml")
+    ] = None,
+    plant: Annotated[
+        bool, typer.Option("--plant", help="Plant the canaries before, and remove them after.")
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="A page for people: leaks.html or leaks.md")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="JSON for CI: leaks.json")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the order of requests: --seed 7")] = 0,
+    rounds: Annotated[
+        int, typer.Option(min=2, max=1000, help="Of existence and timing tests: --rounds 20")
+    ] = 5,
+    error: Annotated[
+        float,
+        typer.Option(help="Probability of a false alarm by those tests in all: --error 0.01"),
+    ] = 0.01,
+    only: Annotated[
+        list[str] | None, typer.Option(help="A probe, more than once: --only get-ids")
+    ] = None,
+    pause: Annotated[
+        float, typer.Option(min=0, help="Seconds before each request: --pause 0.1")
+    ] = 0.0,
+    max_requests: Annotated[
+        int, typer.Option(min=1, help="Refuse a longer run: --max-requests 20000")
+    ] = 20_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the JSON report.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the report's JSON schema, and stop.")
+    ] = False,
+) -> None:
+    """Try to see one tenant's documents with another's key: does this store leak?"""
+    if schema:
+        typer.echo(json.dumps(SCHEMA, indent=2))
+        return
+    with failing(as_json):
+        if target is None:
+            raise MalformedError("missing", where="TARGET", expected="a YAML file, docs/leaks.md")
+        if page is not None and page.suffix not in tuple(Page):
+            raise MalformedError(page.name, where="--page", expected="a name in .html or .md")
+        if not 0 < error <= 0.5:
+            raise MalformedError(str(error), where="--error", expected="above 0, 0.5 at most")
+        options = Options(seed, rounds, error, pause, frozenset(only or ()))
+        found = _run(target, options, plant, max_requests)
+        document = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
+        if report is not None:
+            _write(report, document + "\n", "--report")
+        if page is not None:
+            html = page.suffix == Page.HTML
+            _write(page, found.to_html() if html else found.to_markdown(), "--page")
+        typer.echo(document if as_json else _summary(found))
+    raise typer.Exit(found.exit_code)
+
+
+def _run(path: Path, options: Options, plant: bool, most: int) -> Report:
+    target = load(path)
+    with prepared(target, options, plant=plant) as (plan, secrets):
+        sys.stderr.write(
+            f"{plan.requests} requests at most for {len(plan.pairs)} pairs of tenants, "
+            f"seed {options.seed}\n"
+        )
+        if plan.requests > most:
+            raise RefusedError(
+                f"{plan.requests} requests", where="--max-requests", expected=f"at most {most}"
+            )
+        console = Console(stderr=True)
+        with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+            task = progress.add_task("requests", total=plan.requests)
+            found = run(plan, lambda count: progress.advance(task, count))
+        kind = type(plan.store)
+        return replace(
+            found,
+            secrets=secrets,
+            header=target.key_header or kind.header,
+            prefix=kind.prefix if target.key_prefix is None else target.key_prefix,
+        )
+
+
+def _summary(found: Report) -> str:
+    lines = [
+        f"{one.severity:<8} {one.probe:<28} {one.title}: {one.evidence[:120]}"
+        for one in found.findings
+    ]
+    lines += [
+        f"not judged: {one.probe} ({one.attacker} against {one.victim}): {one.unjudged}"
+        for one in found.tried if one.result == "NOT JUDGED"
+    ]  # fmt: skip
+    lines.append(f"{found.result} after {found.requests} requests")
+    return found.secrets.redacted("\n".join(lines))
+
+
+def _write(path: Path, text: str, where: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise MalformedError(f"cannot write {path}: {error.strerror}", where=where) from None

@@ -1,0 +1,178 @@
+"""What an answer gives away, decided by canaries and exact tests alone."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import comb
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.lab.attacks.scope.canaries import Canary
+from ragaudit.lab.attacks.scope.exchange import Answer, Request, members, numbers
+
+__all__ = ["Kind", "Leak", "Separation", "leaks", "separation", "timing"]
+
+Kind = Literal["content", "vector", "metadata", "id", "existence", "timing"]
+SEVERITY: Final[Mapping[Kind, str]] = {
+    "content": "critical",
+    "vector": "critical",
+    "metadata": "high",
+    "id": "medium",
+    "existence": "medium",
+    "timing": "low",
+}
+_TOLERANCE = 1e-3
+"""Of each number of a vector: stores keep halves and floats."""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A marker of the victim that an answer has, and the request had not.
+
+    Attributes:
+        evidence: the marker, or which canary's vector.
+    """
+
+    kind: Kind
+    evidence: str
+
+
+def leaks(
+    request: Request, answer: Answer, canaries: Sequence[Canary], said: Iterable[str]
+) -> list[Leak]:
+    """Return what an answer to somebody else shows of canaries.
+
+    Args:
+        canaries: of the victim.
+        said: markers that the attacker sent before: an answer may repeat them.
+    """
+    known = set(said)
+    found = []
+    for canary in canaries:
+        for marker, kind in canary.markers().items():
+            if marker in answer.text and marker not in known and not request.holds(marker):
+                found.append(Leak(kind, marker))  # type: ignore[arg-type]
+    found += _vectors(answer, canaries)
+    return sorted(found, key=lambda leak: list(SEVERITY).index(leak.kind))
+
+
+def _vectors(answer: Answer, canaries: Sequence[Canary]) -> list[Leak]:
+    own = [canary for canary in canaries if canary.vector is not None]
+    if not own:
+        return []
+    known = np.asarray([canary.vector for canary in own])
+    found = []
+    for row in numbers(members(answer.text)):
+        if len(row) == known.shape[1]:
+            away = np.abs(known - np.asarray(row)).max(axis=1)
+            found += [
+                Leak("vector", f"vector of {own[place].id}")
+                for place in np.flatnonzero(away < _TOLERANCE)
+            ]
+    return found
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Answers that say which values exist.
+
+    Attributes:
+        evidence: where they differ, and how.
+        p_value: of a store whose answers do not depend on which canaries were planted.
+    """
+
+    evidence: str
+    p_value: float
+
+
+def separation(
+    answers: Mapping[str, Sequence[Answer]], planted: Sequence[str]
+) -> Separation | None:
+    """Return how answers tell what exists, None if they do not.
+
+    A part of the answer counts if it is always the same for values that exist, always the same for
+    those that do not, and the two differ. Which values were planted was drawn at random: answers
+    that do not depend on it split the values so with probability 2 / C(n, n/2) for each way in
+    which they split them in halves at all.
+
+    Args:
+        answers: to each value, in the order of asking.
+        planted: the values that exist.
+    """
+    parts = {value: [_parts(value, answer) for answer in given] for value, given in answers.items()}
+    places = sorted({place for given in parts.values() for answer in given for place in answer})
+    halves: dict[frozenset[str], tuple[str, str, str]] = {}
+    for place in places:
+        said = {value: {one.get(place, "") for one in given} for value, given in parts.items()}
+        if any(len(texts) != 1 for texts in said.values()):
+            continue
+        once = {value: texts.pop() for value, texts in said.items()}
+        different = sorted(set(once.values()))
+        first = frozenset(value for value in once if once[value] == once[planted[0]])
+        if len(different) == 2 and len(first) == len(once) // 2:
+            other = next(text for text in different if text != once[planted[0]])
+            halves.setdefault(first, (place, once[planted[0]], other))
+    if (split := halves.get(frozenset(planted))) is None:
+        return None
+    place, present, absent = split
+    p_value = min(1.0, len(halves) * 2 / comb(len(answers), len(planted)))
+    return Separation(f"{place}: {present[:120]!r} if it exists, {absent[:120]!r} if not", p_value)
+
+
+def _parts(value: str, answer: Answer) -> dict[str, str]:
+    """Return an answer by places, without the value that was asked for."""
+    found = {"status": answer.status}
+    waiting: list[tuple[str, Any]] = [("body", members(answer.text))]
+    if waiting[0][1] is None:
+        return {**found, "body": answer.text.replace(value, "{value}")}
+    while waiting:
+        place, item = waiting.pop()
+        if isinstance(item, dict):
+            found[place] = "{" + ", ".join(sorted(item)).replace(value, "{value}") + "}"
+            waiting.extend((f"{place}.{name}", inner) for name, inner in item.items())
+        elif isinstance(item, list):
+            found[place] = f"{len(item)} items"
+            waiting.extend((f"{place}[{number}]", inner) for number, inner in enumerate(item))
+        else:
+            found[place] = str(item).replace(value, "{value}")
+    return found
+
+
+def timing(answers: Mapping[str, Sequence[Answer]], planted: Sequence[str]) -> Separation | None:
+    """Compare how long values that exist take with those that do not; None without all answers.
+
+    An exact permutation test, two-sided, of the difference of the mean of the values' median
+    times. The values are the units, not the requests: which were planted was drawn at random, so
+    that the p-value is valid whatever the load, its drift and the distribution of times are.
+
+    Args:
+        answers: to each value, asked in random order.
+        planted: the values that exist.
+    """
+    if any(not one.status for given in answers.values() for one in given):
+        return None
+    values = list(answers)
+    medians = np.asarray([np.median([one.seconds for one in answers[value]]) for value in values])
+    subsets = _subsets(len(values), len(planted))
+    means = medians[subsets].mean(axis=1) * 2 - medians.mean() * 2
+    chosen = np.isin(values, list(planted))
+    seen = float(medians[chosen].mean() - medians[~chosen].mean())
+    # A little less than seen, lest rounding leaves the observed choice itself out.
+    p_value = float(np.mean(np.abs(means) >= abs(seen) * (1 - 1e-9) - 1e-15))
+    return Separation(
+        f"what exists takes {abs(seen) * 1000:.3f} ms {'more' if seen > 0 else 'less'} "
+        f"(p = {p_value:.2g})",
+        p_value,
+    )
+
+
+@cache
+def _subsets(count: int, size: int) -> npt.NDArray[np.int8]:
+    """Return all choices of ``size`` of ``count``, int8[C(count, size), size]."""
+    return np.fromiter(
+        (place for chosen in combinations(range(count), size) for place in chosen),
+        dtype=np.int8,
+        count=comb(count, size) * size,
+    ).reshape(-1, size)

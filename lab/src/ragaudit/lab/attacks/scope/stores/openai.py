@@ -1,0 +1,130 @@
+"""OpenAI's vector stores, and services of their shape."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from ragaudit.lab.attacks.scope.canaries import TAG, question
+from ragaudit.lab.attacks.scope.exchange import Request, json_request
+from ragaudit.lab.attacks.scope.probes import Oracle, Probe, each, name_variants
+from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
+
+__all__ = ["OpenAi"]
+
+
+class OpenAi(Store):
+    """Search in a vector store by text, and the files behind it."""
+
+    def control(self, tenant: str) -> Request:
+        return self._search(tenant, tenant)
+
+    def probes(self, attacker: str, victim: str) -> list[Probe]:
+        return [*self._filters(attacker, victim), *self._stores(attacker, victim)]
+
+    def oracles(self, attacker: str, victim: str) -> list[Oracle]:
+        own = self._at(attacker)
+        return [
+            Oracle("existence-by-id", "id", "A file of the other tenant in the own store.", "id",
+                   lambda value: Request(attacker, "GET", f"{own}/files/{value}")),
+            Oracle("existence-of-file", "id", "A file of the other tenant.", "id",
+                   lambda value: Request(attacker, "GET", f"/v1/files/{value}")),
+            Oracle("existence-by-tag", "filter", "A filter that only one row of another passes.",
+                   "tag", lambda value: self._search(attacker, victim, filters={
+                       "type": "eq", "key": TAG, "value": value})),
+        ]  # fmt: skip
+
+    def _filters(self, attacker: str, victim: str) -> Iterator[Probe]:
+        field, target = self.target.tenant_field, self.target
+        own, other = target.value(attacker), target.value(victim)
+
+        def leaf(kind: str, value: Any) -> dict[str, Any]:
+            return {"type": kind, "key": field, "value": value}
+
+        mine, yours = leaf("eq", own), leaf("eq", other)
+        filters: dict[str, tuple[str, list[Any]]] = {
+            "filter-tenant": ("A filter that names the other tenant.", [yours]),
+            "filter-or": ("An alternative beside the condition that keeps tenants apart.",
+                          [{"type": "or", "filters": [mine, yours]},
+                           {"type": "or", "filters": [mine, leaf("ne", own)]},
+                           {"type": "and", "filters": [{"type": "or", "filters": [yours, mine]}]}]),
+            "filter-not": ("A negation that holds for the rows of others.",
+                           [leaf("ne", own), leaf("nin", [own]), leaf("ne", ""), leaf("gte", "")]),
+            "filter-list": ("A list of tenants where one is expected.",
+                            [leaf("in", [own, other]), leaf("eq", [own, other])]),
+            "filter-null": ("No condition, or a null.",
+                            [None, {}, leaf("eq", None), {"type": "and", "filters": []}]),
+            "filter-type": ("A value of another type than the checks expect.",
+                            [[], [yours], True, "x", leaf("eq", True), leaf("EQ", other),
+                             {"type": ["eq"], "key": field, "value": other}]),
+            "filter-nested": ("Conditions within conditions, and members that replace others.",
+                              [{"type": "and", "filters": [{"type": "and", "filters": [yours]}]},
+                               {**mine, "filters": [yours]}, {**yours, "type": "or", "filters": []},
+                               leaf("eq", {"$ne": own})]),
+            "filter-sql": ("SQL within names and values.",
+                           [leaf("eq", f"{own}' OR '1'='1"), leaf("eq", f"{own}' OR 1=1 --"),
+                            {"type": "eq", "key": f"{field}' OR '1'='1", "value": own}]),
+        }  # fmt: skip
+        for name, (idea, given) in filters.items():
+            yield Probe(name, "filter", idea, each(
+                self._search(attacker, victim, filters=condition) for condition in given
+            ))  # fmt: skip
+
+    def _stores(self, attacker: str, victim: str) -> Iterator[Probe]:
+        name, ids = self.target.tenants[victim].collection, self._ids(victim)
+        own, other, body = self._at(attacker), self._at(victim), self._search(victim, victim).body
+        yield Probe("nearest", "filter", "A question whose nearest rows are another's.",
+                    each([self._search(attacker, victim)]))  # fmt: skip
+        yield Probe("batch-member", "batch", "Another question behind a lawful one.", each([
+            self._search(attacker, victim, query=[question(attacker), question(victim)])
+        ]))  # fmt: skip
+        yield Probe("top-k-overrun", "paging", "More results than are allowed.", each(
+            self._search(attacker, victim, max_num_results=count) for count in (10**4, -1, 0, "50")
+        ))  # fmt: skip
+        yield Probe("extra-member", "collection", "Members that name another store or rows.", each(
+            self._search(attacker, victim, **more) for more in (
+                {"vector_store_ids": [name]}, {"vector_store_id": name}, {"store": name},
+                {"file_ids": ids}, {"tenant": victim}, {"user": victim}, {"rewrite_query": True},
+            )
+        ))  # fmt: skip
+        yield Probe("identity-header", "identity", "A header that names the other tenant.", each(
+            Request(attacker, "POST", f"{own}/search", self._search(attacker, victim).body,
+                    {header: victim})
+            for header in (*IDENTITY_HEADERS, "openai-organization", "openai-project")
+        ))  # fmt: skip
+        yield Probe("files", "enumeration", "The files behind a store.", each([
+            Request(attacker, "GET", path) for path in (
+                f"{own}/files?limit=100", f"{other}/files?limit=100", "/v1/files",
+                "/v1/vector_stores", other,
+                *(f"{place}/files/{one}/content" for place in (own, other) for one in ids[:2]),
+                *(f"/v1/files/{one}/content" for one in ids[:2]),
+            )
+        ]))  # fmt: skip
+        asked = Request(victim, "POST", f"{other}/search", body)
+        again, mine = (Request(attacker, "POST", f"{place}/search", body) for place in (other, own))
+        yield Probe("cache", "cache", "A question that its owner asked before.",
+                    ((asked, again, again), (asked, mine, mine)))  # fmt: skip
+        if own == other:
+            return
+        tagged = Request(attacker, "POST", f"{other}/search", body, {"if-none-match": "{etag}"})
+        yield Probe("conditional", "cache", "The entity tag of another's answer.",
+                    ((asked, tagged),))  # fmt: skip
+        yield Probe("cross-collection", "collection", "Another tenant's store by its id.",
+                    each([again]))  # fmt: skip
+        yield Probe("collection-name", "name", "The same, variously spelled.", each(
+            Request(attacker, "POST", f"/v1/vector_stores/{spelling}/search", body)
+            for spelling in name_variants(name)
+        ))  # fmt: skip
+        yield Probe("path-traversal", "name", "A path that leads out of the own store.", each(
+            Request(attacker, "POST", f"{own}/{way}{quote(name)}/search", body)
+            for way in ("../", "%2e%2e/", "..%2f", "%2e%2e%2f", "..%252f", "..;/", "files/../../")
+        ))  # fmt: skip
+
+    def _ids(self, tenant: str) -> list[str]:
+        return [canary.id for canary in self.scene.planted(tenant)]
+
+    def _search(self, tenant: str, about: str, /, **more: Any) -> Request:
+        body = {"query": question(about), "max_num_results": self.target.top_k, **more}
+        return json_request(tenant, f"{self._at(tenant)}/search", body)
+
+    def _at(self, tenant: str) -> str:
+        return f"/v1/vector_stores/{quote(self.target.tenants[tenant].collection, safe='')}"

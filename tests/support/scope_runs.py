@@ -1,0 +1,71 @@
+"""`ragaudit attack scope`, run in this process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from ragaudit.encoding.commands import ExitCode
+from ragaudit.lab.attacks.cli import app
+from ragaudit.lab.attacks.scope import canaries
+from ragaudit.lab.attacks.scope.schema import SCHEMA
+from typer.testing import CliRunner
+
+DIMENSION = 16  # that of the embedder of tests
+CODES = {"CLEAN": ExitCode.DONE, "LEAK": ExitCode.FALSE, "INCOMPLETE": ExitCode.INCOMPLETE}
+
+
+def secret(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.touch(mode=0o600)
+    path.write_text(text)
+    return name
+
+
+def target(
+    folder: Path, store: str, url: str, keys: dict[str, str], *,
+    collections: dict[str, str] | None = None, dimension: int | None = DIMENSION, **more: Any,
+) -> Path:  # fmt: skip
+    """Write a target of the tenants acme and globex with new canaries; its path."""
+    file = folder / "canaries.jsonl"
+    if not file.exists():
+        canaries.write(file, canaries.draw(["acme", "globex"], DIMENSION))
+    tenants: dict[str, dict[str, Any]] = {
+        name: {"collection": (collections or {}).get(name, "shared")} for name in ("acme", "globex")
+    }
+    for name, key in keys.items():
+        tenants[name]["key_file"] = secret(folder, f"{name}.key", key)
+    for name, members in more.pop("tenants", {}).items():
+        tenants[name].update(members)
+    document = {
+        "store": store, "url": url, "tenants": tenants, "canaries": file.name,
+        "dimension": dimension, **more,
+    }  # fmt: skip
+    path = folder / "scope.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def scope(path: Path, *arguments: str) -> dict[str, Any]:
+    """Run the test; its report, of which the schema holds, and its exit status."""
+    result = CliRunner().invoke(app, ["scope", str(path), "--json", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    report: dict[str, Any] = json.loads(result.stdout)
+    Draft202012Validator(SCHEMA).validate(report)
+    assert result.exit_code == CODES[report["result"]], result.output
+    return report
+
+
+def found(report: dict[str, Any]) -> set[tuple[str, str]]:
+    """Name and kind of every finding."""
+    return {(one["probe"], one["kind"]) for one in report["findings"]}
+
+
+def refused(path: Path, *arguments: str) -> tuple[int, str]:
+    """Exit status and message of a run that ends before its report."""
+    result = CliRunner().invoke(app, ["scope", str(path), *arguments])
+    assert result.exit_code and "error:" in result.stderr, (result.output, result.exception)
+    return result.exit_code, result.stderr

@@ -1,0 +1,171 @@
+"""What cannot be tested is refused, with the field's name."""
+
+import json
+from pathlib import Path
+
+import pytest
+import scope_runs
+from leaking_ports import NAMES, Answering, filled
+from ragaudit.encoding.commands import ExitCode
+from ragaudit.lab.attacks.cli import app
+from ragaudit.lab.attacks.scope.schema import SCHEMA
+from surface_app import MemoryPort, serving, surface_app
+from typer.testing import CliRunner
+
+ACME = {"acme": "key-acme"}
+BOTH = {**ACME, "globex": "key-globex"}
+
+
+def test_an_endpoint_that_does_not_answer(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "openai", "http://127.0.0.1:9", BOTH, dimension=None)
+    code, said = scope_runs.refused(path)
+    assert code == ExitCode.UNAVAILABLE and "url" in said and "ConnectError" in said
+
+
+def test_a_wrong_key(tmp_path: Path) -> None:
+    with serving(surface_app(MemoryPort())) as number:
+        path = scope_runs.target(
+            tmp_path, "openai", f"http://127.0.0.1:{number}", {"acme": "nobodys"}, collections=NAMES
+        )
+        code, said = scope_runs.refused(path)
+    assert code == ExitCode.REFUSED and "tenants.acme.key_file" in said and "nobodys" not in said
+
+
+def test_canaries_that_nobody_planted(tmp_path: Path) -> None:
+    with serving(surface_app(MemoryPort())) as number:
+        url = f"http://127.0.0.1:{number}"
+        path = scope_runs.target(tmp_path, "openai", url, BOTH, collections=NAMES)
+        code, said = scope_runs.refused(path)
+    assert code == ExitCode.FALSE and "tenants.acme: its own key does not find its canaries" in said
+
+
+def test_one_key_and_planted_canaries_are_enough(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "openai", "http://x", ACME, collections=NAMES)
+    with serving(surface_app(filled(MemoryPort(), tmp_path / "canaries.jsonl"))) as number:
+        url = f"http://127.0.0.1:{number}"
+        scope_runs.target(tmp_path, "openai", url, ACME, collections=NAMES)
+        report = scope_runs.scope(path, "--only", "nearest", "--only", "cache")
+    assert report["result"] == "CLEAN" and report["controlled"] == ["acme"]
+    results = {one["probe"]: one["result"] for one in report["tried"]}
+    assert results == {"nearest": "NOTHING", "cache": "SKIPPED"}
+
+
+def test_one_key_without_canaries_of_another(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "openai", "http://127.0.0.1:9", ACME)
+    file = tmp_path / "canaries.jsonl"
+    lines = file.read_text().splitlines()
+    own = [line for line in lines if json.loads(line)["tenant"] == "acme"]
+    file.write_text("\n".join(own) + "\n")
+    code, said = scope_runs.refused(path)
+    assert code == ExitCode.BAD_INPUT and "canaries: nobody to look for" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"url": "localhost"}, "url"),
+        ({"store": "pgvector"}, "url"),
+        ({"store": "faiss"}, "store"),
+        ({"dimension": 3}, "dimension"),
+        ({"unknown": 1}, "unknown"),
+        ({"canaries": "nowhere.jsonl"}, "canaries"),
+        ({"tenants": {"globex": {"collection": ""}}}, "tenants.globex.collection"),
+        ({"tenants": {"globex": {"key_file": "missing.key"}}}, "missing.key"),
+    ],
+)
+def test_settings_that_cannot_be_used(
+    change: dict[str, object], where: str, tmp_path: Path
+) -> None:
+    given = {"store": "openai", "url": "http://127.0.0.1:9", **change}
+    store, url = str(given.pop("store")), str(given.pop("url"))
+    path = scope_runs.target(tmp_path, store, url, ACME, **given)  # type: ignore[arg-type]
+    code, said = scope_runs.refused(path)
+    assert code == ExitCode.BAD_INPUT and where in said
+
+
+def test_nobody_has_a_key(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "openai", "http://127.0.0.1:9", {})
+    assert "key_file" in scope_runs.refused(path)[1]
+
+
+def test_a_key_that_others_may_read(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "openai", "http://127.0.0.1:9", ACME)
+    (tmp_path / "acme.key").chmod(0o644)
+    assert "others may read" in scope_runs.refused(path)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (["--only", "nothing"], "--only"),
+        (["--max-requests", "10"], "--max-requests"),
+        (["--plant"], "--plant"),
+        (["--page", "page.pdf"], "--page"),
+        (["--error", "2"], "--error"),
+    ],
+)
+def test_options_that_cannot_be_used(arguments: list[str], where: str, tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "openai", "http://127.0.0.1:9", ACME)
+    assert where in scope_runs.refused(path, *arguments)[1]
+
+
+def test_canaries_of_another_dimension(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "chroma", "http://127.0.0.1:9", ACME)
+    scope_runs.target(tmp_path, "chroma", "http://127.0.0.1:9", ACME, dimension=32)
+    assert "dimension: canaries of dimension 16" in scope_runs.refused(path)[1]
+
+
+def test_the_budget_is_told_before_the_first_request(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "openai", "http://127.0.0.1:9", BOTH, collections=NAMES)
+    assert "requests at most for 2 pairs of tenants" in scope_runs.refused(path)[1]
+
+
+def test_pages_and_reports_have_no_key_and_no_markup_of_others(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "openai", "http://x", BOTH, collections=NAMES)
+    port = filled(Answering(), tmp_path / "canaries.jsonl")
+    port.rows = {
+        tenant: [*rows, *(type(rows[0])("x", "<script>```", {}, rows[0].vector) for _ in range(1))]
+        for tenant, rows in port.rows.items()
+    }
+    with serving(surface_app(port)) as number:
+        scope_runs.target(tmp_path, "openai", f"http://127.0.0.1:{number}", BOTH, collections=NAMES)
+        for name in ("page.html", "page.md"):
+            report = scope_runs.scope(
+                path, "--only", "nearest", "--page", str(tmp_path / name),
+                "--report", str(tmp_path / "report.json"),
+            )  # fmt: skip
+            assert json.loads((tmp_path / "report.json").read_text()) == report
+            page = (tmp_path / name).read_text()
+            assert "LEAK" in page and "curl" in page and "$ACME_KEY" in page
+            assert "<script>" not in page or name.endswith(".md")
+            assert not any(key in page + str(report) for key in BOTH.values())
+
+
+def test_the_same_seed_sends_the_same_requests(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "chroma", "http://x", BOTH, collections=NAMES)
+    with serving(surface_app(filled(Answering(), tmp_path / "canaries.jsonl"))) as number:
+        scope_runs.target(tmp_path, "chroma", f"http://127.0.0.1:{number}", BOTH, collections=NAMES)
+        first, again, other = (
+            [
+                one["request"]
+                for one in scope_runs.scope(path, "--only", "nearest", *seed)["findings"]
+            ]
+            for seed in (["--seed", "1"], ["--seed", "1"], ["--seed", "2"])
+        )
+    assert first == again != other
+
+
+def test_the_schema_is_printed() -> None:
+    result = CliRunner().invoke(app, ["scope", "--schema"])
+    assert result.exit_code == 0 and json.loads(result.stdout) == json.loads(json.dumps(SCHEMA))
+
+
+def test_canaries_are_drawn_once(tmp_path: Path) -> None:
+    file = tmp_path / "new.jsonl"
+    command = ["canaries", str(file), "--tenants", "acme,globex", "--dimension", "16"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert len(file.read_text().splitlines()) == 40 and file.stat().st_mode & 0o777 == 0o600
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == ExitCode.BAD_INPUT and "a new file" in again.stderr
+    twice = CliRunner().invoke(app, ["canaries", str(tmp_path / "x"), "--tenants", "a,a"])
+    assert twice.exit_code == ExitCode.BAD_INPUT and "--tenants" in twice.stderr
