@@ -141,7 +141,9 @@ class Background:
                         # Before the head is read: an entry that comes meanwhile sets it again.
                         live.log_changed.clear()
                         self._driver.checkpoint(name)
-                        due = False
+                        # Another process may have led meanwhile, and what it signed was older:
+                        # after the last entry of all nothing else wakes anybody.
+                        due = not live.log.head_is_cosigned()
                         # A log uses up at most half of a window's 400,000 cosignatures (spec 6.4).
                         self._stopping.wait(max(pause, live.policy.checkpoint_spacing))
                     wait = live.log_changed.wait

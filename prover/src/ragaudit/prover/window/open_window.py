@@ -64,6 +64,11 @@ class WindowLog:
         """
         return self.checkpoints.sign(self.key, self.again, self.permit)
 
+    def head_is_cosigned(self) -> bool:
+        """Return whether a cosigned checkpoint has every entry."""
+        cosigned = self.checkpoints.latest(cosignatures=1)
+        return cosigned is not None and cosigned.head == self.entries.head()
+
     def note_cosigned(self, signed: SignedCheckpoint) -> None:
         """Take the time of a checkpoint's cosignatures, all of which were verified."""
         own = self.key.verifier_key
