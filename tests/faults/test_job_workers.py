@@ -178,13 +178,15 @@ def test_workers_stop_at_a_window_that_is_withdrawn(
     runner = workers.runner(engine)
     workers.start()
 
-    def withdraw(_share: float) -> None:
-        with engine.connect() as connection:
-            if connection.scalar(text("SELECT max(taken) FROM prover_job")):
-                runner.withdraw("w1")
+    def withdraw() -> None:
+        wait_until_taken(engine, 1)
+        runner.withdraw("w1")
 
+    withdrawing = threading.Thread(target=withdraw)
+    withdrawing.start()
     with pytest.raises(JobsWithdrawn):
-        WindowWork(runner, "w1").commit_rows(workload.rows, workload.blindings, withdraw)
+        WindowWork(runner, "w1").commit_rows(workload.rows, workload.blindings)
+    withdrawing.join()
     # Drained: it ends with the code of a command that did what it was told.
     assert workers.stop(signal.SIGTERM) == [0]
     with engine.connect() as connection:

@@ -138,7 +138,9 @@ def test_a_pool_waits_for_an_account_that_is_free(
             await asyncio.gather(*(pool.search(f"question {n}") for n in range(8)))
 
     asyncio.run(story())
-    assert [each.counter for each in providers] == [4, 4, 0]
+    # Which of the two is free first is chance; neither is left out.
+    used = [each.counter for each in providers]
+    assert sum(used) == 8 and used[2] == 0 and min(used[:2]) > 0
 
 
 def test_a_budget_that_others_used_moves_the_query_on(
