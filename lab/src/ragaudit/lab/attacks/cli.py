@@ -10,6 +10,7 @@ from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.lab.attacks.catalogue import CATALOGUE, find
 from ragaudit.lab.attacks.cheat import Cheat, ConstructedCheat, Intrusion
 from ragaudit.lab.attacks.mechanism import command as mechanism
+from ragaudit.lab.attacks.membership import command as membership
 from ragaudit.lab.attacks.running import Attempt, Staged, intrude, stage
 from ragaudit.lab.attacks.scope.command import CANARIES_EXAMPLE, SCOPE_EXAMPLE, canaries, scope
 from ragaudit.lab.attacks.serve import show_list
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Cheating providers and how the audit finds them; attacks on stores and mechanisms.",
 )
+app.command("membership", epilog=membership.EXAMPLE)(membership.command)
 app.command("mechanism", epilog=mechanism.EXAMPLE)(mechanism.command)
 app.command("canaries", epilog=CANARIES_EXAMPLE)(canaries)
 app.command("scope", epilog=SCOPE_EXAMPLE)(scope)

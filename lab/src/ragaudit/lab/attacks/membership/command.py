@@ -1,0 +1,198 @@
+"""`ragaudit attack membership`."""
+
+import hashlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from ragaudit.embedders.registry import DEFAULT as DEFAULT_EMBEDDER
+from ragaudit.embedders.registry import load
+from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.text import hex_decode
+from ragaudit.lab.attacks.membership import endpoints
+from ragaudit.lab.attacks.membership.campaign import Campaign, Plan, calling
+from ragaudit.lab.attacks.membership.documents import Document, check_matched, choose, read
+from ragaudit.lab.attacks.membership.endpoints import Template
+from ragaudit.lab.attacks.membership.judging import Judgement, Verdict, judge
+from ragaudit.lab.attacks.membership.probing import DEFAULT, STRATEGIES
+from ragaudit.lab.attacks.membership.reporting import figures, page, statement, summary
+from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS
+from ragaudit.lab.risk.validation import check_probability
+from ragaudit.lab.risk_command.progress import advancing
+from ragaudit.lab.risk_command.show import as_json
+from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
+from ragaudit.serving.secret_files import read_secret_file
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = """Examples:
+
+  ragaudit attack membership --endpoint openai:https://rag.example/v1 --model chat --key-file key
+  --members in.jsonl --pool candidates.jsonl --output test
+
+  ragaudit attack membership --endpoint rag.json --members in.jsonl --non-members out.jsonl
+  --output test --claim-epsilon 2 --yes
+
+Exit status: 0 PASS, 1 FAIL or CLAIM REFUTED, 2 the input is not usable, 3 the endpoint does not
+answer (the same command goes on), 4 refused, 5 INCONCLUSIVE."""
+
+_CODES = {
+    Verdict.PASS: ExitCode.DONE,
+    Verdict.FAIL: ExitCode.FALSE,
+    Verdict.INCONCLUSIVE: ExitCode.INCOMPLETE,
+}
+
+
+def command(
+    endpoint: Annotated[
+        str,
+        typer.Option(help="openai:URL, ragaudit:URL, or a file with a template."),
+    ],
+    members: Annotated[Path, typer.Option(help="Documents of the corpus: JSON lines, or *.txt.")],
+    output: Annotated[Path, typer.Option(help="A folder for questions, answers and result.")],
+    non_members: Annotated[
+        Path | None, typer.Option(help="Documents that are not in it, of the same topics.")
+    ] = None,
+    pool: Annotated[
+        Path | None, typer.Option(help="Instead: candidates, of which matching ones are chosen.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="With openai:URL.")] = "",
+    window: Annotated[str, typer.Option(help="With ragaudit:URL: an open one.")] = "",
+    top_k: Annotated[int, typer.Option(min=1, help="With ragaudit:URL.")] = 3,
+    key_file: Annotated[Path | None, typer.Option(help="One line, mode 600.")] = None,
+    strategies: Annotated[str, typer.Option(help=f"Of {', '.join(STRATEGIES)}.")] = ",".join(
+        DEFAULT
+    ),
+    threshold: Annotated[float, typer.Option(help="Of the AUC.")] = 0.65,
+    claim_epsilon: Annotated[
+        str | None,
+        typer.Option(help="Claimed of a document's presence, for all its questions together."),
+    ] = None,
+    claim_delta: Annotated[str, typer.Option(help="With --claim-epsilon.")] = "0",
+    seed: Annotated[int, typer.Option(help="Of order, folds and resampling.")] = 0,
+    budget: Annotated[int, typer.Option(help="Questions at most.")] = 5000,
+    price: Annotated[float, typer.Option(help="Of 1,000 tokens that are sent, to be told.")] = 0,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds of each phase of a call.")] = 60,
+    sign_key: Annotated[
+        Path | None, typer.Option(help="A key file (`ragaudit key`): signs the result.")
+    ] = None,
+    embedder: Annotated[str, typer.Option(help="By which topics are matched.")] = DEFAULT_EMBEDDER,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before the first question.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Test from outside whether a RAG tells which documents are in its corpus."""
+    with failing():
+        template = _template(endpoint, model, window, top_k)
+        key = "" if key_file is None else read_secret_file(key_file)
+        signer = None if sign_key is None else _signer(sign_key)
+        claim = _claim(claim_epsilon, claim_delta)
+        classes = _classes(members, non_members, pool, embedder, seed)
+        plan = Plan(
+            template, *classes, tuple(strategies.replace(" ", "").split(",")), seed,
+            check_probability(threshold, "--threshold"), claim,
+        )  # fmt: skip
+        campaign = _open(plan, output, budget, price, yes, json)
+        exchanges = campaign.answered
+        if campaign.left:
+            total = len(exchanges) + campaign.left
+            with (
+                calling(template, key, timeout) as caller,
+                advancing(total, "questions", json) as done,
+            ):
+                exchanges = list(campaign.ask(caller, done))
+        with advancing(PERMUTATIONS, "permutations", json) as done:
+            found = judge(plan, exchanges, lambda: done(1))
+        _write(output, plan, campaign, found, signer)
+        if json:
+            as_json(figures(plan, found))
+        else:
+            typer.echo("\n".join([*summary(plan, found), f"page: {output / 'report.html'}"]))
+    refuted = found.claim is not None and found.claim.refuted
+    raise typer.Exit(ExitCode.FALSE if refuted else _CODES[found.verdict])
+
+
+def _template(endpoint: str, model: str, window: str, top_k: int) -> Template:
+    kind, _, url = endpoint.partition(":")
+    if kind == "openai":
+        if not model:
+            raise MalformedError("no model", where="--model", expected="with openai:URL")
+        return endpoints.openai(url, model)
+    if kind == "ragaudit":
+        if not window:
+            raise MalformedError("no window", where="--window", expected="with ragaudit:URL")
+        return endpoints.ragaudit(url, window, top_k)
+    try:
+        return Template.parse(Path(endpoint).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise MalformedError(
+            "neither openai:URL nor ragaudit:URL nor a readable file",
+            where=f"--endpoint {endpoint}",
+        ) from error
+
+
+def _signer(path: Path) -> PrivateKey:
+    try:
+        return PrivateKey.from_seed(hex_decode(read_secret_file(path), 32))
+    except MalformedError as error:
+        # Never the content.
+        raise MalformedError(error.what, where=f"--sign-key {path}") from None
+
+
+def _claim(epsilon: str | None, delta: str) -> tuple[str, str] | None:
+    if epsilon is None:
+        return None
+    ApproximateDp.of(epsilon, delta, NeighboringRelation.ADD_REMOVE)  # refuses what is none
+    return epsilon, delta
+
+
+def _classes(
+    members: Path, non_members: Path | None, pool: Path | None, embedder: str, seed: int
+) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    if (non_members is None) == (pool is None):
+        raise MalformedError("no non-members", where="--non-members", expected="it, or --pool")
+    inside, model = read(members, "--members"), load(embedder)
+    if pool is not None:
+        known = {each.id for each in inside}
+        candidates = [each for each in read(pool, "--pool") if each.id not in known]
+        outside = choose(inside, candidates, model)
+    else:
+        assert non_members is not None  # one of both was given
+        outside = read(non_members, "--non-members")
+    check_matched(inside, outside, model, seed)
+    return tuple(inside), tuple(outside)
+
+
+def _open(plan: Plan, output: Path, budget: int, price: float, yes: bool, quiet: bool) -> Campaign:
+    questions, tokens = plan.cost()
+    if questions > budget:
+        raise RefusedError(
+            f"{questions} questions", where="--budget",
+            expected=f"at most {budget}: fewer documents or strategies, or a larger budget",
+        )  # fmt: skip
+    campaign = Campaign(output, plan)
+    if not quiet:
+        cost = f", about {price * tokens / 1000:.2f} for them" if price else ""
+        typer.echo(
+            f"{len(plan.documents)} documents, {questions} questions ({campaign.left} left), about "
+            f"{tokens} tokens sent{cost}; answers are charged by the endpoint. Each document is "
+            f"asked about {questions // len(plan.documents)} times: a service with budgets for "
+            "documents is best asked on a copy of its index with fresh ones."
+        )
+    if campaign.left and not yes and not typer.confirm("Ask them?", err=True):
+        raise RefusedError("nothing was asked", expected="--yes")
+    return campaign
+
+
+def _write(
+    output: Path, plan: Plan, campaign: Campaign, found: Judgement, signer: PrivateKey | None
+) -> None:
+    (output / "report.html").write_text(page(plan, found), encoding="utf-8")
+    if signer is not None:
+        envelope = statement(plan, campaign, found).issue(signer)
+        (output / "result.dsse.json").write_bytes(envelope)
+        digest = hashlib.sha256(envelope).hexdigest()
+        (output / "result.sha256").write_text(f"{digest}  result.dsse.json\n", encoding="ascii")

@@ -1,0 +1,165 @@
+"""The verdict of a membership test, from its exchanges alone: the same ones, the same verdict."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.lab.attacks.membership.campaign import Exchange, Plan
+from ragaudit.lab.attacks.membership.scoring import (
+    PERMUTATIONS,
+    Floats,
+    Groups,
+    Labels,
+    Measured,
+    cross_fitted,
+    held_out_low,
+    measure,
+    permutation_p,
+)
+from ragaudit.lab.attacks.membership.signals import SIGNALS, WEIGHTS, signals
+from ragaudit.lab.risk.ranking import area_under_curve, false_alarm
+from ragaudit.lab.risk.translation import largest_auc
+from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
+
+__all__ = ["ClaimTest", "Judgement", "Verdict", "judge"]
+
+
+class Verdict(StrEnum):
+    """By the threat specification's rule, with what it leaves open."""
+
+    PASS = "PASS"  # noqa: S105
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True)
+class ClaimTest:
+    """A claimed guarantee beside the AUC.
+
+    Attributes:
+        epsilon, delta: claimed for all questions about a document together, decimals.
+        cap: the largest AUC under it.
+        refuted: whether both lower limits of the AUC exceed it, the exact one and the bootstrap's.
+    """
+
+    epsilon: str
+    delta: str
+    cap: float
+    refuted: bool
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a test found.
+
+    Attributes:
+        verdict: PASS iff the AUC is below the threshold; INCONCLUSIVE if its interval holds it.
+        primary: of the cross-fitted score, declared beforehand.
+        exact_low: lower limit at 97.5 %, on documents of which the model knows nothing.
+        p_permutation: that chance does as well; decides significance.
+        exploratory: other scores, by name; no verdict rests on them.
+        claim: None if none was made.
+        false_alarm: how often scores that say nothing reach the threshold with so many documents.
+        declined: questions that the endpoint found wrong.
+        warnings: what a reader must know.
+    """
+
+    verdict: Verdict
+    primary: Measured
+    exact_low: float
+    p_permutation: float
+    exploratory: tuple[tuple[str, float], ...]
+    claim: ClaimTest | None
+    false_alarm: float
+    declined: int
+    warnings: tuple[str, ...]
+
+
+def judge(
+    plan: Plan, exchanges: Sequence[Exchange], done: Callable[[], object] = lambda: None
+) -> Judgement:
+    """Return the verdict.
+
+    Args:
+        plan: of the test.
+        exchanges: all of its questions with their answers.
+        done: is called after each permutation.
+    """
+    documents = plan.documents
+    place = {name: at for at, name in enumerate(sorted(documents))}
+    members = {each.id for each in plan.members}
+    labels = np.array([name in members for name in sorted(documents)])
+    groups = np.array([place[each.probe.document] for each in exchanges])
+    strategies = np.array([each.probe.strategy for each in exchanges])
+    values = np.array(
+        [
+            signals(
+                documents[each.probe.document], each.probe, each.answer.text, each.answer.citations
+            )
+            for each in exchanges
+        ]
+    )
+    scores = cross_fitted(values, groups, labels, plan.seed)
+    primary = measure(scores, labels, plan.seed)
+    exact_low = held_out_low(values, groups, labels, plan.seed)
+    p = permutation_p(values, groups, labels, plan.seed, PERMUTATIONS, done)
+    declined = sum(not each.answer.text for each in exchanges)
+    return Judgement(
+        _verdict(primary, plan.threshold),
+        primary,
+        exact_low,
+        p,
+        tuple(_exploratory(values, groups, labels, strategies, plan.seed)),
+        _claimed(plan, primary.low, exact_low),
+        false_alarm(int(labels.sum()), int((~labels).sum()), plan.threshold),
+        declined,
+        tuple(_warnings(plan, primary, declined / len(exchanges))),
+    )
+
+
+def _verdict(primary: Measured, threshold: float) -> Verdict:
+    if primary.low <= threshold <= primary.high:
+        return Verdict.INCONCLUSIVE
+    return Verdict.PASS if primary.auc < threshold else Verdict.FAIL
+
+
+def _claimed(plan: Plan, low: float, exact_low: float) -> ClaimTest | None:
+    if plan.claim is None:
+        return None
+    epsilon, delta = plan.claim
+    cap = largest_auc(ApproximateDp.of(epsilon, delta, NeighboringRelation.ADD_REMOVE))
+    # Of a perfect score the bootstrap's interval has no width: alone it would refute any claim.
+    return ClaimTest(epsilon, delta, cap, min(low, exact_low) > cap)
+
+
+def _exploratory(
+    values: Floats, groups: Groups, labels: Labels, strategies: npt.NDArray[np.str_], seed: int
+) -> Sequence[tuple[str, float]]:
+    found = []
+    for name in sorted(set(strategies.tolist())):
+        chosen = strategies == name
+        scores = cross_fitted(values[chosen], groups[chosen], labels, seed)
+        found.append((f"strategy {name}", area_under_curve(scores[labels], scores[~labels])))
+    columns = [(f"signal {name}", values[:, at]) for at, name in enumerate(SIGNALS)]
+    for name, column in [("fixed sum", values @ np.array(WEIGHTS)), *columns]:
+        means = np.bincount(groups, column, len(labels)) / np.bincount(groups)
+        found.append((name, area_under_curve(means[labels], means[~labels])))
+    return found
+
+
+def _warnings(plan: Plan, primary: Measured, declined: float) -> Sequence[str]:
+    found = []
+    least = min(len(plan.members), len(plan.others))
+    if least < 25:
+        found.append(f"{least} documents of a class are few: 25 or more are recommended.")
+    if primary.equal:
+        found.append("All scores are equal: the answers say nothing, or are all the same.")
+    if primary.high < 0.5:
+        found.append(
+            "The AUC is below 1/2 beyond chance: the classes may be swapped, or folds too small."
+        )
+    if declined > 0.1:
+        found.append(f"{declined:.0%} of the questions had no answer: they carry no signal.")
+    return found
