@@ -13,7 +13,12 @@ from ragaudit.verifier.procedure import CHECKS, Outcome, run
 
 def judged(window: Window, items: Items | None = None, **given: Any) -> Outcome:
     evidence = Evidence.of(window.items() if items is None else items)
-    arguments: dict[str, Any] = {"engine": engine("core"), "embedder": window.embedder, **given}
+    arguments: dict[str, Any] = {
+        "engine": engine("core"),
+        "embedder": window.embedder,
+        "generator": window.generator,
+    }
+    arguments |= given
     return run(evidence, pins=window.pins, **arguments)
 
 

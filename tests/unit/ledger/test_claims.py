@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from ragaudit.ledger.messages.claims import (
+    CONDITIONAL,
+    CONDITIONS,
     EXCEEDED,
     FAIL,
     NOT_CLAIMED,
@@ -65,7 +67,21 @@ def test_a_check_that_is_said_not_to_apply_is_a_failure() -> None:
 def test_only_embedding_cosigners_and_stamps_may_be_not_established() -> None:
     for name in IDS:
         result = Claims.of({**NOISED, name: Status.NOT_ESTABLISHED}).result
-        assert result == (PASS if name in {"embedding", "cosigners", "time-stamps"} else FAIL)
+        due = CONDITIONAL if name in CONDITIONS else FAIL
+        assert result == (PASS if name in {"embedding", "cosigners", "time-stamps"} else due)
+
+
+def test_what_was_not_computed_again_makes_privacy_conditional() -> None:
+    for name in CONDITIONS:
+        conditional = {**NOISED, name: Status.NOT_ESTABLISHED}
+        claims = Claims.of(conditional)
+        assert (claims.integrity, claims.privacy, claims.result) == (PASS, CONDITIONAL, CONDITIONAL)
+        assert "the provider's word" in claims.statements[1]
+        assert Claims.from_json(claims.to_json()) == claims
+        # Nothing else becomes better by it, and a false one is no open one.
+        assert Claims.of({**conditional, "coalition": Status.EXCEEDED}).result == EXCEEDED
+        assert Claims.of({**conditional, "charges": Status.FAIL}).result == FAIL
+        assert Claims.of({**NOISED, name: Status.FAIL}).result == FAIL
 
 
 def test_a_coalition_beyond_the_plan_exceeds_privacy_alone() -> None:

@@ -65,7 +65,7 @@ def test_a_policy_without_the_channel_says_nothing_of_it() -> None:
 
 
 def test_naive_has_no_threshold() -> None:
-    terms = Policy.from_json(policy_with(mechanism="naive", threshold=None)).generation
+    terms = Policy.from_json(policy_with(mechanism="naive", threshold=None, replay=None)).generation
     assert terms is not None
     assert (terms.threshold, terms.charges_rows) == (None, False)
 
@@ -75,6 +75,7 @@ def test_naive_has_no_threshold() -> None:
     [
         {"mechanism": "other"},
         {"mechanism": "naive"},
+        {"mechanism": "naive", "threshold": None},
         {"threshold": None},
         {"threshold": 127 * 127 + 1},
         {"threshold": -1},

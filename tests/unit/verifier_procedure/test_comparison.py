@@ -60,6 +60,7 @@ def compare(predicate: Predicate, part: Part, **changes: Any) -> Found:
         "policy": Policy.parse(evidence[names.POLICY]),
         "clock": Clock.parse(evidence[names.CLOCK]),
         "embedder": part == "all",
+        "generator": False,
     }
     return Comparison(**{**arguments, **changes}).run(held.digests())
 

@@ -19,8 +19,9 @@ from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import EMBEDDER, POLICY
 from ragaudit.verifier.embedder_settings import EmbedderSettings, EndpointSettings
 from ragaudit.verifier.embedding import committed_embedder
-from ragaudit.verifier.engines import CommittedEmbedder, engine
+from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.models import CommittedEmbedder
 from ragaudit.verifier.procedure import Status, run
 from ragaudit.verifier.settings import load
 

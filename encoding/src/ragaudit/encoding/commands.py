@@ -40,6 +40,8 @@ class ExitCode(IntEnum):
     """Nothing was found false, and not everything that was asked for could be judged."""
     EXCEEDED = 6
     """A verdict EXCEEDED."""
+    CONDITIONAL = 7
+    """A verdict CONDITIONAL: proven but for what is the provider's word."""
     INTERNAL = 70
     """A fault of this software (EX_SOFTWARE of sysexits.h)."""
     INTERRUPTED = 130

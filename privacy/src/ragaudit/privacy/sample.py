@@ -25,13 +25,12 @@ __all__ = [
     "SamplingRule",
     "Stratum",
     "StratumRule",
-    "account_stratum_id",
     "bad_records",
     "detection",
+    "draw",
     "draw_sample",
     "miss_probability",
     "order",
-    "receipts_stratum_id",
     "sample_size",
     "sample_size_unbounded",
     "sampling_seed",
@@ -43,7 +42,6 @@ __all__ = [
 # (1 - beta)^s is computed in whole numbers of this many bits, rounded up.
 _BITS = 256
 _LEAST_SHARE = Fraction(1, 10**12)
-_SAMPLE_TAG = "ragaudit/v1/sample"
 
 
 def bad_records(population: int, beta: Number) -> int:
@@ -278,16 +276,6 @@ def tenant_stratum_id(tenant: str) -> str:
     return f"tenant:{tenant}"
 
 
-def account_stratum_id(pseudonym: bytes) -> str:
-    """Return the id of the stratum with the submitted records of an account."""
-    return f"account:{pseudonym.hex()}"
-
-
-def receipts_stratum_id(tenant: str) -> str:
-    """Return the id of the stratum with the submitted records of a tenant."""
-    return f"receipts:{tenant}"
-
-
 def strata(
     records: Iterable[LoggedRecord],
     *,
@@ -307,7 +295,7 @@ def strata(
     of_tenants: dict[str, list[int]] = {tenant: [] for tenant in tenants}
     submitted: dict[str, list[int]] = {}
     if rule.submitters_by == "tenant":
-        submitted = {receipts_stratum_id(tenant): [] for tenant in tenants}
+        submitted = {_receipts_id(tenant): [] for tenant in tenants}
     for record in records:
         if record.tenant in of_tenants:
             of_tenants[record.tenant].append(record.index)
@@ -338,7 +326,7 @@ def order(seed: bytes, stratum_id: str, population: Sequence[int], most: int) ->
 
     def rank(index: int) -> bytes:
         # Nobody has the seed before the log is final: no bad record is placed out of the draw.
-        return hmac.digest(seed, enc(_SAMPLE_TAG, stratum_id, index), hashlib.sha256)
+        return hmac.digest(seed, enc("ragaudit/v1/sample", stratum_id, index), hashlib.sha256)
 
     return nsmallest(most, population, key=rank)
 
@@ -363,7 +351,7 @@ def draw_sample(
         MalformedError: the rule's decimals.
     """
     populations = strata(records, tenants=tenants, receipts=receipts, rule=rule)
-    return tuple(_draw_one(seed, rule, stratum) for stratum in populations)
+    return tuple(draw(seed, rule, stratum) for stratum in populations)
 
 
 def stratum_size(population: int, beta: Fraction, rule: StratumRule) -> int:
@@ -387,14 +375,19 @@ def stratum_size(population: int, beta: Fraction, rule: StratumRule) -> int:
     return max(size, min(population, rule.minimum))
 
 
-def _draw_one(seed: bytes, rule: SamplingRule, stratum: Stratum) -> DrawnStratum:
+def draw(seed: bytes, rule: SamplingRule, stratum: Stratum) -> DrawnStratum:
+    """Return a stratum with its sample."""
+    population = stratum.population
     if rule.mode == "A":
-        return DrawnStratum(stratum, stratum.population)
-    size = stratum_size(len(stratum.population), parse_decimal(rule.beta), stratum.rule)
-    return DrawnStratum(stratum, tuple(sorted(order(seed, stratum.id, stratum.population, size))))
+        return DrawnStratum(stratum, population)
+    size = stratum_size(len(population), parse_decimal(rule.beta), stratum.rule)
+    return DrawnStratum(stratum, tuple(sorted(order(seed, stratum.id, population, size))))
 
 
 def _submitted_id(record: LoggedRecord, rule: SamplingRule) -> str:
-    if rule.submitters_by == "account":
-        return account_stratum_id(record.pseudonym)
-    return receipts_stratum_id(record.tenant)
+    by_account = rule.submitters_by == "account"
+    return f"account:{record.pseudonym.hex()}" if by_account else _receipts_id(record.tenant)
+
+
+def _receipts_id(tenant: str) -> str:
+    return f"receipts:{tenant}"

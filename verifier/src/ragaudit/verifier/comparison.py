@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.messages.claims import CONDITIONAL, CONDITIONS
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.verdict import Predicate, SignedCheck, Verdict
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.bundle import Part
-from ragaudit.verifier.differing import differing, shown
+from ragaudit.verifier.differing import differing, queries_of, shown
 from ragaudit.verifier.procedure import (
     PASS,
     REFUSED,
@@ -72,7 +73,7 @@ class Comparison:
         proofs: sampled records whose responses were looked at again, and all that were answered.
         policy: of the bundle, None where it cannot be read.
         clock: of the bundle, None where it cannot be read.
-        embedder: whether the committed embedder was at hand.
+        embedder, generator: whether the committed ones were at hand.
     """
 
     verdict: Verdict
@@ -82,6 +83,7 @@ class Comparison:
     policy: Policy | None
     clock: Clock | None
     embedder: bool
+    generator: bool
     _differences: list[tuple[_Rank, str]] = field(default_factory=list)
     _not_repeated: list[str] = field(default_factory=list)
     _notes: list[str] = field(default_factory=list)
@@ -97,6 +99,8 @@ class Comparison:
         self._compare_coalition()
         self._compare_counts()
         self._compare_value(_Rank.NUMBERS, "attested", self._signed.attested, self.outcome.attested)
+        costs = self.outcome.generation and self.outcome.generation.to_json()
+        self._compare_value(_Rank.EPSILON, "generation", self._signed.generation, costs)
         self._compare_texts()
         self._compare_time()
         ranked = sorted(self._differences, key=lambda difference: difference[0])
@@ -192,7 +196,13 @@ class Comparison:
         compared = _texts_compared(result.status, signed)
         if result.id == "embedding" and not self.embedder and compared:
             return "the committed embedder is not at hand to compare texts and vectors"
+        if result.id in CONDITIONS and not self._all_at_hand and compared:
+            return "the committed language model, or embedder, is not at hand to ask it again"
         return ""
+
+    @property
+    def _all_at_hand(self) -> bool:
+        return self.generator and self.embedder
 
     @property
     def _log_failed(self) -> bool:
@@ -208,7 +218,9 @@ class Comparison:
         if result != implied:
             self._differ(_Rank.RESULT, f"result: signed {result}, the signed checks give {implied}")
         recomputed = self.outcome.result
-        if recomputed is not None and recomputed != result:
+        # What the verifier asked its own model, nobody asked here: the check itself says so.
+        unasked = (result, recomputed) == (PASS, CONDITIONAL) and not self._all_at_hand
+        if recomputed is not None and recomputed != result and not unasked:
             self._differ(_Rank.RESULT, f"result: signed {result}, recomputed {recomputed}")
         if result == REFUSED and recomputed is None:
             self._differ(_Rank.RESULT, "result: signed REFUSED, but nothing is to be refused")
@@ -249,7 +261,7 @@ class Comparison:
     def _with_signed_counts(self, own: EpsilonTable, signed: Mapping[str, Any]) -> EpsilonTable:
         """The table for the signed numbers of queries, where the public log allows them."""
         policy, records = self.policy, self.outcome.counts.get("records")
-        total, realised = (_queries(signed, name) for name in ("all_records", "realised"))
+        total, realised = (queries_of(signed, name) for name in ("all_records", "realised"))
         if policy is None or records is None or total is None or realised is None:
             return own
         coalition = own.parameters.coalition
@@ -386,11 +398,3 @@ def _refuted(signed: str, recomputed: CheckResult) -> bool:
 def _texts_compared(recomputed: Status, signed: str) -> bool:
     """Whether the verifier concluded from texts what a run without the embedder left open."""
     return signed in {PASS, Status.FAIL} and recomputed is Status.NOT_ESTABLISHED
-
-
-def _queries(table: Mapping[str, Any], name: str) -> int | None:
-    """The number of queries that a member of a signed epsilon table speaks of."""
-    match table.get(name):
-        case {"queries": int(queries)} if queries >= 0:
-            return queries
-    return None

@@ -1,7 +1,7 @@
 """Two JSON values side by side: where they differ, and how a value is shown to people."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from ragaudit.encoding import canonical_json
 
@@ -31,3 +31,11 @@ def shown(value: object) -> str:
     """Return a JSON value as a text of bounded length, for people."""
     text = canonical_json.dumps(value).decode()
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def queries_of(table: Mapping[str, Any], name: str) -> int | None:
+    """Return the number of queries that a member of a signed epsilon table speaks of."""
+    match table.get(name):
+        case {"queries": int(queries)} if queries >= 0:
+            return queries
+    return None

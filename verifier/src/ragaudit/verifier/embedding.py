@@ -20,8 +20,8 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.verifier.bundle import open_bundle
 from ragaudit.verifier.embedder_settings import BUNDLED, EmbedderSettings, EndpointSettings
-from ragaudit.verifier.engines import CommittedEmbedder
 from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.models import CommittedEmbedder
 from ragaudit.verifier.settings import load
 
 __all__ = ["InstalledEmbedder", "committed_embedder", "embedder_of"]

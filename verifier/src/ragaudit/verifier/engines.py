@@ -1,8 +1,8 @@
-"""What the procedure computes with: an engine, and the committed embedder where it is at hand.
+"""What the procedure computes with: an engine.
 
 Two engines check proofs, redraw noise and join accounts, compiled and plain Python; both do the
 same to the bit. The compiled one (`ragaudit.core`) is imported only when it is asked for; without
-it the verifier works on the reference. The embedder is an optional part of the verifier.
+it the verifier works on the reference.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,6 @@ from ragaudit.circuits.noise import table_for
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.circuits.vector_operations import VectorOperations
 from ragaudit.encoding.errors import RejectedError, UnsupportedError
-from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages import beacon
 from ragaudit.ledger.messages.receipt_views import GroupOperations
 from ragaudit.ledger.messages.ties import TiesStatement
@@ -81,6 +80,17 @@ class Engine(GroupOperations, Protocol):
             ArgumentRejected: it does not establish the statement.
         """
 
+    def running_sums(self, points: bytes, numbers: Sequence[int]) -> list[bytes]:
+        """Return the sum of the points before each place, 32 bytes each (spec 4.11).
+
+        Args:
+            points: 32 bytes each.
+            numbers: rising places among them.
+
+        Raises:
+            ArgumentRejected: bytes that are no point.
+        """
+
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
         """Return z_0 .. z_(count-1), int64 (spec 3).
 
@@ -104,25 +114,6 @@ class Engine(GroupOperations, Protocol):
 
         Raises:
             ValueError: bytes that are no points of the groups.
-        """
-
-
-class CommittedEmbedder(Protocol):
-    """The committed embedder, where it is at hand."""
-
-    @property
-    def digest(self) -> bytes:
-        """C_emb of the artefacts that it runs."""
-
-    def embed(self, text: str, norm_bound: int = B) -> npt.NDArray[Any]:
-        """Return the quantised embedding of a text, integers [d].
-
-        Args:
-            text: what was asked.
-            norm_bound: B of the policy.
-
-        Raises:
-            RagauditError: the text has none.
         """
 
 
@@ -180,6 +171,11 @@ class CoreEngine(VectorOperations):
     def verify_charges(self, statement: ChargeStatement, proof: bytes) -> None:
         """Check a charge argument (spec 4.11); ArgumentRejected."""
         self._judge(lambda: self._core.verify_charges(statement, proof))
+
+    def running_sums(self, points: bytes, numbers: Sequence[int]) -> list[bytes]:
+        """Return the sum of the points before each place (spec 4.11); ArgumentRejected."""
+        sums: list[bytes] = self._judge(lambda: self._core.running_sums(points, list(numbers)))
+        return sums
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
         """Return z_0 .. z_(count-1), int64 (spec 3)."""
@@ -316,6 +312,13 @@ class ReferenceEngine(VectorOperations):
                 statement.squared_norm,
             )
         )
+
+    def running_sums(self, points: bytes, numbers: Sequence[int]) -> list[bytes]:
+        """Return the sum of the points before each place (spec 4.11); ArgumentRejected."""
+        from ragaudit.verifier.reference import charge  # noqa: PLC0415
+
+        sums: list[bytes] = _reference_judge(lambda: charge.running_sums(points, numbers))
+        return sums
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
         """Return z_0 .. z_(count-1), int64 (spec 3)."""

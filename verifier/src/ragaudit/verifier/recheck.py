@@ -15,7 +15,9 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.verdict import REFUSED, MalformedVerdict, Verdict
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle
 from ragaudit.verifier.comparison import Comparison, Found
-from ragaudit.verifier.engines import CommittedEmbedder, Engine
+from ragaudit.verifier.engines import Engine
+from ragaudit.verifier.generating import GeneratorService, committed_generator
+from ragaudit.verifier.models import CommittedEmbedder, OwnGenerator
 from ragaudit.verifier.procedure.checks import run, run_opening_checks
 from ragaudit.verifier.procedure.facts import Pins, Progress
 from ragaudit.verifier.procedure.framework import Outcome
@@ -107,6 +109,7 @@ def recheck(
     verdict_key: PublicKey | None = None,
     pins: Pins | None = None,
     embedder: CommittedEmbedder | None = None,
+    generators: GeneratorService | None = None,
     progress: Progress | None = None,
 ) -> Recheck:
     """Run the procedure over a bundle and compare with its verdict.
@@ -119,6 +122,7 @@ def recheck(
             key that the policy names is used, and a note says so.
         pins: other keys known from elsewhere.
         embedder: the committed embedder, to compare texts and vectors again.
+        generators: language models of one's own, to ask for votes again.
         progress: called with (check id, done, total); what it raises ends the run.
 
     Raises:
@@ -129,7 +133,10 @@ def recheck(
         policy = _policy(bundle)
         key = verdict_key or _policy_key(policy)
         verdict = Verdict.verify(bundle.verdict, key)
-        outcome, proofs = _run(bundle, verdict, engine, records, pins, embedder, progress)
+        with committed_generator(bundle.evidence, generators) as generator:
+            outcome, proofs = _run(
+                *(bundle, verdict, engine, records, pins, embedder, generator, progress)
+            )
         compared = Comparison(
             verdict=verdict,
             outcome=outcome,
@@ -138,6 +145,7 @@ def recheck(
             policy=policy,
             clock=_clock(bundle),
             embedder=embedder is not None,
+            generator=generator is not None,
         ).run(bundle.digests)
     notes = compared.notes
     # A forged bundle carries its forger's key: the reader must compare it.
@@ -208,6 +216,7 @@ def _run(
     records: int | None,
     pins: Pins | None,
     embedder: CommittedEmbedder | None,
+    generator: OwnGenerator | None,
     progress: Progress | None,
 ) -> tuple[Outcome, tuple[int, int]]:
     if verdict.result == REFUSED:
@@ -224,6 +233,7 @@ def _run(
         engine=engine,
         pins=pins,
         embedder=embedder,
+        generator=generator,
         part=bundle.part,
         only=only,
         progress=progress,

@@ -24,6 +24,7 @@ from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import FileSettings, Section, beside
 from ragaudit.serving.validation import HEX32_PATTERN
 from ragaudit.verifier.embedder_settings import EmbedderSettings, absolute_embedder
+from ragaudit.verifier.generator_settings import GeneratorSettings
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
 SETTINGS_VARIABLE = "RAGAUDIT_VERIFIER_SETTINGS"
@@ -94,6 +95,8 @@ class Settings(FileSettings):
         jobs: who checks the arguments of an audit.
         operation: how the service is watched.
         embedder: which embedders this verifier has beside the bundled one.
+        generator: where this verifier asks language models that windows commit to; nowhere when
+            absent, which leaves checks 29 and 30 not established.
     """
 
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX)
@@ -118,6 +121,7 @@ class Settings(FileSettings):
     jobs: JobSettings = JobSettings()
     operation: OperationSettings = OperationSettings()
     embedder: EmbedderSettings = EmbedderSettings()
+    generator: GeneratorSettings | None = None
 
     @model_validator(mode="after")
     def _one_database(self) -> Self:
@@ -168,6 +172,7 @@ def load(path: Path) -> Settings:
         "jobs": beside(folder, read.jobs, "folder", "ray_token_file"),
         "operation": read.operation.beside(folder),
         "embedder": absolute_embedder(folder, read.embedder),
+        "generator": None if read.generator is None else read.generator.beside(folder),
     }
     return read.model_copy(update=sections)
 

@@ -75,6 +75,7 @@ class JobEngine:
         self.verify_ties = inner.verify_ties
         self.verify_budget = inner.verify_budget
         self.verify_charges = inner.verify_charges
+        self.running_sums = inner.running_sums
         self.is_round = inner.is_round
         self._link = inner.link_accounts
         self._runner = runner

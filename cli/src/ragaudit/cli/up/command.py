@@ -23,7 +23,12 @@ __all__ = ["app"]
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
-EXIT_CODES = {"PASS": ExitCode.DONE, "FAIL": ExitCode.FALSE, "REFUSED": ExitCode.REFUSED}
+EXIT_CODES = {
+    "PASS": ExitCode.DONE,
+    "FAIL": ExitCode.FALSE,
+    "REFUSED": ExitCode.REFUSED,
+    "CONDITIONAL": ExitCode.CONDITIONAL,
+}
 PAGE_ROWS = 500
 
 _EXAMPLES = """Examples:

@@ -13,6 +13,8 @@ from ragaudit.lab.attacks.cheats import (
     embedding,
     epochs,
     exact_service,
+    generation,
+    generation_answers,
     index,
     intake,
     integrity,
@@ -35,7 +37,8 @@ from ragaudit.lab.attacks.cheats import (
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
     embedding, selection, integrity, exact_service, accounts, cosigners, time_stamps, beacon,
-    versions, epochs, version_service, null_rows, proofs, coalition, intrusions,
+    versions, epochs, version_service, null_rows, proofs, coalition, generation,
+    generation_answers, intrusions,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(

@@ -12,9 +12,9 @@ from ragaudit.prover.service import Components
 Staging = Literal["service", "constructed", "intrusion"]
 
 FAMILIES: Final = (
-    "SEED", "REGISTRATION", "COUNTER", "NONCE", "SELECTION", "NOISE", "INDEX", "CONTAINMENT",
-    "EMBEDDING", "INTEGRITY", "VERSION", "EPOCH", "RECEIPT", "LOG", "POLICY", "SAMPLING",
-    "PROOF", "COALITION", "VERIFIER",
+    "SEED", "REGISTRATION", "COUNTER", "NONCE", "SELECTION", "NOISE", "GENERATION", "INDEX",
+    "CONTAINMENT", "EMBEDDING", "INTEGRITY", "VERSION", "EPOCH", "RECEIPT", "LOG", "POLICY",
+    "SAMPLING", "PROOF", "COALITION", "VERIFIER",
 )  # fmt: skip
 
 ONE_CLOCK: Final = "a scenario with services has one clock, from which theirs may differ by an hour"

@@ -149,4 +149,5 @@ class _Evidence:
             checks=tuple(each for each in CHECKS if each.id not in checks),
             pins=self._window.pins,
             embedder=self._window.embedder,
+            generator=self._window.generator,
         )

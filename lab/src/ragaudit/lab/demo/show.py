@@ -23,6 +23,7 @@ __all__ = [
 
 _STYLES = {
     "PASS": "green", "FAIL": "bold red", "REFUSED": "bold red", "EXCEEDED": "yellow",
+    "CONDITIONAL": "yellow",
     "NOT ESTABLISHED": "yellow", "NOT RUN": "dim", "NOT APPLICABLE": "dim", "NOT CLAIMED": "yellow",
 }  # fmt: skip
 

@@ -47,6 +47,7 @@ from ragaudit.ledger.messages.receipts import (
 from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.models import OwnGenerator
 from ragaudit.verifier.procedure.logged_records import read_record
 
 
@@ -90,6 +91,11 @@ class Window(SubmittingWindow):
         for event, *arguments in self.script():
             getattr(self, event)(*arguments)
         self.close()
+
+    @property
+    def generator(self) -> OwnGenerator | None:
+        """The verifier's own language model: none where nothing is generated."""
+        return None
 
     # --- the verifier ------------------------------------------------------------------------
 
@@ -291,6 +297,10 @@ class Window(SubmittingWindow):
             names.ENTRIES: canonical_json.dumps(others),
         }
 
+    def opened(self) -> dict[int, Any]:
+        """Return what may be sampled, by its place in the log."""
+        return {asked.index: asked for asked in self.asked}
+
     def items(self) -> dict[str, bytes]:
         """Play the window and return all items of its evidence (docs/spec/10-verdict.md §10.1).
 
@@ -301,7 +311,7 @@ class Window(SubmittingWindow):
         listed = self.receipts_list(receipts)
         strata = self.draw_sample(receipts)
         sampled = {i for stratum in strata for i in stratum["sample"]}
-        by_index = {asked.index: asked for asked in self.asked}
+        by_index = self.opened()
         covered = self.covered_sizes()
         # The clock's item names one time of intake for each sampled record: half a second in.
         received = 1000 * CHALLENGED + 500

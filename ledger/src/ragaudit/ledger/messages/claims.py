@@ -16,7 +16,8 @@ PASS: Final = "PASS"  # noqa: S105 - not a password
 FAIL: Final = "FAIL"
 EXCEEDED: Final = "EXCEEDED"
 REFUSED: Final = "REFUSED"
-RESULTS: Final = (PASS, FAIL, EXCEEDED, REFUSED)
+CONDITIONAL: Final = "CONDITIONAL"
+RESULTS: Final = (PASS, FAIL, EXCEEDED, REFUSED, CONDITIONAL)
 NOT_CLAIMED: Final = "NOT CLAIMED"
 """Result of the claim of privacy where the policy adds no noise."""
 
@@ -38,6 +39,9 @@ PRIVACY_CHECKS: Final = ("accounting", "seed", "coalition", "epsilon")
 MAY_BE_OPEN: Final = ("embedding", "cosigners", "time-stamps")
 """Checks that may leave open what they are about, and say so, in a window with integrity."""
 
+CONDITIONS: Final = ("generator", "replay")
+"""Checks that a claim of privacy is conditional on where they leave open what they are about."""
+
 _STATEMENTS: Final = {
     ("integrity", PASS): (
         "Every answer that was checked is what the committed index of the account's own tenant "
@@ -58,6 +62,11 @@ _STATEMENTS: Final = {
         "The noise was added, but more accounts look as if they act together than the policy "
         "plans for; epsilon is restated for their number."
     ),
+    ("privacy", CONDITIONAL): (
+        "Charges and budgets of the generation channel are proven. That its answers used only "
+        "charged rows, the votes, the noise and the tokens are the provider's word, and the "
+        "channel's epsilon is conditional on it."
+    ),
     ("privacy", FAIL): "No guarantee of privacy follows from this window.",
     ("privacy", REFUSED): "No guarantee of privacy follows from this window.",
     ("privacy", NOT_CLAIMED): ("No epsilon is claimed: the policy of this window adds no noise."),
@@ -70,7 +79,7 @@ class Claims:
 
     Attributes:
         integrity: PASS, FAIL or REFUSED.
-        privacy: PASS, FAIL, EXCEEDED, REFUSED or NOT CLAIMED.
+        privacy: PASS, FAIL, EXCEEDED, CONDITIONAL, REFUSED or NOT CLAIMED.
     """
 
     integrity: str
@@ -85,6 +94,7 @@ class Claims:
             refused: whether the opening was refused.
         """
         private = [status for name, status in statuses.items() if name in PRIVACY_CHECKS]
+        open_ = any(statuses.get(name) is Status.NOT_ESTABLISHED for name in CONDITIONS)
         unclaimed = bool(private) and all(one is Status.NOT_APPLICABLE for one in private)
         if refused:
             return cls(REFUSED, NOT_CLAIMED if unclaimed else REFUSED)
@@ -93,7 +103,8 @@ class Claims:
         integrity = PASS if sound else FAIL
         if unclaimed:
             return cls(integrity, NOT_CLAIMED)
-        return cls(integrity, _privacy(private) if sound else FAIL)
+        privacy = _privacy(private) if sound else FAIL
+        return cls(integrity, CONDITIONAL if privacy == PASS and open_ else privacy)
 
     @property
     def result(self) -> str:
@@ -102,7 +113,7 @@ class Claims:
             return REFUSED
         if FAIL in (self.integrity, self.privacy):
             return FAIL
-        return EXCEEDED if self.privacy == EXCEEDED else PASS
+        return self.privacy if self.privacy in (EXCEEDED, CONDITIONAL) else PASS
 
     @property
     def unclaimed(self) -> bool:
@@ -152,7 +163,7 @@ class Claims:
 
 def _sound(name: str, status: Status, unclaimed: bool) -> bool:
     if status is Status.NOT_ESTABLISHED:
-        return name in MAY_BE_OPEN
+        return name in (*MAY_BE_OPEN, *CONDITIONS)
     # Without noise there is nothing to promise; anywhere else a rule that is not applied is broken.
     if status is Status.NOT_APPLICABLE:
         return name == "promises" and unclaimed

@@ -13,6 +13,7 @@ from ragaudit.encoding.digests import PREFIX, SALT_BYTES, leaf_data
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import decode, enc, read_int, read_text
 from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields
 from ragaudit.ledger.messages.merkle_commitments import INDEX_TAG, POINT_BYTES
 from ragaudit.ledger.messages.records import Record
@@ -20,7 +21,10 @@ from ragaudit.ledger.messages.records import Record
 MAX_INDEX_PROOF_BYTES: Final = 2**20  # pi_idx of 2^32 rows has less than 64 kB
 FRAME_TAG: Final = PREFIX + "handover"
 KINDS: Final = frozenset(
-    {"opening", "registration", "version", "epoch", "accounts", "close", Record.KIND}
+    {
+        *("opening", "registration", "version", "epoch", "accounts", "close"),
+        *(Record.KIND, Charge.KIND, Generated.KIND, Void.KIND),
+    }
 )
 LENGTH_BYTES: Final = 8
 MAX_OPENING_BYTES: Final = 2**20  # a thousand tenants take a quarter of it

@@ -53,6 +53,8 @@ CHALLENGE: Final = "confidential/challenge.json"
 
 RESPONSES: Final = CONFIDENTIAL + "responses/"
 INDEXES: Final = PUBLIC + "index/"
+BUDGETS: Final = PUBLIC + "budgets/"
+REPLAYS: Final = CONFIDENTIAL + "replays/"
 
 FIXED: Final = frozenset(
     {
@@ -87,7 +89,8 @@ FIXED: Final = frozenset(
 _INDEX = re.compile(
     r"public/index/([a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?)/([1-9][0-9]{0,9})\.bin", re.ASCII
 )
-_RESPONSE = re.compile(r"confidential/responses/(?:0|[1-9][0-9]{0,18})\.bin", re.ASCII)
+_BUDGET = re.compile(r"public/budgets/[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?\.bin", re.ASCII)
+_RESPONSE = re.compile(r"confidential/(?:responses|replays)/(?:0|[1-9][0-9]{0,18})\.bin", re.ASCII)
 
 
 def index_name(tenant: str, version: int = 1) -> str:
@@ -106,6 +109,16 @@ def response_name(index: int) -> str:
     return f"{RESPONSES}{index}.bin"
 
 
+def budget_name(tenant: str) -> str:
+    """Return the name of the item that holds a tenant's budget argument."""
+    return f"{BUDGETS}{tenant}.bin"
+
+
+def replay_name(index: int) -> str:
+    """Return the name of the item that holds the replay of the charge at a leaf index."""
+    return f"{REPLAYS}{index}.bin"
+
+
 def check_name(name: str) -> None:
     """Check that ``name`` is one that evidence can have.
 
@@ -113,7 +126,8 @@ def check_name(name: str) -> None:
         MalformedError: any other text.
     """
     # A closed list: a name that no check reads would be evidence that nobody judges.
-    if not (name in FIXED or _INDEX.fullmatch(name) or _RESPONSE.fullmatch(name)):
+    shaped = (_INDEX, _RESPONSE, _BUDGET)
+    if not (name in FIXED or any(shape.fullmatch(name) for shape in shaped)):
         raise MalformedError(
             f"no evidence item is called {name[:80]!r}", expected="a name of spec 10.1"
         )

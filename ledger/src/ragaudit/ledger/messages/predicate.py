@@ -70,6 +70,7 @@ class SignedCheck:
         raise MalformedVerdict("not a check result", where="predicate checks")
 
 
+_OF_CLAIMS: Final = ("claims", "attested", "generation")
 _STATUSES: Final = frozenset(str(status) for status in Status)
 
 
@@ -89,6 +90,7 @@ class Predicate:
         claims: integrity and privacy; None in a v1 verdict, which states its result alone.
         attested: what third parties say of the log (10.3), a JSON object; None where the policy
             asks none.
+        generation: what the generation channel costs (10.10), a JSON object; None without it.
     """
 
     window: str
@@ -108,6 +110,7 @@ class Predicate:
     assumptions: tuple[str, ...]
     claims: Claims | None = None
     attested: Json | None = None
+    generation: Json | None = None
 
     @property
     def warning(self) -> str:
@@ -121,6 +124,8 @@ class Predicate:
             members["claims"] = self.claims.to_json()
         if self.attested is not None:
             members["attested"] = self.attested
+        if self.generation is not None:
+            members["generation"] = self.generation
         return members | {
             "checks": [check.to_json() for check in self.checks],
             "not_covered": list(self.not_covered),
@@ -141,7 +146,7 @@ class Predicate:
         """
         names = {**_PREDICATE}
         if isinstance(value, dict) and "claims" in value:
-            names |= {name: dict for name in ("claims", "attested") if name in value}
+            names |= {name: dict for name in _OF_CLAIMS if name in value}
         if not isinstance(value, dict) or value.keys() != names.keys():
             raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
         for name, kind in names.items():

@@ -51,9 +51,16 @@ EXIT_CODES = {
     "PASS": ExitCode.DONE,
     "FAIL": ExitCode.FALSE,
     "EXCEEDED": ExitCode.EXCEEDED,
+    "CONDITIONAL": ExitCode.CONDITIONAL,
     "REFUSED": ExitCode.REFUSED,
 }
-STYLES = {"PASS": "green", "FAIL": "bold red", "EXCEEDED": "yellow", "NOT ESTABLISHED": "yellow"}
+STYLES = {
+    "PASS": "green",
+    "FAIL": "bold red",
+    "EXCEEDED": "yellow",
+    "CONDITIONAL": "yellow",
+    "NOT ESTABLISHED": "yellow",
+}
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -193,7 +200,7 @@ def audit(
 ) -> None:
     """Audit a window: start, follow, print the verdict.
 
-    Exit code: 0 PASS, 1 FAIL, 6 EXCEEDED, 4 REFUSED, 5 the audit is not due yet.
+    Exit code: 0 PASS, 1 FAIL, 6 EXCEEDED, 7 CONDITIONAL, 4 REFUSED, 5 the audit is not due yet.
     """
     from ragaudit.ledger.messages.verdict import Verdict  # noqa: PLC0415
 
@@ -230,7 +237,7 @@ def recheck(
         typer.Option(help="all: do not begin where not everything can be repeated."),
     ] = None,
     settings: Annotated[
-        Path | None, typer.Option("--settings", "-s", help="Of a verifier, for its embedders.")
+        Path | None, typer.Option("--settings", "-s", help="Of a verifier, for its models.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -239,7 +246,7 @@ def recheck(
     Exit code: 0 the verdict stands and all of it was repeated; 1 it does not stand, or that key
     did not sign it; 5 nothing differs, but not everything was repeated; 2 not a bundle.
     """
-    from ragaudit.verifier import embedding, engines  # noqa: PLC0415
+    from ragaudit.verifier import embedding, engines, generating  # noqa: PLC0415
     from ragaudit.verifier import recheck as rechecking  # noqa: PLC0415
 
     with failing():
@@ -257,6 +264,7 @@ def recheck(
                 records=records,
                 verdict_key=None if verdict_key is None else read_public(verdict_key),
                 embedder=embedder,
+                generators=generating.service_of(settings),
                 progress=show,
             )
         if as_json:

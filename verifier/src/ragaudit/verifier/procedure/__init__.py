@@ -7,7 +7,7 @@ Each check owns its rule. A check is disabled by leaving it out of the list, and
 """
 
 from ragaudit.ledger.messages.verdict import EXCEEDED, FAIL, PASS, REFUSED, Status
-from ragaudit.verifier.engines import CommittedEmbedder
+from ragaudit.verifier.models import CommittedEmbedder
 from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS, run, run_opening_checks
 from ragaudit.verifier.procedure.facts import Pins
 from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome

@@ -18,12 +18,15 @@ from ragaudit.encoding.errors import (
     UnsupportedError,
 )
 from ragaudit.ledger.messages.challenge import Response
+from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.filters import Filter, request_filter
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.questions import Question
+from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.vectors import float32_values, int16_bytes
 from ragaudit.ledger.messages.verdict import Status
-from ragaudit.verifier.engines import CommittedEmbedder, ProvenSelection, SelectionsRejected
+from ragaudit.verifier.engines import ProvenSelection, SelectionsRejected
+from ragaudit.verifier.models import CommittedEmbedder
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
@@ -41,10 +44,10 @@ def check_embedding(context: Context, found: Findings) -> None:
     plain = anchored = 0
     for logged, response in responses(context, found):
         with found.attempt(logged.name):
-            _check_openings(context, logged, response)
+            check_openings(context, logged.record, response)
         compared = True
         with found.attempt(logged.name):
-            compared = _check_question(context, embedder, logged, response)
+            compared = _check_question(context, embedder, logged.record, response)
         if not compared:
             is_anchored = logged.record.pseudonym in context.anchored
             anchored += is_anchored
@@ -87,8 +90,13 @@ def _embedder(context: Context, found: Findings) -> CommittedEmbedder | None:
     return None
 
 
-def _check_openings(context: Context, logged: LoggedRecord, response: Response) -> None:
-    record, terms = logged.record, context.policy.estimator
+def check_openings(context: Context, record: Record | Charge, response: Response) -> None:
+    """Check that vector, filter and sketch are the committed ones, and fit each other.
+
+    Raises:
+        RejectedError: they do not.
+    """
+    terms = context.policy.estimator
     if salted(response.salt_e, int16_bytes(response.embedding)) != record.embedding_digest:
         raise RejectedError("another query vector than the committed one")
     # A longer vector has a larger sensitivity than the noise is for, and scores beyond the proof's.
@@ -97,7 +105,7 @@ def _check_openings(context: Context, logged: LoggedRecord, response: Response) 
         raise RejectedError(f"squared norm {norm}", expected=f"at most {most}")
     if salted(response.salt_f, response.filter) != record.filter_digest:
         raise RejectedError("another filter than the committed one")
-    _filter(response, context.policy)
+    filter_of(response, context.policy)
     if salted(response.salt_s, response.sketch) != record.sketch_digest:
         raise RejectedError("another sketch than the committed one")
     if (
@@ -111,8 +119,8 @@ def _squared_norm(response: Response) -> int:
     return sum(entry * entry for entry in response.embedding)
 
 
-def _filter(response: Response, policy: Policy) -> Filter:
-    """The filter of a record; RejectedError where the policy's grammar or columns have no such."""
+def filter_of(response: Response, policy: Policy) -> Filter:
+    """Return the filter that was opened; RejectedError where the policy has no such."""
     # A filter outside the grammar would leave rows out of the selection by a rule nobody has.
     try:
         return request_filter(response.filter.decode(), policy)
@@ -121,14 +129,23 @@ def _filter(response: Response, policy: Policy) -> Filter:
         raise RejectedError(f"a filter, which the policy does not have: {what}") from error
 
 
+def compare_question(context: Context, found: Findings, charge: Charge, response: Response) -> None:
+    """Check what was asked in a charge entry; of a text, where the embedder is at hand.
+
+    Raises:
+        RejectedError: the vector is not that of what was asked.
+    """
+    _check_question(context, _embedder(context, found), charge, response)
+
+
 def _check_question(
     context: Context,
     embedder: CommittedEmbedder | None,
-    logged: LoggedRecord,
+    record: Record | Charge,
     response: Response,
 ) -> bool:
     """Check what was asked; return whether the query vector was compared with it."""
-    _check_disclosed(context, logged, response)
+    _check_disclosed(context, record, response)
     if response.query is None:
         return False
     question = Question.parse(response.query, context.policy)
@@ -152,14 +169,14 @@ def _check_quantised(context: Context, question: Question, response: Response) -
         raise RejectedError("the query vector is not what the vector sent rounds to")
 
 
-def _check_disclosed(context: Context, logged: LoggedRecord, response: Response) -> None:
+def _check_disclosed(context: Context, record: Record | Charge, response: Response) -> None:
     due = context.policy.query_text_disclosure == "sampled"
     # A text that the policy keeps closed is a leak, whoever asked for it.
     if (response.query is not None) != due:
         raise RejectedError("the text is missing" if due else "a text that the policy keeps closed")
     if response.query is None or response.salt_q is None:
         return
-    if salted(response.salt_q, response.query) != logged.record.query_digest:
+    if salted(response.salt_q, response.query) != record.query_digest:
         raise RejectedError("another text than the committed one")
 
 
@@ -286,7 +303,7 @@ def _allowed(
         MissingInput: `embedding` owns that the filter cannot be read.
     """
     try:
-        chosen = _filter(response, context.policy)
+        chosen = filter_of(response, context.policy)
     except RejectedError as error:
         raise MissingInput("embedding", f"{logged.name}: {error}") from error
     return chosen.allowed_in(columns)

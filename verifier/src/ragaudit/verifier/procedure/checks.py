@@ -11,8 +11,9 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.policy import FORMAT_V2
 from ragaudit.ledger.messages.verdict import REFUSED, Status
-from ragaudit.verifier.engines import CommittedEmbedder, Engine
+from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.models import CommittedEmbedder, OwnGenerator
 from ragaudit.verifier.procedure import covered, members
 from ragaudit.verifier.procedure.account_checks import check_accounts
 from ragaudit.verifier.procedure.answer_checks import check_embedding, check_selection
@@ -21,6 +22,11 @@ from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.cosigner_checks import check_cosigners
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
 from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome, claims, conclude
+from ragaudit.verifier.procedure.generation_checks import (
+    check_answers,
+    check_budget,
+    check_charges,
+)
 from ragaudit.verifier.procedure.log_checks import (
     check_counters,
     check_log,
@@ -39,6 +45,7 @@ from ragaudit.verifier.procedure.record_checks import (
     check_nonces,
     check_schedule,
 )
+from ragaudit.verifier.procedure.replay_checks import check_generator, check_replay
 from ragaudit.verifier.procedure.sample_checks import check_sampling, check_seed
 from ragaudit.verifier.procedure.stamp_checks import check_time_stamps
 from ragaudit.verifier.procedure.statement_checks import (
@@ -74,6 +81,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(23, "cosigners", "Third parties saw the log", check_cosigners, "cosigners"),
     Check(24, "time-stamps", "When the log existed", check_time_stamps, "time_stamps"),
     Check(25, "beacon", "Nobody chose the randomness", check_beacon, "beacon"),
+    Check(26, "budget", "No document paid too often", check_budget, "generation"),
+    Check(27, "charges", "Every question charged the due documents", check_charges, "generation"),
+    Check(28, "answers", "One answer for every charge", check_answers, "generation"),
+    Check(29, "generator", "The committed language model", check_generator, "generation"),
+    Check(30, "replay", "Answers computed again", check_replay, "generation"),
 )
 
 OPENING_CHECKS: Final[tuple[Check, ...]] = CHECKS[:4]
@@ -106,6 +118,7 @@ def run(
     checks: Sequence[Check] = CHECKS,
     pins: Pins | None = None,
     embedder: CommittedEmbedder | None = None,
+    generator: OwnGenerator | None = None,
     part: Part = "all",
     only: frozenset[int] | None = None,
     progress: Progress | None = None,
@@ -118,6 +131,7 @@ def run(
             for (`listed`) is left out too.
         pins: keys known from elsewhere.
         embedder: the committed embedder, where it is at hand.
+        generator: the committed generator, likewise.
         part: "public" to run what the public items allow; the outcome has no result then.
         only: leaf indices of the sampled records whose responses are looked at; None for all.
         progress: called with (check id, done, total); what it raises ends the run.
@@ -133,6 +147,7 @@ def run(
         engine=engine,
         pins=pins or Pins(),
         embedder=embedder,
+        generator=generator,
         part=part,
         only=only,
         progress=progress,
@@ -212,6 +227,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         assumptions=covered.assumptions(policy),
         claimed=_claimed(context.evidence),
         attested=members.attested(context),
+        generation=context.stated.generation,
     )
 
 

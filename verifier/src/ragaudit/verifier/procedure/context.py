@@ -35,7 +35,7 @@ from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import MissingInput, fact
-from ragaudit.verifier.procedure.log_facts import LogFacts
+from ragaudit.verifier.procedure.generation_facts import GenerationFacts, LoggedCharge
 from ragaudit.verifier.procedure.logged_records import LoggedRecord
 
 
@@ -75,7 +75,7 @@ class ReceivedClaim:
 _S = TypeVar("_S", PublicReceipt, Refusal)
 
 
-class Context(LogFacts):
+class Context(GenerationFacts):
     """All facts: here those about what the verifier saw, said, asked and was handed."""
 
     @fact("split-view")
@@ -348,8 +348,14 @@ class Context(LogFacts):
             return challenged
         return tuple(record for record in challenged if record.index in self.only)
 
-    def response(self, record: LoggedRecord) -> Response:
-        """Return the response for a sampled record, in its form and with its index.
+    @fact("sampling")
+    def challenged_charges(self) -> tuple[LoggedCharge, ...]:
+        """The challenged charge entries, in log order."""
+        charges, sampled = self.charges, self.challenge.sampled
+        return tuple(logged for logged in charges if logged.index in sampled)
+
+    def response(self, record: LoggedRecord | LoggedCharge) -> Response:
+        """Return the response for a sampled record or charge entry, with its index.
 
         Raises:
             MissingInput: `sampling` without one that can be read.

@@ -15,9 +15,11 @@ from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.evidence import EvidenceList
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.privacy.accounting.channel import ChannelEpsilon
 from ragaudit.privacy.accounting.table import EpsilonTable
-from ragaudit.verifier.engines import CommittedEmbedder, Engine
+from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.models import CommittedEmbedder, OwnGenerator
 
 Part = Literal["public", "all"]
 Progress = Callable[[str, int, int], None]
@@ -127,6 +129,7 @@ class Stated:
         quorum: of the further cosigners, of check 23.
         time_stamps: of opening and final checkpoint, of check 24.
         beacon: chain and rounds, of check 25.
+        generation: what the generation channel costs, of check 26.
     """
 
     estimated: int | None = None
@@ -135,6 +138,7 @@ class Stated:
     quorum: Mapping[str, Any] | None = None
     time_stamps: Mapping[str, Any] | None = None
     beacon: Mapping[str, Any] | None = None
+    generation: ChannelEpsilon | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,7 @@ class Inputs:
     Args:
         pins: keys known from elsewhere.
         embedder: the committed embedder, where it is at hand.
+        generator: the committed generator, likewise.
         part: "public" when only the public items are at hand.
         now: the verifier's clock in Unix milliseconds where the opening is checked; None
             afterwards, when the countersignature says when that was.
@@ -175,6 +180,7 @@ class Inputs:
         engine: Engine,
         pins: Pins,
         embedder: CommittedEmbedder | None = None,
+        generator: OwnGenerator | None = None,
         part: Part = "all",
         now: int | None = None,
         only: frozenset[int] | None = None,
@@ -184,6 +190,7 @@ class Inputs:
         self.engine = engine
         self.pins = pins
         self.embedder = embedder
+        self.generator = generator
         self.part = part
         self.now = now
         self.only = only

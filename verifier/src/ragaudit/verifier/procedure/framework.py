@@ -24,6 +24,7 @@ from ragaudit.ledger.messages.verdict import (
     Status,
     Verdict,
 )
+from ragaudit.privacy.accounting.channel import ChannelEpsilon
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
@@ -186,6 +187,7 @@ class Outcome:
         sampling, counts, coalition, scope: JSON objects of spec 10.3.
         claimed: whether its verdict states claims (10.6): of a v2 policy.
         attested: what third parties say of the log; None where the policy asks none.
+        generation: what the generation channel costs; None in a window without it.
     """
 
     window: str
@@ -204,6 +206,7 @@ class Outcome:
     assumptions: tuple[str, ...] = ()
     claimed: bool = False
     attested: Mapping[str, Any] | None = None
+    generation: ChannelEpsilon | None = None
 
     def check(self, check_id: str) -> CheckResult:
         """Return the result of the check called ``check_id``.
@@ -252,6 +255,7 @@ class Outcome:
             assumptions=self.assumptions,
             claims=self.claims,
             attested=self.attested,
+            generation=None if self.generation is None else self.generation.to_json(),
         )
 
     @property

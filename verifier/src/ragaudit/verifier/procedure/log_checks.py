@@ -8,6 +8,7 @@ from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.log.split_view import SplitView, find_split_view
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.account_index import Accounts
+from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.records import Close, Record, Registration, Version
 from ragaudit.verifier.procedure.context import Context
@@ -15,6 +16,7 @@ from ragaudit.verifier.procedure.framework import Findings
 
 # Which version entries may occur, and that no epoch entry does, is check 9's.
 _INSIDE = frozenset({Registration.KIND, Record.KIND, Version.KIND, Epoch.KIND})
+_GENERATION = frozenset({Charge.KIND, Generated.KIND, Void.KIND})
 
 
 def check_log(context: Context, found: Findings) -> None:
@@ -26,8 +28,9 @@ def check_log(context: Context, found: Findings) -> None:
     outer = [log.first, log.last, log.before_last if context.policy.account_index else None]
     if outer[2] is not None and outer[2].kind != Accounts.KIND:
         outer.pop()
+    inside = _INSIDE if context.policy.generation is None else _INSIDE | _GENERATION
     for entry in log.entries:
-        if entry.kind not in _INSIDE and entry not in outer:
+        if entry.kind not in inside and entry not in outer:
             found.fault(f"of kind {entry.kind}, out of order", f"entry {entry.index}")
     if log.first is None or log.first.kind != "opening":
         found.fault("is not the opening", "entry 0")
@@ -134,8 +137,9 @@ def check_registrations(context: Context, found: Findings) -> None:
 def check_counters(context: Context, found: Findings) -> None:
     """8: each account's queries are counted without gaps, below r, in its slot."""
     limit = context.policy.queries_per_account
-    for pseudonym, records in context.by_account.items():
-        for expected, logged in enumerate(records):
+    for pseudonym in context.askers:
+        queries = context.queries_of(pseudonym)
+        for expected, logged in enumerate(queries):
             # A gap is a query left out of the log, a repetition one noise key used twice.
             if logged.counter != expected:
                 found.fault(f"counter {logged.counter}, expected {expected}", logged.name)
@@ -144,7 +148,7 @@ def check_counters(context: Context, found: Findings) -> None:
         with found.attempt():
             slot = context.registration(pseudonym).registration.slot
             # A second slot would be a second supply of noise keys for the same account.
-            for logged in records:
+            for logged in queries:
                 if logged.slot != slot:
                     found.fault(f"slot {logged.slot}, registered {slot}", logged.name)
     found.summary = f"{len(context.records)} records, counted without gaps"

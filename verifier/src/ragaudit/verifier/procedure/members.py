@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from ragaudit.encoding.text import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.privacy.accounting import bad_records, detection, miss_probability
+from ragaudit.privacy.charge_sample import CHARGES, charge_stratum_id
 from ragaudit.privacy.sample import stratum_size, tenant_stratum_id
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
@@ -26,6 +27,7 @@ _SCOPE_V2: Final = (
     "versions",
     "cosigners",
     "time_stamps",
+    "generation",
 )
 """Members of a v2 policy that its verdict repeats, those that it has."""
 
@@ -81,6 +83,8 @@ def sampling(context: Context) -> dict[str, Any]:
         MissingInput: the challenge cannot be read, or the records cannot.
     """
     of_tenants = Counter(tenant_stratum_id(logged.tenant) for logged in context.records.summaries())
+    if context.policy.generation is not None:
+        of_tenants.update(charge_stratum_id(logged.charge.tenant) for logged in context.charges)
     audit = context.policy.audit
     strata = []
     for stratum in context.challenge.strata:
@@ -103,7 +107,8 @@ def expected_sampling(policy: Policy, strata: Sequence[Mapping[str, Any]]) -> di
     for signed in strata:
         name, population = signed.get("id"), _count(signed, "population")
         beta, rule = parse_decimal(audit.beta), _rule(audit, name)
-        sample = population if audit.mode == "A" else stratum_size(population, beta, rule)
+        whole = audit.mode == "A" or (_of_charges(name) and _all_charges(policy))
+        sample = population if whole else stratum_size(population, beta, rule)
         expected.append(_stratum(audit, name, population, sample))
     return _sampling(audit, expected)
 
@@ -121,6 +126,11 @@ def disorder(policy: Policy, strata: Sequence[Mapping[str, Any]], records: int |
         return "the strata do not begin with the policy's tenants"
     kind = "account:" if policy.audit.submitters_by == "account" else "receipts:"
     submitted = names[len(tenants) :]
+    if policy.generation is not None:
+        charged = [charge_stratum_id(tenant) for tenant in policy.tenants]
+        if submitted[-len(charged) :] != charged:
+            return "the strata do not end with the charges of the policy's tenants"
+        submitted = submitted[: -len(charged)]
     if not all(str(name).startswith(kind) for name in submitted) or len({*names}) < len(names):
         return "the strata after the tenants' are not those of submitted records"
     total = sum(_count(stratum, "population") for stratum in strata[: len(tenants)])
@@ -153,7 +163,16 @@ def _stratum(audit: AuditTerms, name: object, population: int, sample: int) -> d
 
 
 def _rule(audit: AuditTerms, name: object) -> StratumTerms:
-    return audit.tenants if str(name).startswith("tenant:") else audit.submitters
+    of_tenant = str(name).startswith("tenant:") or _of_charges(name)
+    return audit.tenants if of_tenant else audit.submitters
+
+
+def _of_charges(name: object) -> bool:
+    return str(name).startswith(CHARGES)
+
+
+def _all_charges(policy: Policy) -> bool:
+    return policy.generation is not None and policy.generation.prove == "all"
 
 
 def _with_replacement(beta: Fraction, sample: int) -> Fraction:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
@@ -31,7 +31,7 @@ def check_schedule(context: Context, found: Findings) -> None:
     for pseudonym, records in context.by_account.items():
         activation = None
         with found.attempt(f"account {pseudonym.hex()}"):
-            activation = _Activation(context, pseudonym)
+            activation = DueActivation(context, pseudonym)
         last = 0
         for logged in records:
             with found.attempt(logged.name):
@@ -103,8 +103,19 @@ def _promised(context: Context, record: RecordSummary) -> Record:
     return context.records[record.position].record.promised()
 
 
-class _Activation:
-    """Which activation an account's records must use, and from when on."""
+class Dated(Protocol):
+    """A record or a charge entry, as far as its activation goes."""
+
+    @property
+    def entry(self) -> int: ...
+    @property
+    def activation(self) -> int: ...
+    @property
+    def time(self) -> int: ...
+
+
+class DueActivation:
+    """Which activation an account's records and charge entries must use, and from when on."""
 
     def __init__(self, context: Context, pseudonym: bytes) -> None:
         registration = context.registration(pseudonym)
@@ -119,8 +130,8 @@ class _Activation:
         # provider could choose any of them with the randomness in hand.
         self._due = max(of_opening, own)
 
-    def check(self, record: RecordSummary) -> None:
-        """Check that the record uses this activation, and after its instant.
+    def check(self, record: Dated) -> None:
+        """Check that the entry uses this activation, and after its instant.
 
         Raises:
             RejectedError: it does not.
@@ -303,14 +314,14 @@ def check_nonces(context: Context, found: Findings) -> None:
         _check_no_chains(context, found)
         return
     anchored = 0
-    for pseudonym, records in context.by_account.items():
+    for pseudonym in context.askers:
         with found.attempt(f"account {pseudonym.hex()}"):
             anchor = context.registration(pseudonym).registration.anchor
             if anchor is not None:
                 anchored += 1
-                _check_chain(context, pseudonym, anchor, records)
+                _check_chain(context, pseudonym, anchor)
             # A nonce that no chain binds is the provider's own, and a choice of noise.
-            elif any(logged.anchored for logged in records):
+            elif any(logged.anchored for logged in context.by_account.get(pseudonym, ())):
                 raise RejectedError("a nonce in a record of a plain account")
     _check_share(context, found)
     found.summary = (
@@ -343,19 +354,24 @@ def _check_share(context: Context, found: Findings) -> None:
         )
 
 
-def _check_chain(
-    context: Context, pseudonym: bytes, anchor: bytes, records: tuple[RecordSummary, ...]
-) -> None:
+def _check_chain(context: Context, pseudonym: bytes, anchor: bytes) -> None:
     """Each nonce hashes to that of the counter before it, the first one to the anchor."""
     window, limit = context.policy.window, context.policy.queries_per_account
-    previous = anchor
-    for counter, logged in enumerate(records):
+    previous, after = anchor, -1
+    for counter, logged in enumerate(context.queries_of(pseudonym)):
         if logged.counter != counter or counter >= limit:
             raise MissingInput(
                 "counters", f"{logged.name}: counter {logged.counter} is out of order"
             )
-        nonce = context.records[logged.position].record.nonce if logged.anchored else None
-        if nonce is None:
-            raise RejectedError("an anchored account's record without a nonce", where=logged.name)
-        verify_nonce(window, pseudonym, previous, counter, nonce, after=counter - 1)
-        previous = nonce
+        if isinstance(logged, RecordSummary):
+            nonce = context.records[logged.position].record.nonce if logged.anchored else None
+            if nonce is None:
+                what = "an anchored account's record without a nonce"
+                raise RejectedError(what, where=logged.name)
+        else:
+            answer = context.answer_of.get(logged.entry)
+            nonce = None if answer is None else answer.nonce
+            if nonce is None:  # void, or check 28's
+                continue
+        verify_nonce(window, pseudonym, previous, counter, nonce, after=after)
+        previous, after = nonce, counter

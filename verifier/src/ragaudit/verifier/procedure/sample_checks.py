@@ -10,9 +10,11 @@ from ragaudit.ledger.messages.chains import verify_activation_preimage
 from ragaudit.ledger.messages.challenge import Response, Stratum, receipts_digest
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
 from ragaudit.privacy import sample as sampling
+from ragaudit.privacy.charge_sample import CHARGES, draw_charges
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.generation_facts import LoggedCharge
 from ragaudit.verifier.procedure.logged_records import LoggedRecord
 
 
@@ -82,6 +84,7 @@ def _check_sample(context: Context) -> None:
     # Who submitted receipts decides the strata.
     if challenge.receipts_list != context.receipts_list:
         raise RejectedError("the challenge names another receipts list")
+    seed = sampling.sampling_seed(log.tree.root(), challenge.preimage, context.sampling_round)
     strata = sampling.draw_sample(
         (
             sampling.LoggedRecord(logged.entry, logged.tenant, logged.pseudonym)
@@ -90,22 +93,34 @@ def _check_sample(context: Context) -> None:
         tenants=policy.tenants,
         receipts={receipt.index for receipt in receipts},
         rule=policy.audit,
-        seed=sampling.sampling_seed(log.tree.root(), challenge.preimage, context.sampling_round),
+        seed=seed,
     )
+    if policy.generation is not None:
+        strata += draw_charges(
+            (
+                sampling.LoggedRecord(one.index, one.charge.tenant, one.charge.pseudonym)
+                for one in context.charges
+            ),
+            tenants=policy.tenants,
+            rule=policy.audit,
+            whole=policy.generation.prove == "all",
+            seed=seed,
+        )
     if challenge.strata != tuple(map(_challenged, strata)):
         raise RejectedError("the sample is not the one that the seed gives")
 
 
 def _challenged(draw: sampling.DrawnStratum) -> Stratum:
     """The stratum as a challenge names it: a tenant's records are all of them, without a list."""
-    of_tenant = draw.stratum.id.startswith("tenant:")
+    of_tenant = draw.stratum.id.startswith(("tenant:", CHARGES))
     population = None if of_tenant else draw.stratum.population
     return Stratum(draw.stratum.id, population, draw.sample)
 
 
 def _check_answered(context: Context, found: Findings) -> None:
     deadline, received = context.challenge.deadline, context.clock.responses
-    for logged in context.challenged:
+    opened: list[LoggedRecord | LoggedCharge] = [*context.challenged, *context.challenged_charges]
+    for logged in opened:
         with found.attempt(logged.name):
             context.response(logged)
             if logged.index not in received:

@@ -15,7 +15,7 @@ from .field import ORDER, dot, eq_table, le, powers, variables_for
 from .generators import generator, generators
 from .opening import Terms, verify_opening
 from .reader import ProofReader
-from .ristretto import POINT_BYTES, Point, decode
+from .ristretto import IDENTITY, POINT_BYTES, Point, add, decode, encode
 from .statement import SQUARED_NORM
 from .sumcheck import verify_rounds
 from .transcript import Transcript
@@ -224,3 +224,14 @@ def form(
     ]
     rows = [theta * value % ORDER for value in [*query, 0, 0, 0, 0, 1]]
     return [*eq_rows, *rows, *(theta * theta * value % ORDER for value in mask_form)]
+
+
+def running_sums(points: bytes, numbers: Sequence[int]) -> list[bytes]:
+    """The sum of the points before each of these rising places, encoded."""
+    total, upto, sums = IDENTITY, 0, []
+    for number in numbers:
+        for place in range(upto, number):
+            total = add(total, decode(points[POINT_BYTES * place : POINT_BYTES * (place + 1)]))
+        upto = max(upto, number)
+        sums.append(encode(total))
+    return sums

@@ -18,9 +18,10 @@ from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
 from ragaudit.verifier.procedure.framework import signed_epsilon
 from ragaudit.verifier.report import wording
+from ragaudit.verifier.report.channel import ChannelView, channel_view
 
 _MAX_DEPTH: Final = 4
-_HOLDS: Final = ("PASS", "EXCEEDED")
+_HOLDS: Final = ("PASS", "EXCEEDED", "CONDITIONAL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,8 @@ class Report:
     history: tuple[str, ...]
     checks: tuple[CheckRow, ...]
     ways: Table | None
+    channel: ChannelView | None
+    generation: tuple[Row, ...]
     epsilon: tuple[Row, ...]
     sampling: tuple[Row, ...]
     sampling_statement: str
@@ -170,6 +173,8 @@ def report_of(verdict: Verdict) -> Report:
         history=tuple(line for one in predicate.checks if _tells(one) for line in one.evidence),
         checks=tuple(checks),
         ways=None if table is None else _ways(table),
+        channel=channel_view(predicate, table),
+        generation=tuple(_rows(predicate.generation or {})),
         epsilon=tuple(_rows(predicate.epsilon)),
         sampling=tuple(_rows({key: sampling[key] for key in sampling if key not in shown_apart})),
         sampling_statement=_sampling_statement(sampling, predicate.counts),

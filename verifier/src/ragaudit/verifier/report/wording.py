@@ -15,6 +15,7 @@ TONES: Final = {
     "FAIL": "bad",
     "REFUSED": "bad",
     "EXCEEDED": "warn",
+    "CONDITIONAL": "warn",
     "NOT ESTABLISHED": "warn",
     "NOT RUN": "neutral",
     "NOT APPLICABLE": "neutral",
@@ -44,6 +45,11 @@ MEANINGS: Final = {
         "Nothing false was found, but more accounts look as if they act together than the policy "
         "plans for. The policy's epsilon does not hold for that many; the value below is restated "
         "for the number that was estimated. Many accounts asking the same things can be innocent."
+    ),
+    "CONDITIONAL": (
+        "Every mandatory check passed, and budgets and charges of the generation channel are "
+        "proven. That its answers are what votes, noise and charged documents give was not "
+        "computed again: it is the provider's word, and the channel's epsilon is conditional on it."
     ),
     "REFUSED": (
         "The verifier refused to countersign the opening of this window; the reasons stand below. "
@@ -235,6 +241,15 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "chain": ("chain", "its hash, as drand names it"),
     "delay_seconds": ("seconds after each instant", "at least, until the round is due"),
     "rounds": ("rounds", "of the activations, and last of the sample"),
+    "mechanism": ("mechanism", "murag: relevant rows pay for a question; naive: all rows do"),
+    "uses": ("M", "how often a row may pay"),
+    "epsilon_question": ("epsilon of one question", "for a row that pays"),
+    "replace_one_null": ("epsilon, null-replace", "all answers, any number of accounts"),
+    "replace_one": ("epsilon, replace", "all answers, any number of accounts"),
+    "draws": ("coins drawn", "by all answers, at most"),
+    "private_tokens": ("private tokens of an answer", "at most"),
+    "rounding": ("rounding of choices", "adds to epsilon at most"),
+    "distance": ("distance of the coins", "from their exact laws, at most"),
     "records_in_time": ("Records under the quorum", "within the merge delay"),
 }
 

@@ -1,0 +1,305 @@
+"""Checks answers, generator and replay: answers that are not what votes and coins give."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final
+
+from ragaudit.lab.attacks.cheats.generation import constructed
+from ragaudit.lab.scenario.charging import Charged, CopyGenerator
+from ragaudit.lab.scenario.generating import GeneratingWindow
+from ragaudit.lab.scenario.opening import Event
+from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
+from ragaudit.privacy.mechanisms.coins import Coins
+from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters
+from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
+
+
+class AnswersFirst(GeneratingWindow):
+    """The answer to a question is in the log before its charge.
+
+    Check 28 (`answers`).
+    """
+
+    def script(self) -> list[Event]:
+        return [event for event in super().script() if event != ("reply", 1, 5)]
+
+    def log_charge(self, found: Charged) -> None:
+        if len(self.charged) != 1:
+            super().log_charge(found)
+            return
+        found.index = self.tree.size + 1
+        self.charged.append(found)
+        self.reply(1, 5)
+        self.append(Charge.KIND, found.body)
+
+
+class AnswersTwice(GeneratingWindow):
+    """A charge is answered twice: one use of each document, two draws.
+
+    Check 28 (`answers`): one answer for each charge entry.
+    """
+
+    def script(self) -> list[Event]:
+        return [*super().script()[:-1], ("again", 1, 19), ("checkpoint", 20)]
+
+    def again(self, number: int, time: int) -> None:
+        """Log another answer to a charged question; arguments as of `reply`."""
+        held = self.charged[number]
+        kept = held.votes, held.used, held.answer, held.salt_a, held.reply
+        self.reply(number, time)
+        held.votes, held.used, held.answer, held.salt_a, held.reply = kept
+
+
+class AnswersNothing(GeneratingWindow):
+    """A charge has neither an answer nor a void.
+
+    Check 28 (`answers`).
+    """
+
+    def script(self) -> list[Event]:
+        return [event for event in super().script() if event != ("reply", 1, 5)]
+
+
+class DatesAnAnswerBack(GeneratingWindow):
+    """An answer says that it was there before its charge.
+
+    Check 28 (`answers`).
+    """
+
+    def script(self) -> list[Event]:
+        return [("reply", 0, 0) if each == ("reply", 0, 4) else each for each in super().script()]
+
+
+class CommitsToAnotherModel(GeneratingWindow):
+    """The committed probes are those of another model than the one that answers.
+
+    Check 29 (`generator`) asks the verifier's own.
+    """
+
+    def generator_manifest(self) -> GeneratorManifest:
+        honest = super().generator_manifest()
+        first, *others = honest.probes
+        return replace(honest, probes=(replace(first, answer=" patient"), *others))
+
+
+class UsesAnUnchargedRow(GeneratingWindow):
+    """A row that nobody charged is read by a voter of the first answer.
+
+    Check 30 (`replay`): the best of the charged rows are used, and no others.
+    """
+
+    def slot_texts(self, asked: Charged) -> list[str]:
+        if asked is not self.charged[0]:
+            return super().slot_texts(asked)
+        uncharged = next(i for i in range(self.rows) if i not in asked.positions)
+        rows = [*self.ranked(asked, asked.positions)[:-1], *self.ranked(asked, [uncharged])]
+        asked.used = tuple(sorted(row.id for row in rows))
+        return top_slots(rows, self.mechanism.slots)
+
+
+class PicksSlotsByContent(GeneratingWindow):
+    """Of the charged rows those are used that the provider likes, not the best.
+
+    Check 30 (`replay`).
+    """
+
+    threshold = 0
+    """More rows are charged than voters can read."""
+
+    def ranked(self, asked: Charged, positions: Sequence[int]) -> list[Row]:
+        texts = self.indices[asked.charge.tenant].texts
+        chosen = [Row(i, Fraction(-i), texts[i]) for i in positions]
+        return best_rows(chosen, self.mechanism.slots)
+
+
+class _Ranked:
+    """Coins of a mechanism that gives each voter its rank."""
+
+    def __init__(self, inner: Coins) -> None:
+        self._inner = inner
+        self.laplace, self.gaussian, self.choose = inner.laplace, inner.gaussian, inner.choose
+
+    def permutation(self, size: int) -> list[int]:
+        """Return the ranks as they are."""
+        self._inner.permutation(size)
+        return list(range(size))
+
+
+class VotesByRank(GeneratingWindow):
+    """The best document always has the first voter.
+
+    Check 30 (`replay`): voters get slots in an order that the record's key gives.
+    """
+
+    def generate(
+        self, asked: Charged, slots: Sequence[str], voters: TokenVoters, coins: Coins
+    ) -> TokenAnswer:
+        return super().generate(asked, slots, voters, _Ranked(coins))
+
+
+class _Observed:
+    """Coins that choose among the candidates with a vote only."""
+
+    def __init__(self, inner: Coins) -> None:
+        self._inner = inner
+        self.laplace, self.gaussian = inner.laplace, inner.gaussian
+        self.permutation = inner.permutation
+
+    def choose(
+        self, utilities: Mapping[int, Fraction], size: int, *, most: int, scale: Fraction
+    ) -> int:
+        """Return one of the observed candidates."""
+        seen = sorted(utilities) or [0]
+        few = {place: utilities.get(each, Fraction(0)) for place, each in enumerate(seen)}
+        return seen[self._inner.choose(few, len(seen), most=most, scale=scale)]
+
+
+class ChoosesAmongObservedTokens(GeneratingWindow):
+    """The exponential mechanism runs over tokens with a vote: which those are is told for free.
+
+    Check 30 (`replay`): it runs over the whole vocabulary.
+    """
+
+    epsilons = ("3/2", "1/2")
+
+    def generate(
+        self, asked: Charged, slots: Sequence[str], voters: TokenVoters, coins: Coins
+    ) -> TokenAnswer:
+        return super().generate(asked, slots, voters, _Observed(coins))
+
+
+class _Other(CopyGenerator):
+    """Another model: every voter names one token."""
+
+    def next_tokens(
+        self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
+    ) -> list[int | None]:
+        public, *votes = super().next_tokens(question, documents, answer)
+        return [public, *(5 for _ in votes)]
+
+
+class AsksAnotherModel(GeneratingWindow):
+    """The votes are those of another model than the committed one.
+
+    Check 30 (`replay`) asks the verifier's own.
+    """
+
+    @property
+    def voters(self) -> TokenVoters:
+        return _Other()
+
+
+class AnswersSomethingElse(GeneratingWindow):
+    """The first answer is not what votes and coins give.
+
+    Check 30 (`replay`).
+    """
+
+    def generate(
+        self, asked: Charged, slots: Sequence[str], voters: TokenVoters, coins: Coins
+    ) -> TokenAnswer:
+        found = super().generate(asked, slots, voters, coins)
+        other = tuple(token + 1 if token else token for token in found.tokens)
+        return replace(found, tokens=other) if asked is self.charged[0] else found
+
+
+class SamplesNoCharges(GeneratingWindow):
+    """The challenge asks for no charge entry.
+
+    Check 16 (`sampling`) draws them too.
+    """
+
+    def draw_sample(self, receipts: Any) -> list[dict[str, Any]]:
+        strata = super().draw_sample(receipts)
+        return [each for each in strata if not each["id"].startswith("charges:")]
+
+
+CHEATS: Final = (
+    constructed(
+        name="answered-before-charged",
+        description="Logs an answer before the charge that pays for it.",
+        window=AnswersFirst,
+        checks=("answers",),
+        reason="before its charge entry",
+    ),
+    constructed(
+        name="answered-twice",
+        description="Draws a second answer for one charge.",
+        window=AnswersTwice,
+        checks=("answers",),
+        reason="was answered before",
+    ),
+    constructed(
+        name="charge-unanswered",
+        description="Leaves a charge without an answer or a void.",
+        window=AnswersNothing,
+        checks=("answers",),
+        reason="neither answered nor void",
+    ),
+    constructed(
+        name="answer-dated-back",
+        description="Dates an answer before its charge.",
+        window=DatesAnAnswerBack,
+        checks=("answers",),
+        reason="before its charge entry",
+    ),
+    constructed(
+        name="probes-of-another-model",
+        description="Commits to probes of another model.",
+        window=CommitsToAnotherModel,
+        checks=("generator",),
+        reason="answers otherwise than was committed",
+    ),
+    constructed(
+        name="uncharged-document-used",
+        description="Lets a voter read a document that did not pay.",
+        window=UsesAnUnchargedRow,
+        checks=("replay",),
+        reason="other rows were used",
+        slow=False,
+    ),
+    constructed(
+        name="slots-by-content",
+        description="Chooses among the charged documents by what they say.",
+        window=PicksSlotsByContent,
+        checks=("replay",),
+        reason="other rows were used",
+    ),
+    constructed(
+        name="voters-by-rank",
+        description="Gives each document the voter of its rank.",
+        window=VotesByRank,
+        checks=("replay",),
+        reason="votes are not those of the committed model",
+    ),
+    constructed(
+        name="observed-tokens-only",
+        description="Runs the exponential mechanism over tokens with a vote only.",
+        window=ChoosesAmongObservedTokens,
+        checks=("replay",),
+        reason="votes and coins give other tokens",
+    ),
+    constructed(
+        name="votes-of-another-model",
+        description="Takes the votes of another model.",
+        window=AsksAnotherModel,
+        checks=("replay",),
+        reason="votes are not those of the committed model",
+    ),
+    constructed(
+        name="answer-of-no-vote",
+        description="Answers something that votes and coins do not give.",
+        window=AnswersSomethingElse,
+        checks=("replay",),
+        reason="votes and coins give other tokens",
+    ),
+    constructed(
+        name="charges-unsampled",
+        description="Draws a challenge without any charge entry.",
+        window=SamplesNoCharges,
+        checks=("sampling",),
+        reason="the sample is not the one",
+    ),
+)

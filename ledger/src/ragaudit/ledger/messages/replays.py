@@ -1,0 +1,172 @@
+"""What is opened of a sampled answer so that it can be computed again (spec 11.10)."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Self
+
+from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.generated import GeneratedAnswer
+
+__all__ = ["PaidRow", "Replay", "UsedRow", "Votes"]
+
+MAX_REPLAY_BYTES: Final = 2**26
+MAX_ROWS: Final = 2**16
+MAX_STEPS: Final = 4096
+_MAX_TEXT: Final = 2**20
+_SCALAR_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class PaidRow(JsonMessage):
+    """A row that a charge entry charges.
+
+    Attributes:
+        position: in the index.
+        vector: X_i with the four numbers that complete its norm, d + 4 integers.
+        blinding: of its commitment, a scalar.
+    """
+
+    MEMBERS: ClassVar[str] = "position vector blinding"
+
+    position: int
+    vector: tuple[int, ...] = field(repr=False)
+    blinding: bytes = field(repr=False)
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "position": self.position,
+            "vector": list(self.vector),
+            "blinding": self.blinding.hex(),
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            f.integer("position", 0, MAX_TIME),
+            f.integers("vector", (5, 4100), -(2**15), 2**15 - 1),
+            f.hex("blinding", _SCALAR_BYTES),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UsedRow(JsonMessage):
+    """A row that was put into a slot: what its row digest is of (5.4).
+
+    Attributes:
+        position: in the index; charged.
+        id, attributes: of its document.
+        content: of its document; None: it was gone or changed since, and was read as "".
+        salt: of the row digest, 32 bytes.
+    """
+
+    MEMBERS: ClassVar[str] = "position id content attributes salt"
+
+    position: int
+    id: str = field(repr=False)
+    content: str | None = field(repr=False)
+    attributes: str = field(repr=False)
+    salt: bytes = field(repr=False)
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "position": self.position,
+            "id": self.id,
+            "content": self.content,
+            "attributes": self.attributes,
+            "salt": self.salt.hex(),
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            f.integer("position", 0, MAX_TIME),
+            f.text("id", 1, _MAX_TEXT),
+            f.optional(f.text, "content", 0, _MAX_TEXT),
+            f.text("attributes", 0, _MAX_TEXT),
+            f.hex("salt", SALT_BYTES),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Votes(JsonMessage):
+    """The tokens that were named for one place of an answer.
+
+    Attributes:
+        public: by the model that reads nothing.
+        voters: by each voter, in the order of the voters; None for an empty vote.
+    """
+
+    MEMBERS: ClassVar[str] = "public voters"
+
+    public: int
+    voters: tuple[int | None, ...] = field(repr=False)
+
+    def _members(self) -> dict[str, Any]:
+        return {"public": self.public, "voters": [-1 if v is None else v for v in self.voters]}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        votes = f.integers("voters", (1, 2**16), -1, 2**24)
+        return cls(
+            f.integer("public", 0, 2**24), tuple(None if vote < 0 else vote for vote in votes)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replay(JsonMessage):
+    """Everything that the answer to a charge entry is a function of, beside key and question.
+
+    Attributes:
+        blinding: rho of the charge entry's point, a scalar.
+        rows: all that the entry charges, positions rising.
+        used: those that were put into slots, positions rising.
+        votes: for each token of the answer, in order.
+        answer, salt_a: what opens the answer entry's digest.
+    """
+
+    FORMAT: ClassVar[str] = "ragaudit/v1/replay"
+    MEMBERS: ClassVar[str] = "blinding rows used votes answer salt_a"
+    WHERE: ClassVar[str] = "replay"
+
+    blinding: bytes = field(repr=False)
+    rows: tuple[PaidRow, ...] = field(repr=False)
+    used: tuple[UsedRow, ...] = field(repr=False)
+    votes: tuple[Votes, ...] = field(repr=False)
+    answer: GeneratedAnswer = field(repr=False)
+    salt_a: bytes = field(repr=False)
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "blinding": self.blinding.hex(),
+            "rows": [row.to_json() for row in self.rows],
+            "used": [row.to_json() for row in self.used],
+            "votes": [votes.to_json() for votes in self.votes],
+            "answer": self.answer.to_json(),
+            "salt_a": self.salt_a.hex(),
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        rows = f.messages("rows", PaidRow, 0, MAX_ROWS)
+        used = f.messages("used", UsedRow, 0, MAX_ROWS)
+        for name, listed in (("rows", rows), ("used", used)):
+            positions = [row.position for row in listed]
+            # One set of rows, one spelling; a row named twice would be committed to twice.
+            if positions != sorted(set(positions)):
+                raise f.error(name, "positions do not rise")
+        return cls(
+            f.hex("blinding", _SCALAR_BYTES),
+            rows,
+            used,
+            f.messages("votes", Votes, 0, MAX_STEPS),
+            f.message("answer", GeneratedAnswer),
+            f.hex("salt_a", SALT_BYTES),
+        )
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Return the replay of canonical bytes, at most 2^26; MalformedError."""
+        if len(data) > MAX_REPLAY_BYTES:
+            raise MalformedRecord("replay too long", expected=f"at most {MAX_REPLAY_BYTES} bytes")
+        return super(Replay, cls).parse(data)

@@ -1,0 +1,232 @@
+"""Whole windows with a generation channel: what is concluded of an honest one, how it is said."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.lab.scenario.charging import CopyGenerator
+from ragaudit.lab.scenario.generating import GeneratingWindow, UnchargedWindow
+from ragaudit.lab.scenario.integrity import LEFT_SHELF
+from ragaudit.lab.scenario.opening import Event
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.generator_manifest import Vocabulary
+from ragaudit.ledger.messages.replays import Replay
+from ragaudit.ledger.messages.verdict import Status, Verdict
+from ragaudit.privacy.accounting.channel import ChannelEpsilon
+from ragaudit.verifier.bundle import write_bundle
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import Outcome
+from ragaudit.verifier.recheck import recheck
+from ragaudit.verifier.report import render_html, render_text
+from second_policies import judged
+
+use_cached_table()
+TIME = 1_900_000_500_000
+
+
+class Unreplayed(GeneratingWindow):
+    """The policy has no answer replayed."""
+
+    replayed = False
+
+
+class OfSamples(GeneratingWindow):
+    """Charge entries are sampled, and records too."""
+
+    mode = "B"
+    proving = "sampled"
+
+
+class Naive(UnchargedWindow):
+    """Every row pays for every question."""
+
+
+class Filtered(GeneratingWindow):
+    """A question is about some rows only."""
+
+    def script(self) -> list[Event]:
+        asked = ("charge", "alice", "treatment of bazeli ?", 1)
+        return [(*each, LEFT_SHELF) if each == asked else each for each in super().script()]
+
+
+class AsksOneMore(UnchargedWindow):
+    """A tenant has more questions than the policy allows."""
+
+    uses = 2
+
+
+class OtherWords(CopyGenerator):
+    """A model with other tokens than the committed one."""
+
+    vocabulary = Vocabulary(("a", "b"), 0)
+
+
+PLAYED: dict[str, tuple[GeneratingWindow, dict[str, bytes]]] = {}
+
+
+def played(kind: type[GeneratingWindow]) -> tuple[GeneratingWindow, dict[str, bytes]]:
+    if kind.__name__ not in PLAYED:
+        window = kind()
+        PLAYED[kind.__name__] = window, window.items()
+    return PLAYED[kind.__name__]
+
+
+def outcome_of(kind: type[GeneratingWindow], **given: Any) -> Outcome:
+    window, items = played(kind)
+    return judged(window, items, **given)
+
+
+def open_checks(outcome: Outcome) -> dict[str, str]:
+    return {c.id: str(c.status) for c in outcome.checks if c.status is not Status.PASS}
+
+
+def public(items: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: data for name, data in items.items() if name.startswith(names.PUBLIC)}
+
+
+def test_an_honest_window_passes_and_says_what_it_costs() -> None:
+    outcome = outcome_of(GeneratingWindow)
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    assert [check.number for check in outcome.checks] == [*range(1, 22), *range(26, 31)]
+    found = outcome.generation
+    assert found is not None
+    # M = 2 uses of 10, whoever asks: three accounts did.
+    assert [found.replace_one_null, found.replace_one, found.over(3)] == [20, 40, 60]
+    window, _ = played(GeneratingWindow)
+    # The rows that two questions used up are not there for the third.
+    first, second, third = (each for each in window.charged if each.account.tenant == "acme")
+    assert first.positions == second.positions != ()
+    assert third.positions == ()
+
+
+def test_a_question_about_some_rows_charges_these_only() -> None:
+    assert outcome_of(Filtered).result == "PASS"
+    filtered, honest = (played(each)[0].charged[0] for each in (Filtered, GeneratingWindow))
+    assert set(filtered.positions) < set(honest.positions)
+
+
+def test_without_replay_the_claim_is_conditional() -> None:
+    outcome = outcome_of(Unreplayed)
+    assert (outcome.result, open_checks(outcome)) == ("CONDITIONAL", {"replay": "NOT ESTABLISHED"})
+    assert outcome.claims is not None
+    assert (outcome.claims.integrity, outcome.claims.privacy) == ("PASS", "CONDITIONAL")
+    assert "the provider's word" in outcome.check("replay").reason
+
+
+@pytest.mark.parametrize(
+    ("given", "left_open"),
+    [
+        ({"generator": None}, ["generator", "replay"]),
+        ({"embedder": None}, ["embedding", "replay"]),
+        ({"generator": OtherWords()}, ["generator", "replay"]),
+    ],
+)
+def test_what_nobody_could_ask_again_is_not_established(
+    given: dict[str, Any], left_open: list[str]
+) -> None:
+    outcome = outcome_of(GeneratingWindow, **given)
+    assert open_checks(outcome) == dict.fromkeys(left_open, "NOT ESTABLISHED")
+    assert outcome.result == "CONDITIONAL"
+
+
+def test_without_charged_rows_the_claim_is_conditional() -> None:
+    outcome = outcome_of(Naive)
+    assert (outcome.result, open_checks(outcome)) == ("CONDITIONAL", {"replay": "NOT ESTABLISHED"})
+    found = outcome.generation
+    assert found is not None
+    # A question sees a replaced document as one row that changed.
+    assert found.replace_one == found.replace_one_null == 30
+
+
+def test_without_charged_rows_questions_are_counted() -> None:
+    outcome = judged(AsksOneMore())
+    assert outcome.failed == ("budget",)
+    assert "3 questions" in outcome.check("budget").reason
+
+
+@pytest.mark.slow
+def test_sampled_charges_and_the_other_implementation() -> None:
+    outcome = outcome_of(OfSamples)
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    strata = {each["id"]: each for each in outcome.sampling["strata"]}
+    assert strata["charges:acme"]["population"] == 3
+    again = outcome_of(OfSamples, engine=engine("reference"))
+    assert {c.id: c.status for c in again.checks} == {c.id: c.status for c in outcome.checks}
+    assert again.generation == outcome.generation
+
+
+def test_budgets_are_checked_from_the_public_part() -> None:
+    window, items = played(GeneratingWindow)
+    outcome = judged(window, public(items), part="public")
+    assert outcome.check("budget").status is Status.PASS
+    assert outcome.check("charges").status is Status.NOT_RUN
+    assert outcome.generation == outcome_of(GeneratingWindow).generation
+
+
+@pytest.mark.parametrize("part", ["all", "public"])
+def test_a_verdict_is_shown_and_repeated(tmp_path: Path, part: Any) -> None:
+    window, items = played(Unreplayed)
+    outcome = outcome_of(Unreplayed, generator=None)
+    signed = outcome.sign(window.verdict_key, Evidence.of(items).digests(), time=TIME)
+    path = tmp_path / "bundle.zip"
+    write_bundle(path, Evidence.of(items), signed, part=part)
+    done = recheck(
+        path,
+        engine=engine("core"),
+        verdict_key=window.verdict_key.public,
+        pins=window.pins,
+        embedder=window.embedder,
+    )
+    assert done.differences == ()
+    verdict = Verdict.verify(signed, window.verdict_key.public)
+    for page in (render_html(verdict), render_text(verdict)):
+        words = " ".join(page.replace("&#39;", "'").split())
+        assert "CONDITIONAL" in words
+        assert "for any number of accounts" in words
+        assert "the provider's word" in words
+    assert "<polyline" in render_html(verdict)
+
+
+@pytest.mark.parametrize("item", ["public/budgets/acme.bin", "confidential/replays/4.bin"])
+def test_what_is_missing_is_missed_by_its_check(item: str) -> None:
+    window, items = played(GeneratingWindow)
+    outcome = judged(window, {name: data for name, data in items.items() if name != item})
+    assert outcome.failed == ("budget" if "budgets" in item else "replay",)
+
+
+def test_the_costs_are_read_as_they_are_written() -> None:
+    costs = ChannelEpsilon("murag", 3, Fraction(3, 2), 2, 100, 4)
+    value = costs.to_json()
+    assert ChannelEpsilon.from_json(value) == costs
+    assert (value["replace_one_null"], value["replace_one"]) == ("9", "18")
+    assert Fraction(value["distance"]) >= Fraction(100, 2**100)
+    for change in (
+        {"replace_one": "9"}, {"uses": 4}, {"uses": 0}, {"epsilon_question": "3/0"},
+        {"epsilon_question": "1.5"}, {"draws": -1}, {"more": 1},
+        {"mechanism": "other"}, {"mechanism": "naive"},
+    ):  # fmt: skip
+        with pytest.raises(MalformedError):
+            ChannelEpsilon.from_json({**value, **change})
+    with pytest.raises(MalformedError):
+        ChannelEpsilon.from_json([])
+
+
+def test_a_replay_has_one_form() -> None:
+    window, _ = played(GeneratingWindow)
+    replay = window.replay(window.charged[0])
+    assert Replay.parse(replay.encode()) == replay
+    value = replay.to_json()
+    rows = value["rows"]
+    changes: tuple[dict[str, Any], ...] = (
+        {"rows": rows[::-1]}, {"rows": [*rows, rows[-1]]}, {"blinding": "00"}, {"votes": [{}]},
+        {"used": value["used"][::-1]}, {"salt_a": ""}, {"format": "ragaudit/v2/replay"},
+    )  # fmt: skip
+    for change in changes:
+        with pytest.raises(MalformedError):
+            Replay.from_json({**value, **change})

@@ -1,0 +1,238 @@
+"""Checks 26 to 28: budgets, charges and answers of the generation channel (spec 11)."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.messages.challenge import Response
+from ragaudit.ledger.messages.charges import Generated, Void
+from ragaudit.ledger.messages.seed_commitments import verify_key_opening
+from ragaudit.privacy.accounting.channel import ChannelEpsilon
+from ragaudit.verifier.procedure.answer_checks import check_openings, compare_question, filter_of
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.facts import MissingInput
+from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.generation_facts import LoggedCharge
+from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds
+
+_DRAWS: Final = 2
+"""Coins of one token at most: the test, and the choice."""
+
+
+def check_budget(context: Context, found: Findings) -> None:
+    """26: no row of any tenant pays more than M times; what that is worth."""
+    terms, entries = context.generation, len(context.charges)
+    tenants = [tenant for tenant in context.policy.tenants if context.charges_of(tenant)]
+    for tenant in tenants:
+        with found.attempt(f"tenant {tenant}"):
+            if terms.charges_rows:
+                context.demand_budget(tenant)
+            elif (asked := len(context.charges_of(tenant))) > terms.uses:
+                # Every row pays for every question.
+                raise RejectedError(f"{asked} questions", expected=f"at most {terms.uses}")
+    context.stated.generation = channel_epsilon(context)
+    found.summary = (
+        f"{entries} charge entries of {len(tenants)} tenants, each row pays for at most "
+        f"{terms.uses} of them"
+    )
+
+
+def channel_epsilon(context: Context) -> ChannelEpsilon:
+    """Return what the channel costs, as policy and log have it."""
+    terms = context.generation
+    answerer = terms.answerer
+    # The threshold, the permutation, and what each token may draw.
+    each = 1 + (answerer.slots - 1) + _DRAWS * answerer.tokens
+    return ChannelEpsilon(
+        mechanism=terms.mechanism,
+        uses=terms.uses,
+        question=terms.epsilon,
+        group=context.policy.rows_per_document,
+        draws=len(context.charges) * each,
+        private=min(answerer.tokens, int(terms.epsilon / answerer.epsilon_token)),
+    )
+
+
+def check_charges(context: Context, found: Findings) -> None:
+    """27: every charge entry in its place, and those of the sample charge the due rows."""
+    _check_places(context, found)
+    opened: dict[int, Response] = {}
+    for logged in context.challenged_charges:
+        with found.attempt(logged.name):
+            opened[logged.index] = context.response(logged)
+            _check_opened(context, found, logged, opened[logged.index])
+    for tenant in context.policy.tenants:
+        _check_groups(context, found, tenant, opened)
+    proven = ", and proven to charge exactly the live rows above the threshold"
+    found.summary = (
+        f"{len(context.charges)} charge entries, each in its place; {len(opened)} opened"
+        f"{proven if context.generation.charges_rows else ''}"
+    )
+
+
+def _check_places(context: Context, found: Findings) -> None:
+    policy, terms, bounds = context.policy, context.generation, TimeBounds(context)
+    numbers = dict.fromkeys(policy.tenants, 0)
+    last: dict[bytes, int] = {}
+    for logged in context.charges:
+        charge = logged.charge
+        with found.attempt(logged.name):
+            if (charge.policy_digest, charge.window) != (policy.digest, policy.window):
+                raise RejectedError("names another policy or window")
+            tenant = context.registration(charge.pseudonym).registration.tenant
+            if charge.tenant != tenant:
+                raise RejectedError(f"tenant {charge.tenant}", expected=f"{tenant}, as registered")
+            index = context.stated_index(tenant, 1)
+            if (charge.version, charge.rows) != (1, index.rows):
+                raise RejectedError("another index than its tenant's")
+            if charge.epoch != 1:
+                raise RejectedError(f"epoch {charge.epoch}", expected="1")
+        with found.attempt(logged.name):
+            # The order of the log is the order of the charges: a gap is a charge that was dropped.
+            due = numbers.get(charge.tenant, 0)
+            numbers[charge.tenant] = due + 1
+            if charge.number != due:
+                raise RejectedError(f"number {charge.number} of its tenant", expected=str(due))
+        with found.attempt(logged.name):
+            # A threshold chosen with the question in hand could single out one row.
+            if charge.threshold != terms.threshold:
+                raise RejectedError(
+                    f"threshold {charge.threshold}", expected=f"{terms.threshold} of the policy"
+                )
+        with found.attempt(logged.name):
+            DueActivation(context, charge.pseudonym).check(logged)
+        with found.attempt(logged.name):
+            if not 1000 * policy.start <= charge.time < 1000 * policy.end:
+                raise RejectedError(f"at {rfc3339(charge.time)}, outside the window")
+            bounds.check_change(charge.time, logged.index)
+            if charge.time < last.get(charge.pseudonym, 0):
+                raise RejectedError("earlier than the account's charge before it")
+        last[charge.pseudonym] = charge.time
+
+
+def _check_opened(
+    context: Context, found: Findings, logged: LoggedCharge, response: Response
+) -> None:
+    """What was asked in a sampled entry, and the key of its coins."""
+    charge, policy = logged.charge, context.policy
+    check_openings(context, charge, response)
+    with found.attempt(logged.name):
+        compare_question(context, found, charge, response)
+    # Places that the tree does not have are those of check 8.
+    if charge.counter >= policy.queries_per_account or charge.slot >= policy.slots:
+        raise MissingInput("counters", f"{logged.name}: there is no key for it")
+    verify_key_opening(
+        root=context.seed_root(charge.epoch),
+        epoch=charge.epoch,
+        slot=charge.slot,
+        counter=charge.counter,
+        slots=policy.slots,
+        queries=policy.queries_per_account,
+        opening=response.key,
+    )
+
+
+def _check_groups(
+    context: Context, found: Findings, tenant: str, opened: dict[int, Response]
+) -> None:
+    """The charge arguments over the sampled entries of a tenant."""
+    entries = context.charges_of(tenant)
+    sampled = [place for place, logged in enumerate(entries) if logged.index in opened]
+    if not sampled:
+        return
+    if not context.generation.charges_rows:
+        for place in sampled:
+            if opened[entries[place].index].proof:
+                found.fault("an argument where no rows are charged", entries[place].name)
+        return
+    with found.attempt(f"tenant {tenant}"):
+        # Without it a row may be charged any number of times, and the argument says nothing.
+        context.demand_budget(tenant)
+        index = context.accepted_index(tenant)
+        sums = context.engine.running_sums(context.charge_points(tenant), sampled)
+        before = dict(zip(sampled, sums, strict=True))
+        for group in _groups(sampled, context.generation.group):
+            logged = [entries[place] for place in group]
+            where = f"{logged[0].name} to {logged[-1].index}"
+            with found.attempt(where):
+                proofs = [opened[one.index].proof for one in logged]
+                if any(proofs[:-1]):
+                    raise RejectedError("an argument before the last entry of its group")
+                statement = ChargeStatement(
+                    context.generation.uses,
+                    index.commitments,
+                    tuple(
+                        _entry(context, entries[place], opened[entries[place].index], before[place])
+                        for place in group
+                    ),
+                    context.policy.squared_norm,
+                )
+                context.engine.verify_charges(statement, proofs[-1])
+
+
+def _groups(places: list[int], size: int) -> Iterator[list[int]]:
+    return (places[start : start + size] for start in range(0, len(places), size))
+
+
+def _entry(
+    context: Context, logged: LoggedCharge, response: Response, before: bytes
+) -> ChargeEntry:
+    charge, policy = logged.charge, context.policy
+    allowed = filter_of(response, policy).allowed_in(context.column_arrays(charge.tenant, 1))
+    # Both are there: demand_budget has read all points, and a point has a threshold.
+    assert charge.threshold is not None
+    assert charge.charge is not None
+    return ChargeEntry.of(
+        policy_digest=policy.digest,
+        window=policy.window,
+        tenant=charge.tenant,
+        version=1,
+        index_root=context.stated_index(charge.tenant, 1).index_root,
+        seed_root=context.seed_root(charge.epoch),
+        activation_randomness=context.randomness(charge.activation),
+        body=logged.body,
+        log_index=logged.index,
+        query=np.array(response.embedding, dtype=np.int16),
+        threshold=charge.threshold,
+        allowed=allowed,
+        charged_before=before,
+        charge=charge.charge,
+    )
+
+
+def check_answers(context: Context, found: Findings) -> None:
+    """28: one answer or void for every charge entry, after it, at a confirmed time."""
+    charges = {logged.index: logged for logged in context.charges}
+    bounds, replied = TimeBounds(context), set[int]()
+    for entry, reply in context.replies:
+        where = f"{entry.kind} entry {entry.index}"
+        with found.attempt(where):
+            logged = charges.get(reply.charge)
+            if logged is None:
+                raise RejectedError(f"entry {reply.charge} is no charge entry")
+            if reply.charge in replied:
+                raise RejectedError(f"entry {reply.charge} was answered before")
+            replied.add(reply.charge)
+            # An answer that was there first was not paid for.
+            if entry.index < logged.index or reply.time < logged.charge.time:
+                raise RejectedError(f"before its charge entry {logged.index}")
+            charge = logged.charge
+            if (reply.window, reply.tenant) != (charge.window, charge.tenant):
+                raise RejectedError("of another window or tenant than its charge")
+            bounds.check_change(reply.time, entry.index)
+            if isinstance(reply, Generated):
+                _check_nonce(context, logged, reply)
+    for index, logged in charges.items():
+        if index not in replied:
+            found.fault("neither answered nor void", logged.name)
+    voids = sum(isinstance(reply, Void) for _, reply in context.replies)
+    found.summary = f"{len(replied) - voids} answers and {voids} voids, one for each charge entry"
+
+
+def _check_nonce(context: Context, logged: LoggedCharge, reply: Generated) -> None:
+    anchor = context.registration(logged.charge.pseudonym).registration.anchor
+    if (reply.nonce is None) != (anchor is None):
+        raise RejectedError("a nonce is missing" if anchor else "a nonce of a plain account")

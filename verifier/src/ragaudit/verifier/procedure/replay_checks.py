@@ -1,0 +1,255 @@
+"""Checks 29 and 30: the committed generator, and answers that are computed again (spec 11.12)."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from ragaudit.circuits.noise import COIN_TAG, noise_key
+from ragaudit.encoding.errors import RejectedError, UnavailableError
+from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.challenge import Response
+from ragaudit.ledger.messages.charges import Generated
+from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
+from ragaudit.ledger.messages.questions import Question
+from ragaudit.ledger.messages.replays import Replay
+from ragaudit.ledger.messages.verdict import Status
+from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.dp_rag import DpRag
+from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
+from ragaudit.verifier.models import OwnGenerator
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.facts import MissingInput
+from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.generation_facts import LoggedCharge
+
+NOT_REPLAYED = (
+    "charges and budgets are proven; that the answers used only charged rows, the votes, the noise "
+    "and the tokens are the provider's word, and the channel's epsilon is conditional on it"
+)
+
+OTHER_TOKENS = "votes and coins give other tokens than were answered"
+
+
+def check_generator(context: Context, found: Findings) -> None:
+    """29: the committed generator is the one that the verifier has of its own."""
+    manifest, own = context.generation.generator, context.own_generator
+    if own is None:
+        # A model with other tokens is another one: that says nothing of the provider.
+        found.downgrade(
+            Status.NOT_ESTABLISHED,
+            f"no model of the verifier's own with the committed vocabulary is compared with the "
+            f"committed {manifest.model}",
+        )
+        return
+    for probe in manifest.probes:
+        with found.attempt(f"probe {probe.question!r}"):
+            try:
+                (token,) = own.next_tokens(probe.question, [()], ())
+            except UnavailableError:
+                found.downgrade(Status.NOT_ESTABLISHED, "the model at hand does not answer")
+                return
+            text = None if token is None else own.vocabulary.text([token])
+            if text != probe.answer:
+                raise RejectedError("the model at hand answers otherwise than was committed")
+    found.summary = f"{manifest.model} answers all {len(manifest.probes)} probes as committed"
+
+
+def check_replay(context: Context, found: Findings) -> None:
+    """30: of each sampled answer, rows, voters, votes, coins and tokens are the due ones."""
+    terms = context.generation
+    if not terms.replays:
+        found.downgrade(
+            Status.NOT_ESTABLISHED, f"the policy has no answer replayed: {NOT_REPLAYED}"
+        )
+        return
+    own = context.own_generator
+    replayed = differing = gone = unasked = 0
+    for logged in context.challenged_charges:
+        with found.attempt(logged.name):
+            answer = context.answer_of.get(logged.index)
+            if answer is None:  # void, or check 28's
+                continue
+            one = _Replayed(context, logged, answer)
+            differing += one.check()
+            replayed, gone, unasked = replayed + 1, gone + one.gone, unasked + one.unasked
+    if own is None or context.embedder is None:
+        missing = "model" if own is None else "embedder"
+        found.downgrade(
+            Status.NOT_ESTABLISHED,
+            f"no {missing} of the verifier's own is at hand, so nobody asked it again: "
+            f"{NOT_REPLAYED}",
+        )
+    elif unasked:
+        found.downgrade(
+            Status.NOT_ESTABLISHED,
+            f"the model at hand did not answer for {unasked} of the answers: {NOT_REPLAYED}",
+        )
+    elif gone:
+        found.downgrade(
+            Status.NOT_ESTABLISHED,
+            f"{gone} used documents are said to be gone, which nothing shows: {NOT_REPLAYED}",
+        )
+    found.summary = f"{replayed} answers computed again, {differing} votes differ"
+
+
+class _Votes:
+    """The provider's votes for one answer, each compared with the verifier's own model."""
+
+    def __init__(self, replay: Replay, own: OwnGenerator | None) -> None:
+        self._replay, self._own = replay, own
+        self.differing = 0
+        self.unasked = False  # whether the verifier's model did not answer
+
+    def next_tokens(
+        self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
+    ) -> Sequence[int | None]:
+        """Return the votes for the next place of an answer, that of who reads nothing first."""
+        if tuple(answer) != self._replay.answer.tokens[: len(answer)]:
+            raise RejectedError(OTHER_TOKENS)
+        if len(answer) >= len(self._replay.votes):
+            raise RejectedError("votes for fewer tokens than the answer has")
+        shown = self._replay.votes[len(answer)]
+        votes = (shown.public, *shown.voters)
+        if len(votes) != len(documents):
+            raise RejectedError(f"{len(shown.voters)} votes", expected=str(len(documents) - 1))
+        if self._own is not None and not self.unasked:
+            found = self._ask(self._own, question, documents, answer)
+            # What our own model did not say is nothing that the provider did.
+            self.unasked = None in found
+            self.differing += sum(
+                mine is not None and mine != theirs
+                for mine, theirs in zip(found, votes, strict=True)
+            )
+        return votes
+
+    @staticmethod
+    def _ask(
+        own: OwnGenerator,
+        question: str,
+        documents: Sequence[tuple[str, ...]],
+        answer: Sequence[int],
+    ) -> Sequence[int | None]:
+        try:
+            return own.next_tokens(question, documents, answer)
+        except UnavailableError:
+            return [None] * len(documents)
+
+
+class _Replayed:
+    """One sampled answer; everything in it raises RejectedError, MalformedError, MissingInput."""
+
+    def __init__(self, context: Context, logged: LoggedCharge, answer: Generated) -> None:
+        self._context, self._logged, self._answer = context, logged, answer
+        self.gone = 0  # used documents that are said to be no longer there
+        self.unasked = False  # whether the verifier's model did not answer for it
+        self._response: Response = context.response(logged)
+        name = items.replay_name(logged.index)
+        self._replay = context.parsed(name, "replay", Replay.parse)
+
+    def check(self) -> int:
+        """Return how many votes the verifier's model gives otherwise."""
+        context, replay = self._context, self._replay
+        terms = context.generation
+        answerer, vocabulary = terms.answerer, terms.generator.vocabulary
+        # The policy's: tokens are asked for of a vocabulary.
+        assert vocabulary is not None
+        self._check_charged()
+        question = self._question()
+        slots = top_slots(self._rows(), answerer.slots)
+        mechanism = DpRag(
+            epsilon=terms.epsilon,
+            epsilon_token=answerer.epsilon_token,
+            voters=answerer.voters,
+            slots_per_voter=answerer.slots_per_voter,
+            vocabulary=vocabulary.size,
+            end=vocabulary.end,
+            tokens=answerer.tokens,
+            threshold=answerer.threshold,
+        )
+        own = context.own_generator
+        votes = _Votes(replay, own)
+        found = mechanism.answer(question, slots, votes, KeyedCoins(self._coins()))
+        self.unasked = votes.unasked
+        most = terms.differing_votes or 0
+        # Greedy decoding is not the same to the bit on every machine.
+        if votes.differing > most:
+            raise RejectedError(
+                f"{votes.differing} votes are not those of the committed model",
+                expected=f"at most {most}",
+            )
+        stated = replay.answer
+        if (found.tokens, found.private) != (stated.tokens, stated.private):
+            raise RejectedError(OTHER_TOKENS)
+        if stated.digest(replay.salt_a) != self._answer.answer_digest:
+            raise RejectedError("another answer than the logged one")
+        if own is not None and own.vocabulary.text(stated.tokens) != stated.text:
+            raise RejectedError("the text is not that of the tokens")
+        return votes.differing
+
+    def _check_charged(self) -> None:
+        """The opened rows are exactly those that the entry charges, each as it is committed to."""
+        charge, replay, context = self._logged.charge, self._replay, self._context
+        # Where charges are no sets of rows, there is none to open.
+        context.demand_budget(charge.tenant)
+        positions = [row.position for row in replay.rows]
+        index = context.accepted_index(charge.tenant)
+        if any(position >= index.rows for position in positions):
+            raise RejectedError("a row that the index does not have")
+        if context.engine.commit_selection(positions, replay.blinding) != charge.charge:
+            raise RejectedError("other rows than were charged")
+        for row in replay.rows:
+            at = 32 * row.position
+            if len(row.vector) != context.policy.dimension + 4:
+                raise RejectedError("a row of another dimension")
+            found = context.engine.commit_row(row.vector, row.blinding)
+            if found != index.commitments[at : at + 32]:
+                raise RejectedError(f"row {row.position} is not the committed one")
+
+    def _rows(self) -> list[Row]:
+        """The rows that the due ones of the charged rows are, with their texts."""
+        context, replay = self._context, self._replay
+        query = np.array(self._response.embedding, dtype=np.int64)
+        scored = [
+            Row(
+                row.position,
+                Fraction(int(np.array(row.vector[:-4], dtype=np.int64) @ query)),
+                "",
+            )
+            for row in replay.rows
+        ]
+        best = best_rows(scored, context.generation.answerer.slots)
+        used = {row.position: row for row in replay.used}
+        # Also a row that nobody charged, or a worse one: whatever is not due.
+        if used.keys() != {row.id for row in best}:
+            raise RejectedError("other rows were used than the best of those that were charged")
+        index = context.accepted_index(self._logged.charge.tenant)
+        for position, row in used.items():
+            if row.content is None:
+                self.gone += 1
+                continue
+            digest = row_digest(row.salt, row.id, content_digest(row.content, row.attributes))
+            if digest != index.row_digests[32 * position : 32 * position + 32]:
+                raise RejectedError(f"row {position} has another text than the committed one")
+        return [Row(row.id, row.score, used[row.id].content or "") for row in best]
+
+    def _question(self) -> str:
+        response = self._response
+        if response.query is None:
+            raise MissingInput("charges", f"{self._logged.name}: the text is not disclosed")
+        return Question.parse(response.query, self._context.policy).text
+
+    def _coins(self) -> bytes:
+        charge = self._logged.charge
+        return noise_key(
+            self._response.key.key,
+            window=charge.window,
+            tenant=charge.tenant,
+            version=charge.version,
+            pseudonym=charge.pseudonym,
+            epoch=charge.epoch,
+            slot=charge.slot,
+            counter=charge.counter,
+            activation_randomness=self._context.randomness(charge.activation),
+            nonce=self._answer.nonce or b"",
+            tag=COIN_TAG,
+        )
