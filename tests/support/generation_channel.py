@@ -20,7 +20,6 @@ from ragaudit.lab.generation.voters import VOCABULARY
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.serving.generators.tokens import NextTokens
 from scenario import WINDOW, ProverScenario
 from sqlalchemy import func, select
@@ -44,13 +43,6 @@ TERMS: dict[str, Any] = {
     "epochs": True,
     "generation": CHANNEL,
 }
-
-
-class AnyPolicy(PolicyBuilder):
-    """Builds policies also of windows whose evidence nobody makes."""
-
-    def check_provable(self, settings: object) -> None:
-        """Accept it."""
 
 
 def records(treatment: str = "mirazo", count: int = 12) -> list[Document]:
@@ -122,7 +114,7 @@ def make_channel(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("RAGAUDIT_PROVER__SURFACES__ENABLED", '["openai"]')
     monkeypatch.setenv("RAGAUDIT_PROVER__SURFACES__COLLECTIONS", '{"records": "one"}')
-    return lambda pause: make_scenario(pause=pause, policy_builder=AnyPolicy)
+    return lambda pause: make_scenario(pause=pause)
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from ragaudit.circuits import statements
+from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
+from ragaudit.circuits.statement_bytes import charge_bytes, read_charge
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.parameters import SQUARED_NORM
 
@@ -95,3 +97,15 @@ def test_statements_take_the_rest_as_it_is() -> None:
     assert selection.commitments is COMMITMENTS
     assert index.squared_norm == selection.squared_norm == SQUARED_NORM
     assert selection_statement(None, **SELECTION).selection_commitment == b""
+
+
+def test_a_group_may_have_one_entry_more_than_a_field_holds() -> None:
+    entry = ChargeEntry(bytes(32), QUERY, 7, (0, 2), bytes(32), bytes([9]) * 32)
+    for count in (0, 1, 2**15, 2**16):
+        statement = ChargeStatement(3, COMMITMENTS, (entry,) * count, SQUARED_NORM)
+        found = read_charge(charge_bytes(statement), COMMITMENTS)
+        assert (found.uses, len(found.entries), found.squared_norm) == (3, count, SQUARED_NORM)
+        for each in found.entries[:1] + found.entries[-1:]:
+            assert np.array_equal(each.query, entry.query)
+            assert (each.context, each.threshold, each.charge) == (bytes(32), 7, entry.charge)
+            assert list(each.allowed or ()) == [0, 2]

@@ -8,7 +8,6 @@ import pytest
 from databases import ON_EACH_ENGINE
 from generation_channel import (
     QUESTION,
-    TERMS,
     ask,
     channel,
     count,
@@ -21,7 +20,6 @@ from generation_channel import (
 )
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement
-from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.charges import Charge, Void
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
@@ -38,12 +36,6 @@ from scenario import ProverScenario
 __all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
 
 pytestmark = ON_EACH_ENGINE
-
-
-def test_no_window_is_created_whose_evidence_nobody_makes(scenario: ProverScenario) -> None:
-    with pytest.raises(UnsupportedError, match="evidence is not made"):
-        scenario.create(**TERMS)
-    assert scenario.service.windows.all() == []
 
 
 def test_an_answer_with_its_receipt(real_channel: ProverScenario) -> None:
@@ -240,7 +232,7 @@ def test_exhausted_rows_are_no_error(channel: ProverScenario) -> None:
 
 
 def test_naive_charges_no_rows_and_counts_questions(channel: ProverScenario) -> None:
-    open_channel(channel, mechanism="naive", threshold=None, uses=2)
+    open_channel(channel, mechanism="naive", threshold=None, uses=2, differing_votes=None)
     body = file_of(ask(channel)).public.charged
     assert (body.threshold, body.charge) == (None, None)
     file_of(ask(channel, query="symptom of bazeli ?"))

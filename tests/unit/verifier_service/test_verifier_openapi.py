@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 44
+OPERATIONS = 46
 
 
 def operations(scenario: Any) -> Any:
@@ -79,6 +79,8 @@ def test_the_description_is_whole(scenario: Any) -> None:
         ("POST", base + "/close"),
         ("GET", base + "/challenge"),
         ("PUT", base + "/challenge/{index}"),
+        ("PUT", base + "/challenge/budgets/{tenant}"),
+        ("PUT", base + "/challenge/replays/{index}"),
         ("POST", base + "/audit"),
         ("GET", base),
         ("GET", base + "/progress"),
@@ -114,7 +116,7 @@ def test_who_may_call_is_described(scenario: Any) -> None:
         ("POST", "entries"), ("PUT", "records"), ("POST", "close"), ("GET", "challenge"),
         ("PUT", "{index}"), ("GET", "{counter}"), ("PUT", "{version}"), ("POST", "cosigned"),
         ("POST", "time-stamps"), ("POST", "records"), ("GET", "parts"), ("PUT", "{part}"),
-        ("POST", "rounds"),
+        ("POST", "rounds"), ("PUT", "{tenant}"),
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Selection statements as bytes, for jobs that another process does.
+"""Statements as bytes, for jobs that another process does.
 
 They pass between the processes of one party only: what crosses between parties is in the ledger's
 messages. The commitments are not among the bytes: an index has them once, for all its records.
@@ -8,14 +8,28 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
 from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import decode, enc, read_int
 
-__all__ = ["read_selection", "read_several", "selection_bytes", "several"]
+__all__ = [
+    "budget_bytes",
+    "charge_bytes",
+    "read_budget",
+    "read_charge",
+    "read_selection",
+    "read_several",
+    "selection_bytes",
+    "several",
+]
 
 _TAG: Final = "selection statement"
 _SEVERAL: Final = "several"
+_BUDGET: Final = "budget statement"
+_CHARGE: Final = "charge statement"
+_ENTRY: Final = "charge entry"
+_PART: Final = 2**15
 _NOISE: Final = (np.dtype("<i4"), np.dtype("<i8"))
 _POSITIONS: Final = np.dtype("<u4")
 
@@ -71,6 +85,72 @@ def read_selection(data: bytes, commitments: bytes) -> SelectionStatement:
         allowed=np.frombuffer(allowed, dtype=_POSITIONS).tolist() if read_int(filtered) else None,
         squared_norm=read_int(squared),
         keeps_ties=bool(read_int(keeps)),
+    )
+
+
+def budget_bytes(statement: BudgetStatement) -> bytes:
+    """Return everything that a statement says."""
+    return enc(
+        _BUDGET,
+        statement.context,
+        statement.rows,
+        statement.uses,
+        statement.charges,
+        statement.squared_norm,
+    )
+
+
+def read_budget(data: bytes) -> BudgetStatement:
+    """Return the statement of `budget_bytes`; MalformedError for other bytes."""
+    context, rows, uses, charges, squared = decode(_BUDGET, data, 5)
+    return BudgetStatement(context, read_int(rows), read_int(uses), charges, read_int(squared))
+
+
+def charge_bytes(statement: ChargeStatement) -> bytes:
+    """Return everything that a statement says but for the commitments."""
+    entries = [
+        enc(
+            _ENTRY,
+            entry.context,
+            entry.query.astype("<i2").tobytes(),
+            entry.threshold,
+            int(entry.allowed is not None),
+            np.array([] if entry.allowed is None else entry.allowed, dtype=_POSITIONS).tobytes(),
+            entry.charged_before,
+            entry.charge,
+        )
+        for entry in statement.entries
+    ]
+    # A group may have one entry more than one field can hold.
+    halves = [several(entries[start : start + _PART]) for start in range(0, len(entries), _PART)]
+    return enc(_CHARGE, statement.uses, statement.squared_norm, several(halves))
+
+
+def read_charge(data: bytes, commitments: bytes) -> ChargeStatement:
+    """Return the statement of `charge_bytes` about the commitments of an index.
+
+    Args:
+        data: as `charge_bytes` returned it.
+        commitments: C_0 || .. || C_(N-1), 32 N bytes.
+
+    Raises:
+        MalformedError: other bytes.
+    """
+    uses, squared, entries = decode(_CHARGE, data, 3)
+    parts = (read_several(part) for part in read_several(entries))
+    read = tuple(_read_entry(entry) for part in parts for entry in part)
+    return ChargeStatement(read_int(uses), commitments, read, read_int(squared))
+
+
+def _read_entry(data: bytes) -> ChargeEntry:
+    context, query, threshold, filtered, allowed, before, charge = decode(_ENTRY, data, 7)
+    return ChargeEntry(
+        context,
+        np.frombuffer(query, dtype="<i2").astype(np.int16),
+        read_int(threshold),
+        np.frombuffer(allowed, dtype=_POSITIONS).tolist() if read_int(filtered) else None,
+        before,
+        charge,
     )
 
 

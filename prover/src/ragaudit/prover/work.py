@@ -1,4 +1,4 @@
-"""The prover's jobs: commitments by blocks, index arguments, selection arguments.
+"""The prover's jobs: commitments by blocks, and the arguments of every kind.
 
 A task names large inputs by digest. It holds what its own result needs and no more: of a sampled
 record the noise itself, which the audit opens, and never a key or a seed, from which another
@@ -7,12 +7,18 @@ record's noise would follow.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
+from ragaudit.circuits.budgets import BudgetStatement, ChargeStatement
 from ragaudit.circuits.statement_bytes import (
+    budget_bytes,
+    charge_bytes,
+    read_budget,
+    read_charge,
     read_selection,
     read_several,
     selection_bytes,
@@ -25,11 +31,24 @@ from ragaudit.serving.jobs.job import Array, Arrays, Job, Kinds, Progress
 from ragaudit.serving.jobs.opening import JobService
 from ragaudit.serving.jobs.runner import Notify, Runner
 
-__all__ = ["JOBS", "KINDS", "ProvenIndex", "WindowWork", "WitnessedSelection", "prove_selections"]
+__all__ = [
+    "GENERATION_KINDS",
+    "JOBS",
+    "KINDS",
+    "ChargedRows",
+    "ProvenIndex",
+    "WindowWork",
+    "WitnessedSelection",
+    "prove_selections",
+]
 
 ROWS: Final = "row commitments"
 INDEX: Final = "index argument"
 SELECTIONS: Final = "selection arguments"
+BUDGET: Final = "budget argument"
+CHARGES: Final = "charge argument"
+GENERATION_KINDS: Final = frozenset({BUDGET, CHARGES})
+"""Of windows with a generation channel only."""
 
 # Chunks of some seconds on one core: shorter ones cost the engine more, longer ones wait for the
 # last worker at the end.
@@ -77,6 +96,37 @@ class ProvenIndex:
     rows: Array = field(repr=False)
     blindings: npt.NDArray[np.uint8] = field(repr=False)
     commitments: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedRows:
+    """What all charge entries of a tenant and window charge, in log order.
+
+    Attributes:
+        positions: uint32, of the rows of all entries, one entry after the other, and a 0.
+        ends: int64[R], where each entry's positions end.
+        blindings: uint8[R, 32], rho_t.
+    """
+
+    positions: npt.NDArray[np.uint32] = field(repr=False)
+    ends: npt.NDArray[np.int64] = field(repr=False)
+    blindings: npt.NDArray[np.uint8] = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: Sequence[npt.NDArray[np.int64]], blindings: Sequence[bytes]) -> "ChargedRows":
+        """Return the rows of entries, each with its blinding of 32 bytes."""
+        # One more than there are: a file without any could not be mapped into memory.
+        return cls(
+            np.concatenate([*rows, [0]]).astype(np.uint32),
+            np.cumsum([len(each) for each in rows], dtype=np.int64),
+            _by_row(b"".join(blindings)),
+        )
+
+    @property
+    def rows(self) -> list[list[int]]:
+        """The positions of each entry."""
+        starts = [0, *self.ends.tolist()]
+        return [self.positions[start:end].tolist() for start, end in pairwise(starts)]
 
 
 def prove_selections(
@@ -162,10 +212,44 @@ class WindowWork:
         task = enc(SELECTIONS, *digests, several([each.encode() for each in wanted]))
         return Job(SELECTIONS, self._window, name, task)
 
+    def budget(self, statement: BudgetStatement, charged: ChargedRows, name: str) -> Job:
+        """Return the job that proves that no row is charged too often.
+
+        Args:
+            charged: by the entries that the statement is about.
+            name: of the tenant, for people.
+        """
+        digests = self._named(charged.positions, charged.ends, charged.blindings)
+        return Job(BUDGET, self._window, name, enc(BUDGET, *digests, budget_bytes(statement)))
+
+    def charges(
+        self,
+        index: ProvenIndex,
+        statement: ChargeStatement,
+        charged: ChargedRows,
+        numbers: Sequence[int],
+        name: str,
+    ) -> Job:
+        """Return the job that proves a group of charge entries.
+
+        Args:
+            index: of whose rows they charge.
+            charged: by all entries of the tenant.
+            numbers: n_t of the entries that the statement is about, rising.
+            name: of the group, for people.
+        """
+        digests = self._named(
+            *(index.rows, index.blindings, _by_row(index.commitments)),
+            *(charged.positions, charged.ends, charged.blindings),
+        )
+        proven = np.array(numbers, dtype="<u4").tobytes()
+        task = enc(CHARGES, *digests, charge_bytes(statement), proven)
+        return Job(CHARGES, self._window, name, task)
+
     def proofs(
         self, jobs: Sequence[Job], notify: Notify | None = None
     ) -> Iterator[tuple[Job, tuple[bytes, ...]]]:
-        """Yield each job of `selections` with its proofs, as soon as they are there.
+        """Yield each job of an argument with its proofs, as soon as they are there.
 
         Args:
             jobs: of this window.
@@ -214,10 +298,37 @@ def _selection_arguments(task: bytes, window: str, arrays: Arrays, progress: Pro
     return several(prove_selections(index, parsed, progress))
 
 
+def _budget_argument(task: bytes, window: str, arrays: Arrays, progress: Progress) -> bytes:
+    *names, statement = decode(BUDGET, task, 4)
+    charged = ChargedRows(*(arrays.get(window, name.decode()) for name in names))
+    proof = core.prove_budget(
+        read_budget(statement), charged.rows, charged.blindings, progress=progress
+    )
+    return several([proof])
+
+
+def _charge_argument(task: bytes, window: str, arrays: Arrays, progress: Progress) -> bytes:
+    *names, statement, numbers = decode(CHARGES, task, 8)
+    rows, blindings, commitments, *charges = (arrays.get(window, name.decode()) for name in names)
+    charged = ChargedRows(*charges)
+    proof = core.prove_charges(
+        read_charge(statement, commitments.tobytes()),
+        rows,
+        blindings,
+        charged.rows,
+        charged.blindings,
+        np.frombuffer(numbers, dtype="<u4").tolist(),
+        progress=progress,
+    )
+    return several([proof])
+
+
 KINDS: Final[Kinds] = {
     ROWS: _rows_block,
     INDEX: _index_argument,
     SELECTIONS: _selection_arguments,
+    BUDGET: _budget_argument,
+    CHARGES: _charge_argument,
 }
 """What a worker of the prover can do."""
 

@@ -6,6 +6,8 @@ Whoever dies between two steps goes on at the one that is missing: coins follow 
 charge has one answer.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.encoding.digests import SALT_BYTES
@@ -19,14 +21,20 @@ from ragaudit.ledger.messages.generated import (
     GeneratedReceipt,
     GenerationRequest,
 )
+from ragaudit.ledger.messages.replays import UsedRow, Votes
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.dp_rag import TokenVoters
 from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.errors import UnknownRecord, WindowUnusable
 from ragaudit.prover.generation.charging import Charging, terms_of
 from ragaudit.prover.generation.generator import Generator, mechanism_of
+from ragaudit.prover.index.committed import CommittedIndex, part
+from ragaudit.prover.index.form import IndexForm
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State, check_state
 from ragaudit.prover.window.charges import (
+    MadeOf,
     StoredAnswer,
     StoredCharge,
     answer_of_charge,
@@ -157,13 +165,17 @@ class Channel:
     def _answer(self, live: OpenWindow, charge: StoredCharge, generator: Generator) -> StoredAnswer:
         """Generate, and make the answer durable; another's, if one was stored meanwhile."""
         body, terms = charge.body, terms_of(live)
+        used, voters = self._used(live, charge), _Noted(generator.voters)
+        texts = [row.content or "" for row in used]
         with phase("generate"):
             found = mechanism_of(terms).answer(
                 charge.opened.request.query,
-                self._slots(live, charge),
-                generator.voters,
+                texts + [""] * (terms.answerer.slots - len(texts)),
+                voters,
                 KeyedCoins(self._key(live, body)),
             )
+        rising = tuple(sorted(used, key=lambda row: row.position))
+        made_of = MadeOf(rising, tuple(voters.votes)) if terms.replays else None
         answer = GeneratedAnswer(
             generator.vocabulary.text(found.tokens), found.tokens, found.private
         )
@@ -184,7 +196,16 @@ class Channel:
                 live.name, body.tenant, charge.entry.index, now, None, answer.digest(salt_a)
             )
             leaves = _due(body.time, 1000 * terms.answer_delay_seconds, now)
-            put_answer(connection, live, entry, salt, answer=answer, salt_a=salt_a, leaves=leaves)
+            put_answer(
+                connection,
+                live,
+                entry,
+                salt,
+                answer=answer,
+                salt_a=salt_a,
+                leaves=leaves,
+                made_of=made_of,
+            )
 
         with phase("commit"):
             live.commit(self._context.store, commit)
@@ -207,8 +228,8 @@ class Channel:
             tag=COIN_TAG,
         )
 
-    def _slots(self, live: OpenWindow, charge: StoredCharge) -> list[str]:
-        """Return the texts of the best rows that paid, padded with empty ones."""
+    def _used(self, live: OpenWindow, charge: StoredCharge) -> list[UsedRow]:
+        """Return the best of the rows that paid, the best first."""
         body, terms = charge.body, terms_of(live)
         index = live.index_of(body.tenant, body.version)
         embedding = np.array(charge.opened.openings.embedding, dtype=np.int16)
@@ -219,14 +240,10 @@ class Channel:
             rows = np.arange(index.count) if allowed is None else np.array(allowed, dtype=np.int64)
         best = rows[np.lexsort((rows, -scores[rows]))][: terms.answerer.slots].tolist()
         documents = self._context.backend.fetch(body.tenant, [index.ids[at] for at in best])
-        # What is gone or changed reads as nothing: that is a function of this document alone.
-        texts = [
-            document.content
-            if document is not None and index.holds(at, document, live.form)
-            else ""
+        return [
+            _used(index, at, document, live.form)
             for at, document in zip(best, documents, strict=True)
         ]
-        return texts + [""] * (terms.answerer.slots - len(texts))
 
     def _file(self, origin: str, charge: StoredCharge, answer: StoredAnswer) -> GeneratedFile:
         if answer.answer is None or answer.salt is None:
@@ -245,3 +262,29 @@ class Channel:
 def _due(charged: int, delay: int, now: int) -> int:
     """Return the first whole multiple of the delay after a charge that is not past."""
     return charged + delay * max(1, -(-(now - charged) // delay))
+
+
+class _Noted:
+    """Voters whose votes are noted, for whoever computes the answer again."""
+
+    def __init__(self, voters: TokenVoters) -> None:
+        self._voters = voters
+        self.votes: list[Votes] = []
+
+    def next_tokens(
+        self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
+    ) -> Sequence[int | None]:
+        """Return the votes for the next place of an answer, as `TokenVoters` says."""
+        found = self._voters.next_tokens(question, documents, answer)
+        # Without one of who reads nothing there is no answer.
+        if found and found[0] is not None:
+            self.votes.append(Votes(found[0], tuple(found[1:])))
+        return found
+
+
+def _used(index: CommittedIndex, at: int, document: Document | None, form: IndexForm) -> UsedRow:
+    salt = part(index.salts, at)
+    # What is gone or changed reads as nothing: that is a function of this document alone.
+    if document is None or not index.holds(at, document, form):
+        return UsedRow(at, index.ids[at], None, "", salt)
+    return UsedRow(at, document.id, document.content, document.attributes, salt)

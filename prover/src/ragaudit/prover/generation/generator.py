@@ -1,15 +1,12 @@
 """The language model of the settings, and what its manifest commits to."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, MalformedSettings
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, Vocabulary
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.prover.generation_settings import GeneratorSettings
 from ragaudit.serving.generators.asking import Asking, GeneratorOptions
+from ragaudit.serving.generators.files import read_json, read_tokens
 from ragaudit.serving.generators.tokens import NextTokens
 from ragaudit.serving.secret_files import read_secret_file
 
@@ -34,12 +31,10 @@ class Generator:
         """
         path = settings.manifest_file
         try:
-            self.manifest = GeneratorManifest.from_json(_json(path))
-            tokens = _json(path := settings.vocabulary_file)
-            if not isinstance(tokens, list) or not all(isinstance(each, str) for each in tokens):
-                raise MalformedError("not a list of texts")
+            self.manifest = GeneratorManifest.from_json(read_json(path))
+            tokens = read_tokens(path := settings.vocabulary_file)
             terms = self.manifest.vocabulary
-            self.vocabulary = Vocabulary(tuple(tokens), 0 if terms is None else terms.end)
+            self.vocabulary = Vocabulary(tokens, 0 if terms is None else terms.end)
             self.manifest.check_vocabulary(self.vocabulary)
         except (MalformedError, InvalidArgumentError) as error:
             raise MalformedSettings(
@@ -85,13 +80,3 @@ def mechanism_of(terms: GenerationTerms) -> DpRag:
         tokens=voting.tokens,
         threshold=voting.threshold,
     )
-
-
-def _json(path: Path) -> Any:
-    # In any spelling: people write these files, and the digest is of the canonical form.
-    try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise MalformedError(f"cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise MalformedError("not JSON") from error

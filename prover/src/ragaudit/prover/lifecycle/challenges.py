@@ -10,13 +10,20 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from ragaudit.circuits.statements import SelectionStatement
-from ragaudit.ledger.messages.challenge import NO_KEY, Challenge, Response, Stratum
+from ragaudit.ledger.messages.challenge import NO_KEY, Challenge, Stratum
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.privacy import sample
+from ragaudit.privacy.charge_sample import draw_charges
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
+from ragaudit.prover.lifecycle.channel_evidence import (
+    ChannelEvidence,
+    is_of_charges,
+    logged_charges,
+)
+from ragaudit.prover.lifecycle.responses import response
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.inserting import insert_new
@@ -62,6 +69,7 @@ class ChallengeWorker:
         self._mechanism = mechanism
         self._verifier = verifier
         self._runner = runner
+        self._channel = ChannelEvidence(store)
 
     def check(self, live: OpenWindow, challenge: Challenge) -> tuple[int, ...]:
         """Return the sampled positions, rising, if the challenge is the one that must be.
@@ -88,15 +96,25 @@ class ChallengeWorker:
                 where="strata",
                 expected=f"at most {challenge.receipts_list.count}, as the receipts list counts",
             )
+        policy = live.policy
+        seed = sample.sampling_seed(head.root_hash, challenge.preimage, challenge.beacon)
         with self._store.read() as connection:
             strata = sample.draw_sample(
                 _records(connection, live.name),
-                tenants=live.policy.tenants,
+                tenants=policy.tenants,
                 receipts=receipts,
-                rule=live.policy.audit,
-                seed=sample.sampling_seed(head.root_hash, challenge.preimage, challenge.beacon),
+                rule=policy.audit,
+                seed=seed,
             )
-        expected = tuple(_stratum(stratum, live.policy.tenants) for stratum in strata)
+            if policy.generation is not None:
+                strata += draw_charges(
+                    logged_charges(connection, live.name),
+                    tenants=policy.tenants,
+                    rule=policy.audit,
+                    whole=policy.generation.prove == "all",
+                    seed=seed,
+                )
+        expected = tuple(_stratum(stratum, policy.tenants) for stratum in strata)
         if expected != challenge.strata:
             raise ChallengeRejected(
                 "strata or sample do not recompute",
@@ -115,9 +133,14 @@ class ChallengeWorker:
         """Prove and store the responses that are not stored yet.
 
         Args:
-            positions: of the sampled records, as `check` returned them.
+            positions: of the sampled records and charge entries, as `check` returned them.
             notify: called with the share done, from time to time.
         """
+        work = WindowWork(self._runner, live.name)
+        with self._store.read() as connection:
+            charges = {each.index for each in logged_charges(connection, live.name)}
+        self._channel.prepare(live, [at for at in positions if at in charges], work)
+        positions = [at for at in positions if at not in charges]
         with self._store.read() as connection:
             table = tables.response
             query = select(table.c.position).where(table.c.window == live.name)
@@ -128,7 +151,7 @@ class ChallengeWorker:
                 # As they were before a restart, so that results that are there are found again.
                 if not stored.issuperset(place.position for place in chunk)
             ]
-        work, done = WindowWork(self._runner, live.name), 0
+        done = 0
         for places in _waves(chunks):
 
             def report(share: float, done: int = done, count: int = len(places)) -> None:
@@ -144,7 +167,7 @@ class ChallengeWorker:
         work.done()
 
     def deliver(self, live: OpenWindow) -> None:
-        """Hand over every stored response that the verifier does not have, in order of position.
+        """Hand over everything stored that the verifier does not have, responses at the end.
 
         Args:
             live: the challenged window, after its time of release (spec 5.2).
@@ -152,6 +175,8 @@ class ChallengeWorker:
         Raises:
             VerifierUnreachable, VerifierRefused: some were not delivered; call again.
         """
+        # First: the audit may begin once all responses are there.
+        self._channel.deliver(live.name, self._verifier)
         table = tables.response
         of_window = table.c.window == live.name
         with self._store.read() as connection:
@@ -182,22 +207,13 @@ class ChallengeWorker:
             logged: a sampled record, as `check` returned its position.
             proof: its selection argument, as a job made it.
         """
-        openings = logged.openings.openings
-        # The verifier gets the embedding in any case, the text only as the policy says.
-        disclosed = live.policy.query_text_disclosure == "sampled"
-        return Response(
-            index=logged.position,
+        return response(
+            live,
+            logged.position,
+            logged.openings.openings,
             key=self.open_key(live, logged.record),
-            salt_q=openings.salt_q if disclosed else None,
-            query=openings.question.data if disclosed else None,
-            salt_e=openings.salt_e,
-            embedding=openings.embedding,
-            salt_f=openings.salt_f,
-            filter=openings.filter.encode(),
-            salt_s=openings.salt_s,
-            sketch=openings.sketch,
             proof=self.argument(proof),
-        ).encode()
+        )
 
     def argument(self, proof: bytes) -> bytes:
         """Return the argument to hand over for the one that was made: the same."""
@@ -317,7 +333,7 @@ def _waves(chunks: Sequence[Sequence[Place]]) -> Iterator[Sequence[Sequence[Plac
 
 def _stratum(draw: sample.DrawnStratum, tenants: Sequence[str]) -> Stratum:
     stratum = draw.stratum
-    of_tenant = stratum.id in _tenant_strata(tenants)
+    of_tenant = stratum.id in _tenant_strata(tenants) or is_of_charges(stratum.id)
     return Stratum(stratum.id, None if of_tenant else stratum.population, draw.sample)
 
 
@@ -328,7 +344,7 @@ def _receipts(challenge: Challenge, tenants: Sequence[str]) -> set[int]:
         position
         for stratum in challenge.strata
         # The log gives a tenant's records; only of submitted ones must the verifier say which.
-        if stratum.id not in of_tenants
+        if stratum.id not in of_tenants and not is_of_charges(stratum.id)
         for position in stratum.population or ()
     }
 

@@ -74,7 +74,6 @@ class PolicyBuilder:
         Raises:
             MalformedSettings: the settings do not make a policy; the message names the member.
         """
-        self.check_provable(about["settings"])
         document = self.document(**about)
         try:
             return Policy.from_json(document)
@@ -82,20 +81,6 @@ class PolicyBuilder:
             raise MalformedSettings(
                 error.what, where=f"policy: {error.where}", expected=error.expected
             ) from error
-
-    def check_provable(self, settings: WindowSettings) -> None:
-        """Check that this prover makes all the evidence that an audit of the window asks for.
-
-        Raises:
-            UnsupportedError: it has a generation channel, of whose budgets, charges and answers
-                (docs/spec/11-generation.md §11.12) none is made yet.
-        """
-        if settings.generation is not None:
-            raise UnsupportedError(
-                "a generation channel could not be audited: its evidence is not made yet",
-                where="window.generation",
-                expected="a window without it",
-            )
 
     def document(
         self,

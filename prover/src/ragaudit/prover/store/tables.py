@@ -266,11 +266,21 @@ generated = Table(
     Column("answer", LargeBinary),  # canonical JSON; none of a void
     Column("salt", LargeBinary(32)),  # salt_a
     Column("leaves", BigInteger, nullable=False),  # milliseconds, not before
+    Column("made_of", LargeBinary),  # canonical JSON; where the policy has answers replayed
     ForeignKeyConstraint(["window", "charge"], ["prover_charge.window", "prover_charge.position"]),
     ForeignKeyConstraint(["window", "position"], ["prover_entry.window", "prover_entry.position"]),
 )
 
 # Stored before they are delivered: a proof is made once, also across restarts.
+evidence = Table(
+    "prover_evidence",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("call", Text, primary_key=True),  # by which it is handed over
+    Column("message", LargeBinary, nullable=False),
+    Column("delivered", Boolean, nullable=False),
+)
+
 response = Table(
     "prover_response",
     metadata,

@@ -50,6 +50,16 @@ class SizeConflict:
     size: int
 
 
+def budget_call(tenant: str) -> str:
+    """Return the path, within a window, of the call with a tenant's budget argument."""
+    return f"challenge/budgets/{quote(tenant, safe='')}"
+
+
+def replay_call(index: int) -> str:
+    """Return the path, within a window, of the call with the replay of a charge entry."""
+    return f"challenge/replays/{index}"
+
+
 class VerifierClient(Connection):
     """The prover's side of the verifier's API. Safe to use from several threads."""
 
@@ -273,6 +283,21 @@ class VerifierClient(Connection):
         """
         value = self._unless_early(f"{_window(window)}/challenge")
         return None if value is None else Challenge.from_json(value)
+
+    def put_evidence(self, window: str, call: str, message: bytes) -> None:
+        """Hand over what a challenge asks for beside responses; what is there already stays.
+
+        Args:
+            call: as `budget_call` or `replay_call` returns it.
+            message: encoded (docs/spec/11-generation.md §11.12).
+        """
+        path = f"{_window(window)}/{call}"
+        try:
+            self._send("PUT", path, message, kind="application/octet-stream")
+        except VerifierRefused as error:
+            # As of a response: it has one from an earlier run.
+            if error.status != HTTPStatus.CONFLICT:
+                raise
 
     def put_response(self, window: str, position: int, response: bytes) -> None:
         """Hand over the response for one record; one that the verifier has already stays.

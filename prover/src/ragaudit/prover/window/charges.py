@@ -12,6 +12,7 @@ from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generated import GeneratedAnswer, GenerationRequest, LoggedEntry
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.replays import MAX_ROWS, MAX_STEPS, UsedRow, Votes
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.prover.store import tables
 from ragaudit.prover.window.open_window import OpenWindow
@@ -21,13 +22,17 @@ from sqlalchemy import Connection, insert, select
 __all__ = [
     "IN_HANDOVER",
     "ChargeOpenings",
+    "MadeOf",
+    "PaidCharge",
     "StoredAnswer",
     "StoredCharge",
     "answer_of_charge",
     "charge_at",
     "charged_rows",
+    "charges_of",
     "find_charge",
     "insert_charge",
+    "made_of",
     "next_number",
     "put_answer",
     "unanswered",
@@ -80,6 +85,52 @@ class StoredCharge:
     def body(self) -> Charge:
         """The body of the entry."""
         return Charge.parse(self.entry.body)
+
+
+@dataclass(frozen=True)
+class PaidCharge:
+    """A charge entry, and which rows it charges.
+
+    Attributes:
+        position: in the log.
+        rows: D_t, int64, rising; private.
+        blinding: rho_t, 32 bytes; private.
+    """
+
+    position: int
+    body: Charge
+    rows: Positions = field(repr=False)
+    blinding: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class MadeOf:
+    """What an answer was made of, as its replay opens it (docs/spec/11-generation.md §11.12).
+
+    Attributes:
+        used: the rows in slots, positions rising.
+        votes: for each token of the answer, in order.
+    """
+
+    used: tuple[UsedRow, ...] = field(repr=False)
+    votes: tuple[Votes, ...] = field(repr=False)
+
+    def encode(self) -> bytes:
+        """Return it in canonical JSON, as the database holds it."""
+        return dumps(
+            {
+                "used": [row.to_json() for row in self.used],
+                "votes": [votes.to_json() for votes in self.votes],
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> "MadeOf":
+        """Return what ``data`` holds, the strict inverse of `encode`; MalformedRecord."""
+        f = Fields(loads(data), "used votes", MalformedRecord, "stored answer")
+        return cls(
+            f.messages("used", UsedRow, 0, MAX_ROWS), f.messages("votes", Votes, 0, MAX_STEPS)
+        )
 
 
 @dataclass(frozen=True)
@@ -167,6 +218,24 @@ def charged_rows(
         yield int(number), _positions(rows)
 
 
+def charges_of(connection: Connection, window: str, tenant: str) -> Iterator[PaidCharge]:
+    """Yield the tenant's charge entries in the log's order."""
+    charge, entry = tables.charge.c, tables.entry.c
+    same = (charge.window == entry.window) & (charge.position == entry.position)
+    query = (
+        select(charge.position, entry.body, charge.rows, charge.blinding)
+        .join_from(tables.charge, tables.entry, same)
+        .where(charge.window == window, charge.tenant == tenant)
+        .order_by(charge.number)
+    )
+    for position, body, rows, blinding in connection.execute(
+        query.execution_options(yield_per=1000)
+    ):
+        yield PaidCharge(
+            int(position), Charge.parse(bytes(body)), _positions(rows), bytes(blinding)
+        )
+
+
 def find_charge(
     connection: Connection, window: str, account: str, request: bytes, since: int
 ) -> int | None:
@@ -228,6 +297,14 @@ def answer_of_charge(connection: Connection, window: str, charge: int) -> Stored
     )
 
 
+def made_of(connection: Connection, window: str, charge: int) -> MadeOf | None:
+    """Return what the answer to the charge at a position was made of; None if it is not stored."""
+    columns = tables.generated.c
+    query = select(columns.made_of).where(columns.window == window, columns.charge == charge)
+    data = connection.scalar(query)
+    return None if data is None else MadeOf.decode(bytes(data))
+
+
 def put_answer(
     connection: Connection,
     live: OpenWindow,
@@ -237,6 +314,7 @@ def put_answer(
     answer: GeneratedAnswer | None = None,
     salt_a: bytes | None = None,
     leaves: int = 0,
+    made_of: MadeOf | None = None,
 ) -> None:
     """Append the answer to a charge, or its void, and store it in the same transaction.
 
@@ -244,6 +322,7 @@ def put_answer(
         salt: of the leaf, 32 bytes.
         answer, salt_a: None of a void.
         leaves: Unix milliseconds before which nothing of it leaves.
+        made_of: None where nothing is replayed.
     """
     position = append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
     connection.execute(
@@ -254,6 +333,7 @@ def put_answer(
             answer=None if answer is None else answer.encode(),
             salt=salt_a,
             leaves=leaves,
+            made_of=None if made_of is None else made_of.encode(),
         )
     )
 

@@ -14,6 +14,7 @@ from ragaudit.verifier.embedder_settings import BUNDLED, EmbedderSettings
 from ragaudit.verifier.embedding import committed_embedder
 from ragaudit.verifier.engines import Engine, engine, fastest_engine
 from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.generating import GeneratorService, committed_generator
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure.checks import run, run_opening_checks
 from ragaudit.verifier.procedure.facts import Pins
@@ -78,7 +79,7 @@ class Auditor(Protocol):
         """
 
     def result(self, verdict: bytes) -> str:
-        """Return PASS, FAIL, EXCEEDED or REFUSED of a verdict signed here.
+        """Return PASS, FAIL, EXCEEDED, CONDITIONAL or REFUSED of a verdict signed here.
 
         Raises:
             MalformedVerdict, VerdictRejected: not signed here.
@@ -104,6 +105,7 @@ class ProcedureAuditor:
     Args:
         chosen: who checks the arguments; "auto" takes the compiled core where it is installed.
         embedders: which this verifier has of its own.
+        generators: language models likewise; None: none.
         runner: has arguments of an audit checked by workers; None to check them here.
 
     Raises:
@@ -116,9 +118,11 @@ class ProcedureAuditor:
         chosen: EngineName,
         embedders: EmbedderSettings = BUNDLED,
         runner: Runner | None = None,
+        generators: GeneratorService | None = None,
     ) -> None:
         self._key = keys.verdict
         self._embedders = embedders
+        self._generators = generators
         self._runner = runner
         # The provider's key was compared with the pinned one when the window was registered.
         self._pins = Pins(
@@ -144,13 +148,15 @@ class ProcedureAuditor:
         digests = evidence.digests()
         # Of the sealed evidence: an audit that was cut off finds what it did.
         jobs = hashlib.sha256(dumps(digests)).hexdigest()
-        outcome = run(
-            evidence,
-            engine=self._engine_for(jobs),
-            pins=self._pins,
-            embedder=committed_embedder(evidence, self._embedders),
-            progress=progress,
-        )
+        with committed_generator(evidence, self._generators) as generator:
+            outcome = run(
+                evidence,
+                engine=self._engine_for(jobs),
+                pins=self._pins,
+                embedder=committed_embedder(evidence, self._embedders),
+                generator=generator,
+                progress=progress,
+            )
         if outcome.result is None:
             raise InternalError("the procedure did not conclude")
         progress("verdict", 0, 0)

@@ -13,16 +13,20 @@ from typing import BinaryIO, cast
 from ragaudit.encoding.errors import Conflict, InternalError, NotFound
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
+from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.handover import read_handover
 from ragaudit.ledger.messages.items import (
     CHALLENGE,
     FINAL_CHECKPOINT,
     RECEIPTS_LIST,
     RECORDS,
+    budget_name,
+    replay_name,
     response_name,
 )
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
+from ragaudit.privacy.charge_sample import charge_stratum_id, draw_charges
 from ragaudit.privacy.sample import (
     DrawnStratum,
     LoggedRecord,
@@ -162,21 +166,53 @@ class Sampler:
             NotFound: the record is not in the sample.
             Conflict: no challenge yet, another response was given, or the audit began.
         """
+        self._keep(origin, response_name(index), body, index)
+
+    def put_budget(self, origin: Origin, tenant: str, body: Body) -> None:
+        """Keep the budget argument of a tenant's charge entries (spec 11.12), unread.
+
+        Raises:
+            NotFound: no such tenant, or no generation channel in this window.
+            Conflict: as `respond`.
+        """
+        with self._database.read() as connection:
+            policy = windows.policy(connection, windows.get(connection, origin))
+        if policy.generation is None or tenant not in policy.tenants:
+            raise NotFound("no such tenant with charge entries", where=tenant)
+        self._keep(origin, budget_name(tenant), body, None)
+
+    def put_replay(self, origin: Origin, index: int, body: Body) -> None:
+        """Keep what a sampled answer in words was made of (spec 11.12), unread.
+
+        Args:
+            index: leaf index of the charge entry.
+
+        Raises:
+            NotFound, Conflict: as `respond`, and NotFound where the policy has no replay.
+        """
+        with self._database.read() as connection:
+            policy = windows.policy(connection, windows.get(connection, origin))
+        if policy.generation is None or not policy.generation.replays:
+            raise NotFound("nothing is replayed in this window", where=origin)
+        self._keep(origin, replay_name(index), body, index)
+
+    def _keep(self, origin: Origin, name: str, body: Body, index: int | None) -> None:
+        """Store an item of a challenged window; of an entry of its sample, if it is about one."""
         with self._database.write() as transaction:
             window = windows.get(transaction.connection, origin)
             if window.challenged is None:
                 raise Conflict(f"the window is {window.state}", where=origin)
-            if index not in self.sample(transaction.connection, origin):
+            if index is not None and index not in self.sample(transaction.connection, origin):
                 raise NotFound("not in the sample", where=str(index))
-            stored = windows.find_item(transaction.connection, origin, response_name(index))
+            stored = windows.find_item(transaction.connection, origin, name)
             if stored is not None and stored.digest == body.digest:
                 return
             if stored is not None:
-                raise Conflict("another response was given", where=str(index))
+                raise Conflict("another response was given", where=name)
             # Late is allowed: check 16 reads the time of receipt. After sealing, items stand still.
             if window.sealed is not None:
                 raise Conflict("the audit has begun", where=origin)
-            windows.put_item(transaction, origin, response_name(index), body.file)
+            windows.put_item(transaction, origin, name, body.file)
 
     def sample(self, connection: Connection, origin: Origin) -> frozenset[int]:
         """Return the leaf indices that a window's challenge asks for.
@@ -223,28 +259,42 @@ def _strata(
     """
     receipts = submissions.places(connection, window.origin, Kind.RECEIPT)
     drawn = draw_sample(
-        _records(connection, window.origin),
+        _logged(connection, window.origin, Record.KIND),
         tenants=policy.tenants,
         receipts={place.position for place in receipts},
         rule=policy.audit,
         seed=seed,
     )
+    if policy.generation is not None:
+        drawn += draw_charges(
+            _logged(connection, window.origin, Charge.KIND),
+            tenants=policy.tenants,
+            rule=policy.audit,
+            whole=policy.generation.prove == "all",
+            seed=seed,
+        )
     return tuple(_stratum(stratum, policy.tenants) for stratum in drawn)
 
 
-def _records(connection: Connection, origin: Origin) -> Iterator[LoggedRecord]:
+def _logged(connection: Connection, origin: Origin, kind: str) -> Iterator[LoggedRecord]:
+    """Yield the records of the handover, or its charge entries."""
     with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
         for data in windows.stream_item(connection, origin, RECORDS):
             file.write(data)
         for entry in read_handover(cast(BinaryIO, file)):
-            if entry.kind == Record.KIND:
+            if entry.kind == kind:
                 # Read as the procedure reads it, so that both draw from the same records.
-                record = logged_records.read_record(entry).record
-                yield LoggedRecord(entry.index, record.tenant, record.pseudonym)
+                body = (
+                    logged_records.read_record(entry).record
+                    if kind == Record.KIND
+                    else Charge.parse(entry.body)
+                )
+                yield LoggedRecord(entry.index, body.tenant, body.pseudonym)
 
 
 def _stratum(drawn: DrawnStratum, tenants: Sequence[str]) -> Stratum:
-    of_tenant = drawn.stratum.id in {tenant_stratum_id(tenant) for tenant in tenants}
+    strata = {name(tenant) for tenant in tenants for name in (tenant_stratum_id, charge_stratum_id)}
+    of_tenant = drawn.stratum.id in strata
     # Null stands for all of the tenant's records, which the provider knows (8.4).
     population = None if of_tenant else drawn.stratum.population
     return Stratum(drawn.stratum.id, population, drawn.sample)

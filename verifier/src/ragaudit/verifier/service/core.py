@@ -9,6 +9,7 @@ from ragaudit.serving.jobs.settings import PROCESS
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.engines import fastest_engine
+from ragaudit.verifier.generating import GeneratorService
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service.attestations import Attestations
 from ragaudit.verifier.service.audit import AuditRunner, Scheduler
@@ -86,7 +87,10 @@ class Service:
         workers = None
         if settings.jobs.executor != PROCESS:
             workers = open_runner(settings.jobs, JOBS, database.engine)
-        auditor = auditor or ProcedureAuditor(keys, settings.engine, settings.embedder, workers)
+        asked = None if settings.generator is None else GeneratorService(settings.generator)
+        auditor = auditor or ProcedureAuditor(
+            keys, settings.engine, settings.embedder, workers, asked
+        )
         rounds = RoundFinder(settings.beacon, engine=_is_round)
         sampler = Sampler(database, keys, rounds)
         disputes = Disputes(

@@ -323,6 +323,9 @@ def _most_entries(connection: Connection, window: Window) -> int:
         planned += len(policy.tenants) * MOST_VERSIONS
     if policy.epochs:
         planned += policy.activations
+    if policy.generation is not None:
+        # Each query may be a charge, which has an answer or a void.
+        planned += policy.slots * policy.queries_per_account
     # What no checkpoint covers is in no log that anybody confirmed.
     return min(cosigned, planned)
 

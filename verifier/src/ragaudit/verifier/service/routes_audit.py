@@ -9,6 +9,7 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.ledger.messages.evidence_access import BUNDLE
+from ragaudit.ledger.messages.replays import MAX_REPLAY_BYTES
 from ragaudit.serving.bodies import Body
 from ragaudit.serving.problems import documented
 from ragaudit.serving.ranges import resumable
@@ -24,6 +25,7 @@ from ragaudit.verifier.service.dependencies import (
     PseudonymText,
     ServiceOf,
     Signed,
+    TenantName,
     auditor,
     json_limit,
     signed,
@@ -33,6 +35,8 @@ from ragaudit.verifier.service.dependencies import (
 router = APIRouter(prefix="/v1/windows/{window}")
 
 ZIP = "application/zip"
+# Of 2^16 uses and 2^32 rows and entries (spec 4.10) it has 2.2 MB.
+MAX_BUDGET_BYTES = 4 * 2**20
 # A report shows texts of the provider's: should one slip through as markup, nothing of it runs.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -41,12 +45,22 @@ def _response_limit(_service: Service, _window: Origin) -> int:
     return MAX_RESPONSE_BYTES
 
 
+def _budget_limit(_service: Service, _window: Origin) -> int:
+    return MAX_BUDGET_BYTES
+
+
+def _replay_limit(_service: Service, _window: Origin) -> int:
+    return MAX_REPLAY_BYTES
+
+
 def _small(_service: Service) -> int:
     return SMALL_BYTES
 
 
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]
 SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
+SignedBudget = Annotated[Signed, Depends(signed(_budget_limit))]
+SignedReplay = Annotated[Signed, Depends(signed(_replay_limit))]
 SmallBody = Annotated[Body, Depends(unsigned(_small))]
 AccessNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Of an evidence access.")]
 _RANGES: dict[int | str, dict[str, Any]] = {
@@ -71,6 +85,28 @@ def challenge(request: SignedJson, service: ServiceOf) -> Response:
 def respond(index: LeafIndex, request: SignedResponse, service: ServiceOf) -> None:
     """Answer the challenge for one sampled record."""
     service.sampler.respond(request.window, index, request.body)
+
+
+@router.put(
+    "/challenge/budgets/{tenant}",
+    status_code=HTTPStatus.NO_CONTENT,
+    openapi_extra=octets(),
+    responses=documented(400, 401, 404, 409, 413),
+)
+def put_budget(tenant: TenantName, request: SignedBudget, service: ServiceOf) -> None:
+    """Hand over the budget argument of a tenant's charge entries."""
+    service.sampler.put_budget(request.window, tenant, request.body)
+
+
+@router.put(
+    "/challenge/replays/{index}",
+    status_code=HTTPStatus.NO_CONTENT,
+    openapi_extra=octets(),
+    responses=documented(400, 401, 404, 409, 413),
+)
+def put_replay(index: LeafIndex, request: SignedReplay, service: ServiceOf) -> None:
+    """Open what the answer to a sampled charge entry was made of."""
+    service.sampler.put_replay(request.window, index, request.body)
 
 
 @router.post(

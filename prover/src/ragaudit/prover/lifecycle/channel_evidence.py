@@ -1,0 +1,262 @@
+"""What is proven and opened of the generation channel: docs/spec/11-generation.md §11.12.
+
+Of every tenant the budget argument over all of its charge entries; of sampled entries a response,
+the charge argument of their group, and what their answer was made of.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from ragaudit import core
+from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
+from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.filters import request_filter
+from ragaudit.ledger.messages.replays import PaidRow, Replay
+from ragaudit.privacy.charge_sample import CHARGES
+from ragaudit.privacy.sample import LoggedRecord
+from ragaudit.prover.errors import UnknownRecord
+from ragaudit.prover.lifecycle.responses import response
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.inserting import insert_new
+from ragaudit.prover.verifier.client import VerifierClient, budget_call, replay_call
+from ragaudit.prover.window.charges import (
+    PaidCharge,
+    StoredCharge,
+    answer_of_charge,
+    charge_at,
+    charges_of,
+    made_of,
+)
+from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.records import entries
+from ragaudit.prover.work import ChargedRows, ProvenIndex, WindowWork
+from sqlalchemy import Connection, select, update
+
+__all__ = ["ChannelEvidence", "is_of_charges", "logged_charges"]
+
+
+class ChannelEvidence:
+    """Makes and stores the evidence of a window's generation channel, once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def prepare(self, live: OpenWindow, sampled: Sequence[int], work: WindowWork) -> None:
+        """Prove and open what is not stored yet.
+
+        Args:
+            sampled: places of the sampled charge entries in the log, rising.
+            work: of this window.
+        """
+        for tenant in live.policy.tenants:
+            with self._store.read() as connection:
+                charges = list(charges_of(connection, live.name, tenant))
+            if charges:
+                wanted = set(sampled)
+                places = [n for n, each in enumerate(charges) if each.position in wanted]
+                _Tenant(self._store, live, work, tenant, charges).prepare(places)
+
+    def deliver(self, window: str, verifier: VerifierClient) -> None:
+        """Hand over all that the verifier does not have but responses.
+
+        Raises:
+            VerifierUnreachable, VerifierRefused: some was not delivered; call again.
+        """
+        columns = tables.evidence.c
+        left = (columns.window == window) & columns.delivered.is_(False)
+        with self._store.read() as connection:
+            calls = connection.scalars(select(columns.call).where(left).order_by(columns.call))
+            waiting = calls.all()
+        for call in waiting:
+            this = (columns.window == window) & (columns.call == call)
+            with self._store.read() as connection:
+                message = connection.execute(select(columns.message).where(this)).scalar_one()
+            verifier.put_evidence(window, call, message)
+            with self._store.write() as connection:
+                connection.execute(update(tables.evidence).where(this).values(delivered=True))
+
+
+class _Tenant:
+    """The charge entries of one tenant, of which there is one or more."""
+
+    def __init__(
+        self,
+        store: Store,
+        live: OpenWindow,
+        work: WindowWork,
+        tenant: str,
+        charges: Sequence[PaidCharge],
+    ) -> None:
+        assert live.policy.generation is not None  # there are charges
+        self._store = store
+        self._live = live
+        self._terms = live.policy.generation
+        self._work = work
+        self._tenant = tenant
+        self._charges = charges
+        self._index = live.index_of(tenant, charges[0].body.version)
+        self._charged = ChargedRows.of(
+            [each.rows for each in charges], [each.blinding for each in charges]
+        )
+
+    def prepare(self, places: Sequence[int]) -> None:
+        """Prove the budget, and what is sampled.
+
+        Args:
+            places: n_t of the sampled entries, rising.
+        """
+        # Under NAIVE nothing is charged to rows, and there is nothing to prove of them.
+        if self._terms.charges_rows:
+            self._prove_budget()
+        step = self._terms.group
+        for start in range(0, len(places), step):
+            self._open(places[start : start + step])
+
+    def _prove_budget(self) -> None:
+        call = budget_call(self._tenant)
+        with self._store.read() as connection:
+            if _stored(connection, self._live.name, call):
+                return
+        statement = BudgetStatement.of(
+            policy_digest=self._live.policy.digest,
+            window=self._live.name,
+            tenant=self._tenant,
+            version=self._index.version,
+            index_root=self._index.root,
+            # Of the final log, which is frozen: an entry that is left out has another root.
+            log_root=self._live.log.entries.head().root_hash,
+            rows=self._index.count,
+            uses=self._terms.uses,
+            charges=self._points,
+            squared_norm=self._live.policy.squared_norm,
+        )
+        job = self._work.budget(statement, self._charged, f"budget of {self._tenant}")
+        ((_, (proof,)),) = self._work.proofs([job])
+        with self._store.write() as connection:
+            _put(connection, self._live.name, call, proof)
+
+    def _open(self, group: Sequence[int]) -> None:
+        """Store the responses of a group, the last one with its argument, and the replays."""
+        with self._store.read() as connection:
+            table = tables.response
+            last = (table.c.window == self._live.name) & (
+                table.c.position == self._charges[group[-1]].position
+            )
+            if connection.execute(select(table.c.position).where(last)).first() is not None:
+                return
+            logged = [self._logged(connection, number) for number in group]
+            replays = {
+                replay_call(each.entry.index): replay.encode()
+                for each in logged
+                if (replay := self._replay(connection, each)) is not None
+            }
+        proof = self._prove(logged, group) if self._terms.charges_rows else b""
+        proofs = [b""] * (len(group) - 1) + [proof]
+        rows = [
+            {
+                "window": self._live.name,
+                "position": each.entry.index,
+                "message": self._response(each, proof),
+                "delivered": False,
+            }
+            for each, proof in zip(logged, proofs, strict=True)
+        ]
+        with self._store.write() as connection:
+            insert_new(connection, tables.response, rows)
+            for call, message in replays.items():
+                _put(connection, self._live.name, call, message)
+
+    def _logged(self, connection: Connection, number: int) -> StoredCharge:
+        position = self._charges[number].position
+        found = charge_at(connection, self._live.name, position)
+        if found is None:
+            raise UnknownRecord("no charge there", where=f"entry {position}")
+        return found
+
+    def _prove(self, logged: Sequence[StoredCharge], group: Sequence[int]) -> bytes:
+        sums = core.running_sums(self._points, list(group))
+        statement = ChargeStatement(
+            self._terms.uses,
+            self._index.commitments,
+            tuple(self._entry(each, before) for each, before in zip(logged, sums, strict=True)),
+            self._live.policy.squared_norm,
+        )
+        index = ProvenIndex(self._index.rows, self._index.blindings, self._index.commitments)
+        name = f"{len(group)} charges from entry {logged[0].entry.index}"
+        job = self._work.charges(index, statement, self._charged, group, name)
+        ((_, (proof,)),) = self._work.proofs([job])
+        return proof
+
+    def _entry(self, logged: StoredCharge, before: bytes) -> ChargeEntry:
+        body, live = logged.body, self._live
+        assert body.threshold is not None  # rows are charged
+        assert body.charge is not None
+        return ChargeEntry.of(
+            policy_digest=live.policy.digest,
+            window=live.name,
+            tenant=body.tenant,
+            version=body.version,
+            index_root=self._index.root,
+            seed_root=live.epochs.tree(body.epoch).commit().root,
+            activation_randomness=live.activation_randomness(body.activation),
+            body=logged.entry.body,
+            log_index=logged.entry.index,
+            query=np.array(logged.opened.openings.embedding, dtype=np.int16),
+            threshold=body.threshold,
+            allowed=self._index.allowed(request_filter(logged.opened.request.filter, live.policy)),
+            charged_before=before,
+            charge=body.charge,
+        )
+
+    def _response(self, logged: StoredCharge, proof: bytes) -> bytes:
+        body = logged.body
+        return response(
+            self._live,
+            logged.entry.index,
+            logged.opened.openings,
+            key=self._live.epochs.tree(body.epoch).open(body.slot, body.counter),
+            proof=proof,
+        )
+
+    def _replay(self, connection: Connection, logged: StoredCharge) -> Replay | None:
+        """Return what opens an answer; None where there is none, or the policy has no replay."""
+        answer = answer_of_charge(connection, self._live.name, logged.entry.index)
+        found = made_of(connection, self._live.name, logged.entry.index)
+        if found is None or answer is None or answer.answer is None or answer.salt is None:
+            return None
+        paid = (
+            PaidRow(at, tuple(self._index.rows[at].tolist()), self._index.blindings[at].tobytes())
+            for at in logged.rows.tolist()
+        )
+        return Replay(
+            logged.blinding, tuple(paid), found.used, found.votes, answer.answer, answer.salt
+        )
+
+    @property
+    def _points(self) -> bytes:
+        return b"".join(each.body.charge or b"" for each in self._charges)
+
+
+def logged_charges(connection: Connection, window: str) -> Iterator[LoggedRecord]:
+    """Yield the charge entries of a window's log, for the sample."""
+    for entry in entries(connection, window):
+        if entry.kind == Charge.KIND:
+            body = Charge.parse(entry.body)
+            yield LoggedRecord(entry.index, body.tenant, body.pseudonym)
+
+
+def is_of_charges(stratum: str) -> bool:
+    """Return whether a stratum's id is one of charge entries."""
+    return stratum.startswith(CHARGES)
+
+
+def _stored(connection: Connection, window: str, call: str) -> bool:
+    columns = tables.evidence.c
+    query = select(columns.call).where(columns.window == window, columns.call == call)
+    return connection.execute(query).first() is not None
+
+
+def _put(connection: Connection, window: str, call: str, message: bytes) -> None:
+    row = {"window": window, "call": call, "message": message, "delivered": False}
+    insert_new(connection, tables.evidence, [row])

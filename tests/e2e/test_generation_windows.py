@@ -1,0 +1,162 @@
+"""A window that answers in words, by services that are processes, up to its verdict."""
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from generation_channel import model, model_url, records, write_model
+from prover_process import PLAIN, Setting
+from ragaudit.lab.generation.serving import MODEL
+from ragaudit.lab.generation.transformer import Transformer
+from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.store.database import Store
+from ragaudit.verifier.embedding import embedder_of
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.generating import service_of
+from ragaudit.verifier.recheck import recheck
+from verifier_process import VerifierProcess
+
+__all__ = ["model", "model_url"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+CHANNEL = {
+    # What the terms that a verifier ships with allow.
+    "epsilon": "5",
+    "epsilon_token": "5/2",
+    "voters": 4,
+    "tokens": 3,
+    "uses": 2,
+    "threshold": 0,
+    "prove": "all",
+    "group": 2,
+    "differing_votes": 0,
+    "answer_delay_seconds": 2,
+    "reuse": False,
+}
+
+# Its language model names other tokens than the committed one when documents are read.
+OTHER_VOTES = """
+from ragaudit.serving.generators.tokens import NextTokens
+honest = NextTokens.next_tokens
+def next_tokens(self, question, documents, answer):
+    public, *votes = honest(self, question, documents, answer)
+    return [public, *(5 for _ in votes)]
+NextTokens.next_tokens = next_tokens
+"""
+
+
+@pytest.fixture
+def setting(tmp_path: Path, model: Transformer, model_url: str) -> Iterator[Setting]:
+    (tmp_path / "verifier").mkdir()
+    environment = write_model(tmp_path / "model", model)
+    own = {
+        "url": model_url,
+        "models": [MODEL],
+        "vocabulary_file": str(tmp_path / "model" / "vocabulary.json"),
+    }
+    verifier = VerifierProcess(tmp_path / "verifier", tick_seconds=0.2, generator=own)
+    made = Setting(tmp_path, verifier)
+    store = Store.open(made.settings.store.url)
+    StoredDocuments(store).add("one", records(), replace=True)
+    store.close()
+    made.prover.environment = {"RAGAUDIT_PROVER__GENERATOR__URL": model_url, **environment}
+    verifier.start()
+    yield made
+    made.stop()
+
+
+def play(setting: Setting, prelude: str = "", **changes: object) -> list[GeneratedFile]:
+    """Ask from several accounts, until the window is decided; the answers."""
+    setting.prover.prelude = prelude
+    setting.open(
+        opens_after_seconds=10,
+        length_seconds=25,
+        privacy="gaussian",
+        retry_seconds=60,
+        audit={"mode": "A", "deadline_seconds": 20},
+        generation={**CHANNEL, **changes},
+    )
+    files = []
+    for account in PLAIN:
+        answer = setting.post(account, "ask", {"query": "treatment of bazeli ?"})
+        assert answer.status_code == 200, answer.text
+        files.append(GeneratedFile.parse(answer.content))
+    setting.prover.wait_for(lambda: setting.prover.state() in ("archived", "audited"), 300)
+    return files
+
+
+def verdict(setting: Setting) -> Verdict:
+    answer = httpx.get(f"{setting.verifier.url}/v1/windows/w1/verdict", trust_env=False)
+    assert answer.status_code == 200, answer.text
+    return Verdict.verify(answer.content, setting.verifier.keys.verdict.public)
+
+
+def bundle(setting: Setting, folder: Path) -> Path:
+    """The bundle of all evidence, as the auditor gets it."""
+    token = (folder / "verifier" / "secrets" / "auditor-token").read_text().strip()
+    answer = httpx.post(
+        f"{setting.verifier.url}/v1/windows/w1/bundle/confidential",
+        json={"reader": "a test", "reason": "a second run"},
+        headers={"Authorization": f"Bearer {token}"},
+        timeout=120,
+        trust_env=False,
+    )
+    assert answer.status_code == 200, answer.text
+    path = folder / f"bundle {secrets.token_hex(4)}"
+    path.write_bytes(answer.content)
+    return path
+
+
+def faults(found: Verdict) -> dict[str, str]:
+    return {each.id: str(each.status) for each in found.predicate.checks if each.status != "PASS"}
+
+
+def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
+    setting: Setting, tmp_path: Path
+) -> None:
+    files = play(setting)
+    found = verdict(setting)
+    assert (found.result, faults(found)) == ("PASS", {})
+    costs = found.predicate.generation
+    assert costs is not None
+    # Three accounts asked, and each document paid twice: M eps_q, whoever asks.
+    assert (costs["replace_one_null"], costs["replace_one"]) == ("10", "20")
+    assert [file.public.charged.number for file in files] == [0, 1, 2]
+    assert isinstance(setting.verifier, VerifierProcess)
+    settings = setting.verifier.path
+    path = bundle(setting, tmp_path)
+    done = recheck(
+        path,
+        engine=engine("core"),
+        verdict_key=setting.verifier.keys.verdict.public,
+        embedder=embedder_of(path, settings),
+        generators=service_of(settings),
+    )
+    assert (done.differences, done.not_repeated) == ((), ())
+    # Whoever has no model of their own repeats the rest.
+    done = recheck(path, engine=engine("core"), embedder=embedder_of(path, settings))
+    assert done.differences == ()
+    assert [each.split(":")[0] for each in done.not_repeated] == [
+        "check 29 generator",
+        "check 30 replay",
+    ]
+
+
+def test_votes_of_another_model_fail(setting: Setting) -> None:
+    play(setting, OTHER_VOTES)
+    found = verdict(setting)
+    assert found.result == "FAIL"
+    assert {name for name, status in faults(found).items() if status == "FAIL"} == {"replay"}
+
+
+def test_under_naive_the_verdict_is_conditional(setting: Setting) -> None:
+    play(setting, mechanism="naive", threshold=None, uses=3, epsilon="3", differing_votes=None)
+    found = verdict(setting)
+    assert (found.result, faults(found)) == ("CONDITIONAL", {"replay": "NOT ESTABLISHED"})
+    assert found.predicate.generation is not None
+    assert found.predicate.generation["replace_one"] == "9"
