@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+from ragaudit import core
 from ragaudit.lab.bench import generation
 from ragaudit.lab.bench.command import app
 from ragaudit.verifier.engines import engine
@@ -38,4 +40,20 @@ def test_the_command_reports() -> None:
     assert result.exit_code == 0, result.output
     report = json.loads(result.output)
     assert report["scenario"] == "generation"
-    assert len(report["measurements"]) == 6
+    assert len(report["measurements"]) == 7
+
+
+def test_growth_is_beside_the_base() -> None:
+    base = generation.generation(SIZES, 1, 0.0)
+    found = {each.name: each for each in generation.growth(SIZES, base, 1, 0.0)}
+    assert len(found) == 5 + 2 + 2 + 4
+    assert found["prove the budgets, R doubled"].baseline == generation.PROVE_BUDGET
+    assert found["verify a group of charges, T doubled"].baseline == generation.VERIFY_GROUP
+    assert all(each.ratio is not None and each.ratio > 0 for each in found.values())
+
+
+def test_what_a_question_is_charged_is_committed_to() -> None:
+    charges = generation.Charges(SIZES)
+    (due, *_) = charges.score()
+    positions = np.flatnonzero(due).tolist()
+    assert charges.charge() == core.commit_selection(positions, bytes(32))

@@ -136,7 +136,7 @@ fn span(width: usize, rows: usize, low_bits: usize) -> usize {
 }
 
 /// The sums of all subsets of at most `span` points, 2^span of them; bit j stands for point j.
-fn subset_sums(points: &[RistrettoPoint], span: usize) -> Vec<RistrettoPoint> {
+pub(crate) fn subset_sums(points: &[RistrettoPoint], span: usize) -> Vec<RistrettoPoint> {
     let mut sums = vec![RistrettoPoint::identity()];
     for point in points {
         let with: Vec<RistrettoPoint> = sums.iter().map(|sum| sum + point).collect();

@@ -14,6 +14,7 @@ pub mod field;
 pub mod four_squares;
 pub mod generators;
 pub mod index;
+pub mod marks;
 pub mod multilinear;
 pub mod multiscalar;
 pub mod opening;

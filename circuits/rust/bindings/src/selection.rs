@@ -8,13 +8,21 @@ use pyo3::types::PyBytes;
 use ragaudit_arguments::progress::Progress;
 use ragaudit_arguments::selection::verifier::BatchError;
 use ragaudit_arguments::selection::{self, Instance, Secrets, Ties};
-use ragaudit_arguments::{commitments, four_squares};
+use ragaudit_arguments::{commitments, four_squares, marks};
 
 use crate::convert::{ArrayBytes, array, bytes, longs, scalar, shorts, signed_bytes};
 use crate::errors::{batch_rejected, to_python};
 use crate::progress::Callback;
 
 type Bytes<'py> = Bound<'py, PyBytes>;
+
+#[pyfunction]
+fn commit_marked<'py>(py: Python<'py>, marks: &[u8], blinding: &[u8]) -> PyResult<Bytes<'py>> {
+    let blinding = scalar(blinding, "blinding")?;
+    let marks: Vec<bool> = marks.iter().map(|mark| *mark != 0).collect();
+    let point = py.detach(|| marks::commit_marked(&marks, &blinding)).map_err(to_python)?;
+    Ok(PyBytes::new(py, &point))
+}
 
 #[pyfunction]
 fn commit_selection<'py>(
@@ -153,6 +161,7 @@ fn verify_selections<'py>(
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(commit_marked, module)?)?;
     module.add_function(wrap_pyfunction!(commit_selection, module)?)?;
     module.add_function(wrap_pyfunction!(prove_selection, module)?)?;
     module.add_function(wrap_pyfunction!(verify_selection, module)?)?;

@@ -1,5 +1,4 @@
-"""Compiled proof core: commitments, the arguments of docs/spec/04-arguments.md, noise, scores,
-coalitions.
+"""Compiled proof core: commitments, arguments (docs/spec/04-arguments.md), noise, coalitions.
 
 The statements, messages and encodings are those of the specification of the arguments; the
 sampler's are docs/spec/03-noise.md. Verification raises or returns None. Secrets never appear in
@@ -18,7 +17,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 from ragaudit.core import _core
-from ragaudit.core._answering import Scorer, sample_noise
+from ragaudit.core._answering import Scorer, commit_marked, sample_noise
 from ragaudit.core._arrays import (
     ENTRIES,
     SCALAR_BYTES,
@@ -72,6 +71,7 @@ __all__ = [
     "Scorer",
     "SelectionStatement",
     "TiesStatement",
+    "commit_marked",
     "commit_rows",
     "commit_selection",
     "complete_rows",

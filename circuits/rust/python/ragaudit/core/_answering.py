@@ -1,4 +1,4 @@
-"""What answering does for all rows: noise and exact scores."""
+"""What answering does for all rows: noise, exact scores, and who of them pays."""
 
 from functools import lru_cache
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 from ragaudit.core import _core
 from ragaudit.core._arrays import ENTRIES, Rows, array_bytes, exact_bytes, integer
 
-__all__ = ["Scorer", "sample_noise"]
+__all__ = ["Scorer", "commit_marked", "sample_noise"]
 
 
 def sample_noise(
@@ -69,3 +69,20 @@ class Scorer:
 def _sampler(thresholds: bytes, factor: int, levels: int) -> _core.NoiseSampler:
     """Return the sampler of a table, which is public; making one takes longer than a short draw."""
     return _core.NoiseSampler(thresholds, factor, levels)
+
+
+def commit_marked(marks: npt.NDArray[np.bool_], blinding: bytes) -> bytes:
+    """Return the sum of A_i over the marked rows + blinding H, 32 bytes, as `commit_selection`.
+
+    It takes a time that depends on the number of rows only, and not on that of marks. The first
+    call for so many rows takes seconds, and keeps at most 56 MB of tables.
+
+    Args:
+        marks: bool[N], whether a row is one of them, N <= 2^32.
+        blinding: a canonical scalar, 32 bytes.
+
+    Raises:
+        MalformedInput: another type or shape, or a scalar that is not canonical.
+    """
+    secret = exact_bytes(blinding, "blinding", 32)
+    return _core.commit_marked(array_bytes(marks, "marks", [np.bool_], 1).tobytes(), secret)

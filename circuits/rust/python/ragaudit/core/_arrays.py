@@ -22,7 +22,7 @@ Memory = npt.NDArray[np.uint8]
 
 
 def array_bytes(
-    value: npt.NDArray[Any], what: str, dtypes: Sequence[type[np.integer[Any]]], dimensions: int
+    value: npt.NDArray[Any], what: str, dtypes: Sequence[type[np.generic]], dimensions: int
 ) -> Memory:
     """Return the memory of a C-contiguous array of one of the dtypes, little endian.
 

@@ -16,6 +16,7 @@ __all__ = [
     "NoiseSampler",
     "ProofRejected",
     "ScoredRows",
+    "commit_marked",
     "commit_rows",
     "commit_selection",
     "complete_rows",
@@ -84,6 +85,7 @@ def prove_index(
     progress: _Progress,
 ) -> bytes: ...
 def verify_index(statement: CheckedIndex, proof: bytes, progress: _Progress) -> None: ...
+def commit_marked(marks: bytes, blinding: bytes) -> bytes: ...
 def commit_selection(positions: Sequence[int], blinding: bytes) -> bytes: ...
 def prove_selection(
     statement: CheckedSelection,

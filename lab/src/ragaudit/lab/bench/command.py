@@ -230,12 +230,11 @@ def generation(
     charged: Annotated[
         int, typer.Option("--charged", min=1, max=MAX_ROWS, help="Rows of an entry, at most.")
     ] = 50,
-    uses: Annotated[
-        int, typer.Option("--uses", min=1, max=2**16, help="M, uses of a document.")
-    ] = 3,
+    uses: Annotated[int, typer.Option(min=1, max=2**16, help="M, uses of a document.")] = 3,
     group: Annotated[
         int, typer.Option("--group", min=1, max=2**16, help="T, entries proven together.")
     ] = 100,
+    growth: Annotated[bool, typer.Option(help="Also with N, R, T, M doubled, each alone.")] = False,
     runs: Runs = 3, seconds: Allowance = ALLOWANCE, cores: Cores = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Prove and verify budgets and charges, beside deciding the same without a proof."""
@@ -248,6 +247,8 @@ def generation(
         sizes = scenario.GenerationSizes(rows, dimension, records, charged, uses, group)
         with report.progress() as notify:
             measurements = scenario.generation(sizes, runs, seconds, notify)
+            if growth:
+                measurements += scenario.growth(sizes, measurements, runs, seconds, notify)
     found = report.report("generation", sizes, used, measurements)
     report.show(found, measurements, as_json)
 

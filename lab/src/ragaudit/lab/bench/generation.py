@@ -1,11 +1,12 @@
 """The arguments about charges, each beside the same decision without a proof.
 
 The budget argument: beside counting the charges, which a party does that is shown them. The
-charge argument: beside NumPy's exact scores of the same rows and queries, and the comparison.
+charge argument: beside NumPy's exact scores of the same rows and queries, and the comparison. So is
+what a question costs before it is logged: its scores, and the commitment to the rows that pay.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,11 +19,13 @@ from ragaudit.lab.bench.task import Notify, silent
 from ragaudit.lab.bench.workload import Sizes, Workload
 from ragaudit.verifier.engines import engine
 
-__all__ = ["GenerationSizes", "generation"]
+__all__ = ["GenerationSizes", "generation", "growth"]
 
 COUNT, SCORE = "count the charges (NumPy)", "score and compare (NumPy)"
 PROVE_BUDGET, VERIFY_BUDGET = "prove the budgets", "verify the budgets"
 PROVE_GROUP, VERIFY_GROUP = "prove a group of charges", "verify a group of charges"
+CHARGE = "charge a question"
+_BUDGETS, _GROUPS = frozenset({PROVE_BUDGET, VERIFY_BUDGET}), frozenset({PROVE_GROUP, VERIFY_GROUP})
 
 _CONTEXT = bytes(32)
 
@@ -85,6 +88,11 @@ class Charges:
         vectors = self._work.vectors.astype(np.float32)
         pairs = zip(self.queries, self.thresholds, strict=True)
         return [vectors @ query.astype(np.float32) > tau for query, tau in pairs]
+
+    def charge(self) -> bytes:
+        """Return B of the first question, all of whose relevant rows are live."""
+        due = self._work.scorer.scores(self.queries[0]) > self.thresholds[0]
+        return core.commit_marked(due, bytes(32))
 
     @cached_property
     def group(self) -> tuple[ChargeStatement, list[list[int]], npt.NDArray[np.uint8]]:
@@ -157,6 +165,7 @@ def generation(
     notify("charging", 0, 0)
     group = charges.group[0]
     scoring = timed(SCORE, charges.score, sizes.group)
+    charging = timed(CHARGE, charges.charge, 1)
     group_proving = timed(PROVE_GROUP, prove_group, sizes.group)
     group_size = len(proofs[PROVE_GROUP])
     group_checking = timed(
@@ -167,6 +176,38 @@ def generation(
         proving.beside(count, size, {"charges": float(len(flat))}),
         checking.beside(count, size),
         scoring,
+        charging.beside(scoring),
         group_proving.beside(scoring, group_size),
         group_checking.beside(scoring, group_size),
     ]
+
+
+def growth(
+    sizes: GenerationSizes,
+    base: list[Measurement],
+    runs: int,
+    allowance: float,
+    notify: Notify = silent,
+) -> list[Measurement]:
+    """Measure again with N, R, T and M doubled, one at a time, each beside the base.
+
+    Args:
+        sizes: of the base.
+        base: as `generation` returned it.
+        runs, allowance, notify: as of `generation`.
+    """
+    known = {each.name: each for each in base}
+    doubled = (
+        ("N", replace(sizes, rows=2 * sizes.rows), _BUDGETS | _GROUPS | {CHARGE}),
+        ("R", replace(sizes, records=2 * sizes.records), _BUDGETS),
+        ("T", replace(sizes, group=2 * sizes.group), _GROUPS),
+        ("M", replace(sizes, uses=2 * sizes.uses), _BUDGETS | _GROUPS),
+    )
+    found = []
+    for letter, larger, names in doubled:
+        for each in generation(larger, runs, allowance, notify):
+            if each.name in names:
+                # Of whole runs: a ratio of 2 is growth in proportion.
+                whole = replace(each, name=f"{each.name}, {letter} doubled", records=1)
+                found.append(whole.beside(replace(known[each.name], records=1)))
+    return found

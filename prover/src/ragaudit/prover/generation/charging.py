@@ -200,11 +200,9 @@ class Charging:
                 passes = np.zeros(index.count, dtype=bool)
                 passes[list(allowed)] = True
                 due &= passes
-        rows = np.flatnonzero(due)
-        point = core.commit_selection(rows.tolist(), blinding)
-        # The rest as well: the time to the entry must not say how many rows there are.
-        core.commit_selection(np.flatnonzero(~due).tolist(), blinding)
-        return rows, blinding, point
+        # The time to the entry must not say how many rows there are.
+        point = core.commit_marked(due, blinding)
+        return np.flatnonzero(due), blinding, point
 
 
 class _Counts:
