@@ -24,6 +24,8 @@ _EXAMPLES = """Examples:
 
   ragaudit demo --cheat list
 
+  ragaudit demo --words
+
 Exit status: 0 the verdicts are as expected (PASS; with --cheat, FAIL or REFUSED by the checks that
 catch it), 1 they are not, 3 a service failed or something was not done in time, 130 interrupted."""
 
@@ -39,6 +41,9 @@ def demo(
     seed: Annotated[
         str | None, typer.Option(help="Repeatable randomness; makes the verdicts worthless.")
     ] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="One window that answers in words instead.")
+    ] = False,
     keep: Annotated[
         Path | None, typer.Option(help="Empty folder for all data, logs and evidence.")
     ] = None,
@@ -49,10 +54,16 @@ def demo(
     A prover and a verifier start as separate processes on loopback. The text is Python's own
     documentation; nothing is downloaded. One window is audited on a sample (mode B), a smaller
     one completely (mode A). The third one adds no noise: its verdict is about integrity alone.
+    With --words a language model answers questions about invented records, privately, and all
+    accounts together ask the same one.
     """
     if cheat == "list":
         _list_cheats(as_json)
         return
+    if words:
+        if (sigma, cheat, seed) != (None, None, None):
+            raise typer.BadParameter("takes no --sigma, --cheat or --seed", param_hint="--words")
+        _words(keep, as_json)
     if cheat is not None:
         _stage_here(cheat, as_json)
     # Being told to stop is being interrupted: the services are stopped too.
@@ -67,6 +78,21 @@ def demo(
     else:
         _show(Console(), report, cheat)
     raise typer.Exit(0 if _as_expected(report, cheat) else ExitCode.FALSE)
+
+
+def _words(keep: Path | None, as_json: bool) -> None:
+    """Play the window that answers in words, and exit."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from ragaudit.lab.demo.show_words import show_words  # noqa: PLC0415 - imports every member
+    from ragaudit.lab.demo.words import WordsDemo  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+
+    report = WordsDemo(keep, Console(stderr=True)).run()
+    if as_json:
+        typer.echo(json.dumps(report.to_json()))
+    else:
+        show_words(Console(), report)
+    raise typer.Exit(0 if report.verdict["result"] == "PASS" else ExitCode.FALSE)
 
 
 def _list_cheats(as_json: bool) -> None:

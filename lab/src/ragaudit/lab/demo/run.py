@@ -25,7 +25,7 @@ from ragaudit.lab.demo.window_run import WindowRun
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-__all__ = ["Demo", "Options", "Report"]
+__all__ = ["Demo", "Options", "Report", "download", "progress_bars"]
 
 _RECALL_QUESTIONS = 60
 _FILES = {
@@ -89,7 +89,7 @@ class Demo:
         self._console = console
         self._processes: list[ServiceProcess] = []
         self._countersigned = threading.Event()
-        self._bars = _bars(console)
+        self._bars = progress_bars(console)
 
     def run(self) -> Report:
         """Run everything.
@@ -225,12 +225,7 @@ class Demo:
         """Fetch the evidence of every window and say how to re-check it."""
         for window in report.verdicts:
             folder = report.evidence / window
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, what in _FILES.items():
-                (folder / name).write_bytes(auditor.download(window, what))
-            whole = auditor.open_evidence(window, "to check every proof again")
-            (folder / "bundle.zip").write_bytes(whole)
-            key = auditor.keys().verdict.raw.hex()
+            key = download(auditor, window, folder)
             words = ["ragaudit", "verifier", "recheck", str(folder / "bundle.zip")]
             report.recheck.append(shlex.join([*words, "--verdict-key", key]))
 
@@ -252,6 +247,17 @@ def _planned(options: Options) -> Plan:
     return plan if options.cheat is None else replace(plan, windows=plan.windows[:1])
 
 
-def _bars(console: Console) -> Progress:
+def download(auditor: Auditor, window: str, folder: Path) -> str:
+    """Fetch a window's verdict, reports and bundles; return the verdict key, hexadecimal."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, what in _FILES.items():
+        (folder / name).write_bytes(auditor.download(window, what))
+    whole = auditor.open_evidence(window, "to check every proof again")
+    (folder / "bundle.zip").write_bytes(whole)
+    return auditor.keys().verdict.raw.hex()
+
+
+def progress_bars(console: Console) -> Progress:
+    """Return the bars of what is going on."""
     columns = (TextColumn("{task.description:<44}"), BarColumn(14), MofNCompleteColumn())
     return Progress(*columns, TimeElapsedColumn(), console=console)

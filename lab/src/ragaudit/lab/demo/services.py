@@ -4,20 +4,19 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ragaudit.cli.corpus import Passage
 from ragaudit.cli.processes import ServiceFailed, ServiceProcess, free_port
 from ragaudit.verifier.arbiter import Arbiter
 from ragaudit.verifier.terms import Terms
 
-__all__ = ["PROVIDER", "Services", "command", "prepare"]
+__all__ = ["PROVIDER", "Services", "command", "prepare", "start_service"]
 
 PROVIDER = "provider.example"
 VERIFIER = "regulator.example/ragaudit"
@@ -82,7 +81,7 @@ class Services:
             ServiceFailed: the service did not become ready.
         """
         arguments = ["verifier", "serve", "--settings", str(self.verifier_settings)]
-        process = _start(
+        process = start_service(
             stack, "verifier", command(*arguments), self.work,
             lambda port: {
                 **self.environment,
@@ -110,7 +109,7 @@ class Services:
         if cheat is not None:
             program = [sys.executable, "-m", "ragaudit.lab.attacks.serve"]
             arguments = [*program, cheat, "--config", settings]
-        process = _start(
+        process = start_service(
             stack, "prover", arguments, self.work,
             lambda port: {
                 **self.environment,
@@ -179,14 +178,25 @@ def _run(*arguments: str, environment: Mapping[str, str] | None = None) -> str:
     return done.stdout
 
 
-def _start(
+def start_service(
     stack: ExitStack,
     name: str,
     arguments: Sequence[str],
     work: Path,
-    environment: Any,
+    environment: Callable[[int], Mapping[str, str]],
 ) -> ServiceProcess:
-    """Start a service on a free port; once more on another if that one was taken meanwhile."""
+    """Start a service on a free port; once more on another if that one was taken meanwhile.
+
+    Args:
+        stack: ends the process.
+        name: of the service and its log.
+        arguments: of its command.
+        work: folder of the log.
+        environment: of the process, by the port.
+
+    Raises:
+        ServiceFailed: it did not become ready.
+    """
     for attempt in range(1, _ATTEMPTS + 1):
         port = free_port()
         process = ServiceProcess(

@@ -6,6 +6,7 @@ greedy decoding. For tests, reproductions and demonstrations.
 """
 
 import argparse
+import os
 from typing import Annotated, Any
 
 import numpy as np
@@ -58,6 +59,10 @@ def application(model: Transformer) -> FastAPI:
     async def refused(_: Request, error: MalformedError) -> JSONResponse:
         body = {"message": str(error), "type": "invalid_request_error"}
         return JSONResponse({"error": body}, 400)
+
+    @service.get("/readyz")
+    def ready() -> dict[str, Any]:
+        return {}
 
     @service.get("/v1/models")
     def models() -> dict[str, Any]:
@@ -117,7 +122,8 @@ def main() -> None:
     """Serve the model of this package."""
     parser = argparse.ArgumentParser(description="Serve the copying model over OpenAI's API.")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
+    port = int(os.environ.get("RAGAUDIT_MODEL_PORT", "8000"))
+    parser.add_argument("--port", type=int, default=port)
     options = parser.parse_args()
     uvicorn.run(application(Transformer.load()), host=options.host, port=options.port)
 
