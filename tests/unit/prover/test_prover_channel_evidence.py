@@ -1,6 +1,6 @@
 """What a prover proves and opens of its generation channel, as the verifier's service holds it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,6 +63,8 @@ class Finished:
     files: list[GeneratedFile]
     held: dict[str, bytes]
     jobs: list[Job]
+    shares: list[float]
+    proven: list[int]
 
     @property
     def live(self) -> Any:
@@ -105,7 +107,18 @@ def finished(channel: ProverScenario, monkeypatch: pytest.MonkeyPatch) -> Finish
         submit(given)
 
     monkeypatch.setattr(service.runner._executor, "submit", noted)
+    prepare, proven, shares = service.driver._challenges.prepare, list[int](), list[float]()
+
+    def watched(live: Any, positions: Sequence[int], notify: Callable[[float], None]) -> None:
+        def report(share: float) -> None:
+            shares.append(share)
+            notify(share)
+
+        proven.extend(positions)
+        prepare(live, positions, report)
+
     service.driver.checkpoint("w1")
+    monkeypatch.setattr(service.driver._challenges, "prepare", watched)
     clock.at(channel.policy().end)
     channel.drive(State.CLOSED)
     service.driver.step("w1")
@@ -114,13 +127,14 @@ def finished(channel: ProverScenario, monkeypatch: pytest.MonkeyPatch) -> Finish
     service.driver.step("w1")
     clock.at(channel.policy().release_time // 1000)
     live = service.open_windows.get("w1")
+    monkeypatch.setattr(service.driver._challenges, "prepare", prepare)
     for _ in range(2):  # the second time nothing is left
         service.driver._challenges.deliver(live)
     application: Any = channel.verifier.app
     held = evidence.stored(application.state.service.database, windows.of("provider.example", "w1"))
     wanted = (items.RESPONSES, items.BUDGETS, items.REPLAYS, items.CHALLENGE)
     found = {name: held[name] for name in held if name.startswith(wanted)}
-    return Finished(channel, files, found, jobs)
+    return Finished(channel, files, found, jobs, shares, proven)
 
 
 def test_the_evidence_holds(finished: Finished) -> None:
@@ -137,6 +151,15 @@ def test_the_evidence_holds(finished: Finished) -> None:
     check_once(finished)
     check_intake(finished)
     check_jobs(finished)
+    check_progress(finished)
+
+
+def check_progress(finished: Finished) -> None:
+    """What the operator sees grows over charges, group by group, and then over records."""
+    shares, count = finished.shares, len(finished.proven)
+    assert count > 4
+    assert shares == sorted(shares) and shares[0] == 0 and shares[-1] <= 1
+    assert {GROUP / count, 4 / count} <= set(shares)
 
 
 def check_sample(finished: Finished, logged: Sequence[Entry]) -> None:

@@ -139,15 +139,21 @@ class ChallengeWorker:
         work = WindowWork(self._runner, live.name)
         with self._store.read() as connection:
             charges = {each.index for each in logged_charges(connection, live.name)}
-        self._channel.prepare(live, [at for at in positions if at in charges], work)
-        positions = [at for at in positions if at not in charges]
+        charged = [at for at in positions if at in charges]
+        sampled = [at for at in positions if at not in charges]
+
+        def proven(count: float) -> None:
+            if notify is not None:
+                notify(count / len(positions))
+
+        self._channel.prepare(live, charged, work, proven)
         with self._store.read() as connection:
             table = tables.response
             query = select(table.c.position).where(table.c.window == live.name)
             stored = set(connection.scalars(query))
             chunks = [
                 chunk
-                for chunk in _chunks(live, [_place(connection, live, at) for at in positions])
+                for chunk in _chunks(live, [_place(connection, live, at) for at in sampled])
                 # As they were before a restart, so that results that are there are found again.
                 if not stored.issuperset(place.position for place in chunk)
             ]
@@ -155,8 +161,7 @@ class ChallengeWorker:
         for places in _waves(chunks):
 
             def report(share: float, done: int = done, count: int = len(places)) -> None:
-                if notify is not None:
-                    notify((done + share * count) / len(chunks))
+                proven(len(charged) + len(sampled) * (done + share * count) / len(chunks))
 
             with self._store.read() as connection:
                 wave = [tuple(_logged(connection, live, at) for at in each) for each in places]

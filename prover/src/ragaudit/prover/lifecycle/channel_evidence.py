@@ -4,7 +4,7 @@ Of every tenant the budget argument over all of its charge entries; of sampled e
 the charge argument of their group, and what their answer was made of.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from ragaudit import core
@@ -42,20 +42,33 @@ class ChannelEvidence:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def prepare(self, live: OpenWindow, sampled: Sequence[int], work: WindowWork) -> None:
+    def prepare(
+        self,
+        live: OpenWindow,
+        sampled: Sequence[int],
+        work: WindowWork,
+        notify: Callable[[float], None],
+    ) -> None:
         """Prove and open what is not stored yet.
 
         Args:
             sampled: places of the sampled charge entries in the log, rising.
             work: of this window.
+            notify: called with how many of the sampled are done, from time to time.
         """
+        done = 0
         for tenant in live.policy.tenants:
             with self._store.read() as connection:
                 charges = list(charges_of(connection, live.name, tenant))
             if charges:
                 wanted = set(sampled)
                 places = [n for n, each in enumerate(charges) if each.position in wanted]
-                _Tenant(self._store, live, work, tenant, charges).prepare(places)
+
+                def report(of_tenant: float, done: int = done) -> None:
+                    notify(done + of_tenant)
+
+                _Tenant(self._store, live, work, tenant, charges).prepare(places, report)
+                done += len(places)
 
     def deliver(self, window: str, verifier: VerifierClient) -> None:
         """Hand over all that the verifier does not have but responses.
@@ -100,18 +113,24 @@ class _Tenant:
             [each.rows for each in charges], [each.blinding for each in charges]
         )
 
-    def prepare(self, places: Sequence[int]) -> None:
+    def prepare(self, places: Sequence[int], notify: Callable[[float], None]) -> None:
         """Prove the budget, and what is sampled.
 
         Args:
             places: n_t of the sampled entries, rising.
+            notify: called with how many of them are done, from time to time.
         """
         # Under NAIVE nothing is charged to rows, and there is nothing to prove of them.
         if self._terms.charges_rows:
             self._prove_budget()
         step = self._terms.group
         for start in range(0, len(places), step):
-            self._open(places[start : start + step])
+            group = places[start : start + step]
+
+            def report(share: float, start: int = start, count: int = len(group)) -> None:
+                notify(start + share * count)
+
+            self._open(group, report)
 
     def _prove_budget(self) -> None:
         call = budget_call(self._tenant)
@@ -136,7 +155,7 @@ class _Tenant:
         with self._store.write() as connection:
             _put(connection, self._live.name, call, proof)
 
-    def _open(self, group: Sequence[int]) -> None:
+    def _open(self, group: Sequence[int], notify: Callable[[float], None]) -> None:
         """Store the responses of a group, the last one with its argument, and the replays."""
         with self._store.read() as connection:
             table = tables.response
@@ -151,7 +170,7 @@ class _Tenant:
                 for each in logged
                 if (replay := self._replay(connection, each)) is not None
             }
-        proof = self._prove(logged, group) if self._terms.charges_rows else b""
+        proof = self._prove(logged, group, notify) if self._terms.charges_rows else b""
         proofs = [b""] * (len(group) - 1) + [proof]
         rows = [
             {
@@ -174,7 +193,12 @@ class _Tenant:
             raise UnknownRecord("no charge there", where=f"entry {position}")
         return found
 
-    def _prove(self, logged: Sequence[StoredCharge], group: Sequence[int]) -> bytes:
+    def _prove(
+        self,
+        logged: Sequence[StoredCharge],
+        group: Sequence[int],
+        notify: Callable[[float], None],
+    ) -> bytes:
         sums = core.running_sums(self._points, list(group))
         statement = ChargeStatement(
             self._terms.uses,
@@ -185,7 +209,7 @@ class _Tenant:
         index = ProvenIndex(self._index.rows, self._index.blindings, self._index.commitments)
         name = f"{len(group)} charges from entry {logged[0].entry.index}"
         job = self._work.charges(index, statement, self._charged, group, name)
-        ((_, (proof,)),) = self._work.proofs([job])
+        ((_, (proof,)),) = self._work.proofs([job], notify)
         return proof
 
     def _entry(self, logged: StoredCharge, before: bytes) -> ChargeEntry:
