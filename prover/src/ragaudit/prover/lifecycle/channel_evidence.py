@@ -112,6 +112,8 @@ class _Tenant:
         self._charged = ChargedRows.of(
             [each.rows for each in charges], [each.blinding for each in charges]
         )
+        self._points = b"".join(each.body.charge or b"" for each in charges)
+        self._before: dict[int, bytes] = {}  # of the sampled entries, by n_t
 
     def prepare(self, places: Sequence[int], notify: Callable[[float], None]) -> None:
         """Prove the budget, and what is sampled.
@@ -123,6 +125,9 @@ class _Tenant:
         # Under NAIVE nothing is charged to rows, and there is nothing to prove of them.
         if self._terms.charges_rows:
             self._prove_budget()
+            # Of all groups at once: each sum is the one before it and a little more.
+            sums = core.running_sums(self._points, list(places))
+            self._before = dict(zip(places, sums, strict=True))
         step = self._terms.group
         for start in range(0, len(places), step):
             group = places[start : start + step]
@@ -199,7 +204,7 @@ class _Tenant:
         group: Sequence[int],
         notify: Callable[[float], None],
     ) -> bytes:
-        sums = core.running_sums(self._points, list(group))
+        sums = [self._before[number] for number in group]
         statement = ChargeStatement(
             self._terms.uses,
             self._index.commitments,
@@ -256,10 +261,6 @@ class _Tenant:
         return Replay(
             logged.blinding, tuple(paid), found.used, found.votes, answer.answer, answer.salt
         )
-
-    @property
-    def _points(self) -> bytes:
-        return b"".join(each.body.charge or b"" for each in self._charges)
 
 
 def logged_charges(connection: Connection, window: str) -> Iterator[LoggedRecord]:
