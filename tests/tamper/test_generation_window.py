@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.scenario.charging import CopyGenerator
+from ragaudit.lab.scenario.charging import Charged, CopyGenerator
 from ragaudit.lab.scenario.generating import GeneratingWindow, UnchargedWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
@@ -22,6 +23,7 @@ from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome
+from ragaudit.verifier.procedure.covered import UNLOGGED
 from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.report import render_html, render_text
 from second_policies import judged
@@ -53,6 +55,14 @@ class Filtered(GeneratingWindow):
     def script(self) -> list[Event]:
         asked = ("charge", "alice", "treatment of bazeli ?", 1)
         return [(*each, LEFT_SHELF) if each == asked else each for each in super().script()]
+
+
+class SurplusVotes(GeneratingWindow):
+    """A replay with votes that no token came from."""
+
+    def replay(self, asked: Charged) -> Replay:
+        found = super().replay(asked)
+        return replace(found, votes=(*found.votes, *found.votes[-1:]))
 
 
 class AsksOneMore(UnchargedWindow):
@@ -133,6 +143,24 @@ def test_what_nobody_could_ask_again_is_not_established(
     outcome = outcome_of(GeneratingWindow, **given)
     assert open_checks(outcome) == dict.fromkeys(left_open, "NOT ESTABLISHED")
     assert outcome.result == "CONDITIONAL"
+
+
+def test_questions_that_stay_closed_leave_the_claim_conditional() -> None:
+    outcome = judged(GeneratingWindow(disclosure="none"))
+    assert outcome.result == "CONDITIONAL"
+    left = {"embedding": "NOT ESTABLISHED", "replay": "NOT ESTABLISHED"}
+    assert open_checks(outcome) == left
+    assert "discloses no questions" in outcome.check("replay").reason
+
+
+def test_a_replay_has_votes_for_each_token_and_no_more() -> None:
+    outcome = judged(SurplusVotes())
+    assert outcome.failed == ("replay",)
+    assert "votes for more tokens" in outcome.check("replay").reason
+
+
+def test_receipts_that_nobody_takes_are_said_not_to_be_covered() -> None:
+    assert UNLOGGED in outcome_of(GeneratingWindow).not_covered
 
 
 def test_without_charged_rows_the_claim_is_conditional() -> None:

@@ -62,11 +62,12 @@ class GeneratingWindow(ChargingWindow):
         if isinstance(asked, Asked):
             return super().response(asked)
         openings, charge = asked.openings, asked.charge
+        shown = self.policy.query_text_disclosure == "sampled"
         return Response(
             index=asked.index,
             key=self.open_charge_key(asked),
-            salt_q=openings.salt_q,
-            query=openings.question.data,
+            salt_q=openings.salt_q if shown else None,
+            query=openings.question.data if shown else None,
             salt_e=openings.salt_e,
             embedding=tuple(asked.embedding.tolist()),
             salt_f=openings.salt_f,

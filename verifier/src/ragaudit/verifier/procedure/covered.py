@@ -84,6 +84,11 @@ EPOCHS: Final = (
     "sent a receipt or a claim, are in no log."
 )
 
+UNLOGGED: Final = (
+    "Answers in words that are in no log: no verifier takes their receipts, so only the account "
+    "can compare its receipt with the log. Documents pay for no answer that was given beside it."
+)
+
 NO_PRIVACY: Final = (
     "Privacy: no noise was added and no epsilon is claimed. Answers show what the documents hold, "
     "and how near each is to the question, to whoever may ask."
@@ -131,8 +136,13 @@ def reach(policy: Policy | None, numbers: Mapping[str, int | None]) -> tuple[str
     """
     if policy is None:
         return not_covered(None, numbers)
-    columns = bool(policy.retrieval.public_columns)
-    return not_covered(policy.audit.mode, numbers, noised=policy.noised, columns=columns)
+    return not_covered(
+        policy.audit.mode,
+        numbers,
+        noised=policy.noised,
+        columns=bool(policy.retrieval.public_columns),
+        generation=policy.generation is not None,
+    )
 
 
 def not_covered(
@@ -141,6 +151,7 @@ def not_covered(
     *,
     noised: bool = True,
     columns: bool = False,
+    generation: bool = False,
 ) -> tuple[str, ...]:
     """Return what a verdict does not cover (spec 10.4).
 
@@ -149,6 +160,7 @@ def not_covered(
         numbers: the verdict's ``counts``; null for what was not counted.
         noised: whether the window has noise.
         columns: whether the policy declares public columns.
+        generation: whether it has a generation channel.
     """
     # Each text only where it is true: a list of all of them would say nothing of this window.
     texts = _with_noise(mode, numbers) if noised else _without_noise(mode, numbers)
@@ -158,6 +170,8 @@ def not_covered(
         texts.append(VERSIONS)
     if numbers.get("epochs"):
         texts.append(EPOCHS)
+    if generation:
+        texts.append(UNLOGGED)
     return tuple(texts)
 
 

@@ -62,6 +62,11 @@ def check_replay(context: Context, found: Findings) -> None:
             Status.NOT_ESTABLISHED, f"the policy has no answer replayed: {NOT_REPLAYED}"
         )
         return
+    if context.policy.query_text_disclosure == "none":
+        found.downgrade(
+            Status.NOT_ESTABLISHED, f"the policy discloses no questions: {NOT_REPLAYED}"
+        )
+        return
     own = context.own_generator
     replayed = differing = gone = unasked = 0
     for logged in context.challenged_charges:
@@ -177,6 +182,8 @@ class _Replayed:
                 f"{votes.differing} votes are not those of the committed model",
                 expected=f"at most {most}",
             )
+        if len(replay.votes) != len(found.tokens):
+            raise RejectedError("votes for more tokens than the answer has")
         stated = replay.answer
         if (found.tokens, found.private) != (stated.tokens, stated.private):
             raise RejectedError(OTHER_TOKENS)
