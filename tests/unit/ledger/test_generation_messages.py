@@ -114,7 +114,6 @@ def test_terms_out_of_range(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"mechanism": "murag-ada"},
         {"answerer": {"kind": "dp-ksa"}},
     ],
     ids=str,
@@ -138,18 +137,21 @@ def test_windows_that_have_no_such_channel(change: dict[str, Any]) -> None:
 def test_entries_as_they_are_logged() -> None:
     # Written from the table of the specification, not by the class.
     fields = (
-        D, "w", "acme", 1, 100, D, D, 1, 2, 3, 1, 4000, D, D, D, 0, 9000, D,
+        D, "w", "acme", 1, 100, D, D, 1, 2, 3, 1, 4000, D, D, D, 0, 9000, D, None,
     )  # fmt: skip
     assert CHARGE.encode() == pack("ragaudit/v1/entry/charge", *fields)
     free = replace(CHARGE, threshold=None, charge=None)
-    empty = (*fields[:-2], None, None)
+    empty = (*fields[:-3], None, None, None)
     assert free.encode() == pack("ragaudit/v1/entry/charge", *empty)
+    summed = replace(CHARGE, sums=(3, -2))
+    sums = bytes([3, *[0] * 7, 254, *[255] * 7])
+    assert summed.encode() == pack("ragaudit/v1/entry/charge", *fields[:-1], sums)
     assert GENERATED.encode() == pack(
         "ragaudit/v1/entry/answer", "w", "acme", 7, 4001, None, ANSWER.digest(SALT)
     )
     void = Void("w", "acme", 7, 4001)
     assert void.encode() == pack("ragaudit/v1/entry/void", "w", "acme", 7, 4001)
-    for body in (CHARGE, free, GENERATED, replace(GENERATED, nonce=D), void):
+    for body in (CHARGE, free, summed, GENERATED, replace(GENERATED, nonce=D), void):
         assert parse_body(body.KIND, body.encode()) == body
 
 
@@ -168,12 +170,21 @@ def test_entries_as_they_are_logged() -> None:
         {"rows": 0},
         {"tenant": "Acme"},
         {"query_digest": b""},
+        {"sums": (0,) * 65},
+        {"sums": (2**48 + 1,)},
+        {"sums": (1,), "threshold": None, "charge": None},
     ],
     ids=str,
 )
 def test_charges_out_of_range(change: dict[str, Any]) -> None:
     with pytest.raises(MalformedError):
         replace(CHARGE, **change)
+
+
+def test_sums_are_whole() -> None:
+    fields = (D, "w", "acme", 1, 100, D, D, 1, 2, 3, 1, 4000, D, D, D, 0, 9000, D)
+    with pytest.raises(MalformedRecord, match="whole sums"):
+        Charge.parse(pack("ragaudit/v1/entry/charge", *fields, b"1234567"))
 
 
 def test_no_body_is_read_as_another_kind() -> None:

@@ -1,11 +1,14 @@
 """Log entries of the generation channel (docs/spec/11-generation.md §11.9)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from struct import Struct
 from typing import ClassVar
 
 from ragaudit.encoding.parameters import SQUARED_NORM
-from ragaudit.encoding.tagged import read_int, read_optional_digest, read_text
+from ragaudit.encoding.tagged import Field, read_int, read_optional_digest, read_text
 from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.adaptive_terms import MAX_BINS
 from ragaudit.ledger.messages.encoded import EntryBody, Readers, check_digests, check_range
 from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.identifiers import check_tenant, check_window
@@ -15,6 +18,20 @@ _MAX_SLOTS = 1_000_000
 _MAX_QUERIES = 1_000_000
 MAX_CHARGES = 2**32 - 1
 """R, charge entries of one tenant and window (4.10)."""
+
+_LARGEST_SUM = 2**48
+"""64 counts of 2^32 rows, and noise of 90 scales each."""
+_SUM = Struct("<q")
+
+
+def _read_sums(data: bytes) -> tuple[int, ...]:
+    if len(data) % _SUM.size:
+        raise MalformedRecord("not whole sums", where="charge", expected="8 bytes each")
+    return tuple(total for (total,) in _SUM.iter_unpack(data))
+
+
+def _sum_bytes(sums: Sequence[int]) -> bytes:
+    return b"".join(_SUM.pack(total) for total in sums)
 
 
 def _optional_int(data: bytes) -> int | None:
@@ -36,6 +53,8 @@ class Charge(EntryBody):
         number: n_t, from 0: its place among the tenant's charge entries of the window.
         threshold: tau_t in lattice units; None where nothing is charged (NAIVE).
         charge: B_t, 32 bytes; None where nothing is charged.
+        sums: the noisy running sums of the bins that were read (MURAG-ADA), released with it; else
+            empty.
     """
 
     KIND: ClassVar[str] = "charge"
@@ -43,6 +62,7 @@ class Charge(EntryBody):
         *(bytes, read_text, read_text, read_int, read_int, bytes, bytes),
         *(read_int, read_int, read_int, read_int, read_int),
         *(bytes, bytes, bytes, read_int, _optional_int, read_optional_digest),
+        _read_sums,
     )
 
     policy_digest: bytes
@@ -63,6 +83,10 @@ class Charge(EntryBody):
     number: int
     threshold: int | None
     charge: bytes | None
+    sums: tuple[int, ...] = ()
+
+    def _fields(self) -> tuple[Field, ...]:
+        return (*(super(Charge, self)._fields()[:-1]), _sum_bytes(self.sums))
 
     def __post_init__(self) -> None:
         check_window(self.window)
@@ -81,6 +105,11 @@ class Charge(EntryBody):
             raise MalformedRecord("a threshold or a charge alone", where=self.KIND)
         if self.threshold is not None:
             check_range("threshold", self.threshold, 0, SQUARED_NORM)
+        elif self.sums:
+            raise MalformedRecord("sums where nothing is charged", where=self.KIND)
+        check_range("sums", len(self.sums), 0, MAX_BINS)
+        for total in self.sums:
+            check_range("sum", total, -_LARGEST_SUM, _LARGEST_SUM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ Epsilons are exact fractions: what a document has left is compared with what a q
 no rounding may decide that.
 """
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal, cast
@@ -12,12 +11,14 @@ from typing import Any, Final, Literal, cast
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.ledger.errors import MalformedPolicy
+from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, VocabularyTerms
+from ragaudit.ledger.messages.ratios import read_ratio
 
-__all__ = ["GenerationTerms", "Mechanism", "TokenVoting", "read_ratio"]
+__all__ = ["GenerationTerms", "Mechanism", "TokenVoting"]
 
-Mechanism = Literal["murag", "naive"]
+Mechanism = Literal["murag", "murag-ada", "naive"]
 Proving = Literal["sampled", "all"]
 
 MAX_SLOTS: Final = 2**16
@@ -25,24 +26,8 @@ MAX_TOKENS: Final = 4096  # of an answer
 LARGEST_EXPONENT: Final = 44
 """Of a weight of the exponential mechanism (11.2): above it weights would be rounded away."""
 
-_RATIO = re.compile(r"(0|[1-9][0-9]{0,11})(?:/([1-9][0-9]{0,11}))?", re.ASCII)
-_EXPECTED = "a fraction in lowest terms, as 1/10"
 _MEMBERS = """mechanism answerer epsilon uses threshold charges replay generator
     answer_delay_seconds reuse"""
-
-
-def read_ratio(f: Fields, name: str, *, least: Fraction | None = None) -> Fraction:
-    """Return an exact fraction of one spelling, above 0 or at least ``least``; MalformedPolicy."""
-    text = f.raw(name)
-    match = _RATIO.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise f.error(name, "not a fraction", _EXPECTED)
-    value = Fraction(int(match[1]), int(match[2] or 1))
-    if str(value) != text:
-        raise f.error(name, "not in lowest terms", _EXPECTED)
-    if value < least if least is not None else value <= 0:
-        raise f.error(name, "out of range", "above 0" if least is None else f"at least {least}")
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +83,12 @@ class GenerationTerms:
     """What a policy says of its generation channel.
 
     Attributes:
-        mechanism: "murag" or "naive".
+        mechanism: "murag", "murag-ada" or "naive".
         answerer: of one question.
         epsilon: eps_q, of one question for each document that pays for it.
-        uses: M, 1..65536: uses of a document under MURAG, questions of a tenant under NAIVE.
-        threshold: tau in lattice units, 0..B²; None under NAIVE.
+        uses: M, 1..65536: uses of a document, under NAIVE questions of a tenant.
+        threshold: tau in lattice units, 0..B², under MURAG; else None.
+        adaptive: how a question finds its threshold, under MURAG-ADA; else None.
         prove: whether all charge entries are proven, or those of the sample.
         group: the most charge entries of one argument, 1..65536.
         differing_votes: how many votes of one answer may differ when it is replayed; None: no
@@ -118,6 +104,7 @@ class GenerationTerms:
     epsilon: Fraction
     uses: int
     threshold: int | None
+    adaptive: AdaptiveTerms | None
     prove: Proving
     group: int
     differing_votes: int | None
@@ -134,7 +121,12 @@ class GenerationTerms:
     @property
     def charges_rows(self) -> bool:
         """Whether documents pay: there are budgets, and arguments about them."""
-        return self.mechanism == "murag"
+        return self.mechanism != "naive"
+
+    @property
+    def answer_epsilon(self) -> Fraction:
+        """What the answer to a question has of eps_q: all but what counting has cost."""
+        return self.epsilon - (self.adaptive.epsilon if self.adaptive else 0)
 
     @property
     def total_epsilon(self) -> Fraction:
@@ -166,21 +158,20 @@ class GenerationTerms:
                 expected='privacy "gaussian", one version of each index, and texts as queries',
             )
         g = Fields(f.raw("generation"), _MEMBERS, MalformedPolicy, where)
-        if g.raw("mechanism") == "murag-ada":
-            raise UnsupportedError(
-                "not supported", where=g.path("mechanism"), expected="murag or naive"
-            )
-        mechanism = cast("Mechanism", g.choice("mechanism", "murag", "naive"))
-        threshold = None
+        mechanism = cast("Mechanism", g.choice("mechanism", "murag", "murag-ada", "naive"))
+        threshold = adaptive = None
         if mechanism == "murag":
             threshold = g.integer("threshold", 0, SQUARED_NORM)
+        elif mechanism == "murag-ada":
+            adaptive = AdaptiveTerms.read(g.raw("threshold"), g.path("threshold"))
         else:
             g.constant("threshold", None)
         epsilon = read_ratio(g, "epsilon")
         answerer = TokenVoting.read(g.raw("answerer"), g.path("answerer"))
         # Not one private token: documents would pay for what they are not asked for.
-        if answerer.epsilon_token > epsilon:
-            raise g.error("epsilon", "buys no token", f"at least {answerer.epsilon_token}")
+        least = answerer.epsilon_token + (adaptive.epsilon if adaptive else 0)
+        if epsilon < least:
+            raise g.error("epsilon", "buys no token", f"at least {least}")
         generator = g.message("generator", GeneratorManifest)
         if generator.vocabulary is None:
             raise g.error("generator", "a model of whole answers", "one with a vocabulary")
@@ -189,6 +180,9 @@ class GenerationTerms:
         # Nothing tells which rows are the best of all of them: an answer would prove nothing.
         if mechanism == "naive":
             g.constant("replay", None)
+        # Nothing else ties the released sums to the index.
+        elif g.raw("replay") is None and mechanism == "murag-ada":
+            raise g.error("replay", "null under murag-ada", "an object")
         elif g.raw("replay") is not None:
             replay = Fields(g.raw("replay"), "differing_votes", MalformedPolicy, g.path("replay"))
             differing = replay.integer("differing_votes", 0, 10**6)
@@ -198,6 +192,7 @@ class GenerationTerms:
             epsilon=epsilon,
             uses=g.integer("uses", 1, 2**16),
             threshold=threshold,
+            adaptive=adaptive,
             prove=cast("Proving", charges.choice("prove", "sampled", "all")),
             group=charges.integer("group", 1, 2**16),
             differing_votes=differing,

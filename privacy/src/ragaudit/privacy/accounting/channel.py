@@ -23,7 +23,7 @@ class ChannelEpsilon:
     """Pure differential privacy of all answers of a window's generation channel together.
 
     Attributes:
-        mechanism: "murag", or "naive", where every row pays for every question.
+        mechanism: "murag" or "murag-ada", or "naive", where every row pays for every question.
         uses: M, how often a row may pay.
         question: eps_q, of one question for a row that is charged.
         group: g, rows of one document at most.
@@ -39,9 +39,9 @@ class ChannelEpsilon:
     private: int
 
     def __post_init__(self) -> None:
-        if self.mechanism not in ("murag", "naive"):
+        if self.mechanism not in ("murag", "murag-ada", "naive"):
             raise InvalidArgumentError(
-                "not a mechanism", where="mechanism", expected="murag or naive"
+                "not a mechanism", where="mechanism", expected="murag, murag-ada or naive"
             )
         count(self.uses, "uses")
         exact(self.question, "question", above=0)
@@ -60,7 +60,7 @@ class ChannelEpsilon:
 
         Under NAIVE no row has one, and a question sees both as one changed row: g M eps_q.
         """
-        return (2 if self.mechanism == "murag" else 1) * self.replace_one_null
+        return (1 if self.mechanism == "naive" else 2) * self.replace_one_null
 
     @property
     def rounding(self) -> Fraction:

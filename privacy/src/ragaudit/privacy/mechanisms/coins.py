@@ -59,15 +59,16 @@ class KeyedCoins:
     of 256 bits, little endian; a permutation takes one draw for each place (spec 11.2).
     """
 
-    def __init__(self, key: bytes) -> None:
-        """Start at draw 0.
+    def __init__(self, key: bytes, drawn: int = 0) -> None:
+        """Start where the question stands.
 
         Args:
             key: 32 secret bytes, of one record and for nothing else.
+            drawn: draws that were used before.
         """
         count(len(key), "key", least=32, most=32)
         self._key = key
-        self._drawn = 0
+        self._drawn = count(drawn, "drawn", least=0)
 
     def __repr__(self) -> str:
         return f"KeyedCoins(drawn={self._drawn})"

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Generic, Protocol, TypeVar
 
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.mechanisms.bins import running_sums
 from ragaudit.privacy.mechanisms.budgets import BudgetExhausted, DocumentBudgets
 from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
@@ -197,23 +198,15 @@ class MuragAda(Generic[VoterKind, AnswerKind]):
             question, rows, voters, coins: as for `Murag.ask`.
         """
         live = [row for row in rows if self.budgets.live(row.id)]
-        counted: list[Row] = []
-        total, sums, threshold = Fraction(0), [], self.bins[0].low
-        for each in self.bins:
-            found = [row for row in live if each.low < row.score <= each.high]
-            total += len(found) + coins.laplace(1 / self.epsilon_threshold)
-            self.budgets.charge({row.id for row in found}, self.epsilon_threshold)
-            counted += found
-            sums.append(total)
-            threshold = each.low
-            if total > self.enough:
-                break
+        found = [[row for row in live if each.low < row.score <= each.high] for each in self.bins]
+        sums = running_sums(map(len, found), self.epsilon_threshold, self.enough, coins)
+        counted = [row for bin_rows in found[: len(sums)] for row in bin_rows]
+        threshold = self.bins[len(sums) - 1].low
+        self.budgets.charge({row.id for row in counted}, self.epsilon_threshold)
         charged = {row.id for row in counted}
         self.budgets.charge(charged, self.budgets.price - self.epsilon_threshold)
         outcome = _answered(self.answerer, question, counted, voters, coins, charged)
-        return Outcome(
-            outcome.answer, outcome.charged, outcome.used, Adaptive(tuple(sums), threshold)
-        )
+        return Outcome(outcome.answer, outcome.charged, outcome.used, Adaptive(sums, threshold))
 
 
 def _answered(
