@@ -108,8 +108,8 @@ soak:
 
 # Needs `rustup toolchain install nightly` and `cargo install cargo-fuzz`. The core has no unsafe
 # code, so no sanitizer by default; SANITIZER=address watches its dependencies too.
-FUZZ_TARGETS = encodings decode_selection decode_index statements commitments sampler \
-	mutate_selection mutate_selection_all mutate_index
+FUZZ_TARGETS = encodings decode_selection decode_index decode_budget decode_charge statements \
+	commitments sampler mutate_selection mutate_selection_all mutate_index mutate_budget mutate_charge
 FUZZ_SECONDS = 60
 SANITIZER = none
 FUZZ = cd circuits/rust && cargo +nightly fuzz run --sanitizer $(SANITIZER)

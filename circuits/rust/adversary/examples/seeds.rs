@@ -12,7 +12,7 @@ use std::{fs, io};
 
 use ragaudit_adversary::honest::Random;
 use ragaudit_adversary::honest_cases::{
-    honest_indexes, honest_selections, honest_selections_of_all,
+    honest_budgets, honest_charges, honest_indexes, honest_selections, honest_selections_of_all,
 };
 use ragaudit_adversary::mutation::special_encodings;
 use ragaudit_arguments::generators::{self, LISTS};
@@ -25,10 +25,12 @@ const CHOICES: usize = 200;
 const SEEDS: usize = 32;
 
 /// Targets whose input is a sequence of choices.
-const CHOOSING: [&str; 6] = [
+const CHOOSING: [&str; 8] = [
     "mutate_selection",
     "mutate_selection_all",
     "mutate_index",
+    "mutate_budget",
+    "mutate_charge",
     "statements",
     "commitments",
     "sampler",
@@ -59,6 +61,17 @@ fn write_all(folder: &Path) -> io::Result<()> {
     for (number, case) in honest_indexes().iter().enumerate() {
         let sizes = [case.rows as u8 - 1, 0, case.dimension as u8 - 1, 0];
         write(folder, "decode_index", number, &[&sizes, &case.proof[..]].concat())?;
+    }
+    for (number, case) in honest_budgets().iter().enumerate() {
+        let entries = case.charges.len() / 32;
+        let sizes = [case.rows as u8 - 1, entries as u8 - 1, case.uses as u8 - 1, 0];
+        write(folder, "decode_budget", number, &[&sizes, &case.proof[..]].concat())?;
+    }
+    for (number, case) in honest_charges().iter().enumerate() {
+        let rows = case.commitments.len() / 32;
+        let sizes = [rows as u8 - 1, case.entries[0].query.len() as u8 - 1];
+        let sizes = [&sizes[..], &[case.entries.len() as u8 - 1, 0]].concat();
+        write(folder, "decode_charge", number, &[&sizes, &case.proof[..]].concat())?;
     }
     for (number, case) in honest_selections_of_all().iter().enumerate() {
         write(folder, "encodings", number, &case.proof)?;

@@ -54,6 +54,9 @@ fn report(tally: &Tally) {
     println!("changes without effect, accepted  {}", tally.unchanged);
     println!("honest indexes accepted           {}", tally.indexes);
     println!("indexes of another norm rejected  {}", tally.false_indexes);
+    println!("windows of charges                {}", tally.windows);
+    println!("other charges, judged             {}", tally.other_charges);
+    println!("overdrawn budgets, judged         {}", tally.overdrawn);
     println!("wrong verdicts                    {}", tally.wrong.len());
     tally.wrong.iter().for_each(|wrong| println!("  {wrong}"));
 }

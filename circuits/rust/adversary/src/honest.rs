@@ -50,6 +50,7 @@ impl Random {
 }
 
 /// An index with everything its prover knows.
+#[derive(Clone)]
 pub struct Index {
     /// d.
     pub dimension: usize,

@@ -3,7 +3,9 @@
 use ragaudit_arguments::SQUARED_NORM;
 
 use crate::cases::{IndexCase, SelectionCase};
+use crate::charge_cases::{BudgetCase, ChargeCase};
 use crate::honest::{Index, Random, Record};
+use crate::honest_charges::Window;
 
 /// Honest selection arguments to change: with all rows and with a filter, with certain rows and
 /// ties, under both arguments, each statement with two proofs.
@@ -49,4 +51,26 @@ pub fn honest_indexes() -> Vec<IndexCase> {
         .iter()
         .flat_map(|index| [(); 2].map(|()| IndexCase::new(index, index.prove())))
         .collect()
+}
+
+/// Windows of charges, of one row and of some, with filters and spent rows.
+fn windows() -> Vec<Window> {
+    let mut random = Random(34);
+    [(1, 1, 1), (4, 3, 1), (3, 2, 2)]
+        .map(|(rows, entries, uses)| Window::random(rows, entries, uses, &mut random))
+        .to_vec()
+}
+
+/// Honest budget arguments to change; wrong input panics.
+#[allow(clippy::unwrap_used)]
+pub fn honest_budgets() -> Vec<BudgetCase> {
+    let prove = |window: &Window| BudgetCase::new(window, window.prove_budget().unwrap());
+    windows().iter().flat_map(|window| [(); 2].map(|()| prove(window))).collect()
+}
+
+/// Honest charge arguments to change; wrong input panics.
+#[allow(clippy::unwrap_used)]
+pub fn honest_charges() -> Vec<ChargeCase> {
+    let prove = |window: &Window| ChargeCase::new(window, window.prove().unwrap());
+    windows().iter().flat_map(|window| [(); 2].map(|()| prove(window))).collect()
 }

@@ -63,7 +63,7 @@ impl<'a> Choices<'a> {
     }
 
     /// A difference: small, at the margin of U, or of any size.
-    fn difference(&mut self) -> i64 {
+    pub(crate) fn difference(&mut self) -> i64 {
         let margin = 2 * i64::from(SQUARED_NORM);
         match self.below(5) {
             0 => 1,
@@ -134,7 +134,7 @@ fn change_proof(proof: &mut Vec<u8>, donor: &[u8], choices: &mut Choices) {
 }
 
 /// Changes an encoded point or scalar.
-fn change_element(element: &mut [u8], choices: &mut Choices) {
+pub(crate) fn change_element(element: &mut [u8], choices: &mut Choices) {
     let old: [u8; ELEMENT] = std::array::from_fn(|i| element[i]);
     let scalar: Option<Scalar> = Scalar::from_canonical_bytes(old).into();
     let point = CompressedRistretto(old).decompress();
@@ -168,7 +168,15 @@ fn change_element(element: &mut [u8], choices: &mut Choices) {
         }
         13 => on_point(&|point| -point),
         14 => {
-            let lists = [List::H, List::Q, List::SelectionMask, List::SelectionM, List::G, List::A];
+            let lists = [
+                List::H,
+                List::Q,
+                List::SelectionMask,
+                List::SelectionM,
+                List::ChargeM,
+                List::G,
+                List::A,
+            ];
             let list = lists[choices.below(lists.len())];
             on_point(&|point| point + generators::point(list, 0))
         }
@@ -199,7 +207,7 @@ fn difference(x: &[u8; 32], y: &[u8; 32]) -> [u8; 32] {
 }
 
 /// Changes the commitments of an index.
-fn change_commitments(commitments: &mut Vec<u8>, choices: &mut Choices) {
+pub(crate) fn change_commitments(commitments: &mut Vec<u8>, choices: &mut Choices) {
     let count = commitments.len() / ELEMENT;
     if count == 0 {
         return;
@@ -213,7 +221,7 @@ fn change_commitments(commitments: &mut Vec<u8>, choices: &mut Choices) {
 }
 
 /// A count or size somewhat or altogether different.
-fn changed_number(value: u64, choices: &mut Choices) -> u64 {
+pub(crate) fn changed_number(value: u64, choices: &mut Choices) -> u64 {
     match choices.below(6) {
         0 => value.wrapping_add(1),
         1 => value.wrapping_sub(1),
@@ -224,7 +232,7 @@ fn changed_number(value: u64, choices: &mut Choices) -> u64 {
     }
 }
 
-fn changed_norm(norm: u32, choices: &mut Choices) -> u32 {
+pub(crate) fn changed_norm(norm: u32, choices: &mut Choices) -> u32 {
     [norm.wrapping_sub(1), norm.wrapping_add(1), 0, 1 << 14, u32::MAX, 1][choices.below(6)]
 }
 
@@ -295,7 +303,7 @@ impl Mutable for IndexCase {
 }
 
 /// Changes one entry, drops the last, repeats the first, or exchanges two.
-fn change_list<T: Copy>(
+pub(crate) fn change_list<T: Copy>(
     list: &mut Vec<T>,
     choices: &mut Choices,
     change: impl Fn(T, &mut Choices) -> T,

@@ -16,6 +16,8 @@ use ragaudit_arguments::four_squares::complete_rows;
 
 /// One statement of this many has its index argument checked too.
 const INDEX_SHARE: u64 = 50;
+/// Beside one statement of this many, a window of charges is checked.
+const WINDOW_SHARE: u64 = 5;
 /// The false proofs of one statement of this many are in the batch: each costs a search.
 const BATCH_SHARE: u64 = 40;
 /// Bytes that choose a change.
@@ -48,6 +50,12 @@ pub struct Tally {
     pub indexes: usize,
     /// False or changed index arguments rejected.
     pub false_indexes: usize,
+    /// Windows of charges whose two honest arguments were judged.
+    pub windows: usize,
+    /// Charges with a row more or less, judged.
+    pub other_charges: usize,
+    /// Overdrawn budgets of an able prover, judged.
+    pub overdrawn: usize,
     /// Wrong verdicts.
     pub wrong: Vec<String>,
 }
@@ -67,6 +75,9 @@ impl AddAssign for Tally {
         self.unchanged += other.unchanged;
         self.indexes += other.indexes;
         self.false_indexes += other.false_indexes;
+        self.windows += other.windows;
+        self.other_charges += other.other_charges;
+        self.overdrawn += other.overdrawn;
         self.wrong.extend(other.wrong);
     }
 }
@@ -144,7 +155,7 @@ fn same_selection(left: &Record, right: &Record) -> bool {
 
 /// Statements checked one by one; their proofs are then checked as one batch.
 pub struct Soak {
-    tally: Tally,
+    pub(crate) tally: Tally,
     /// Arguments and whether they are to be accepted.
     batch: Vec<(SelectionCase, bool, u64)>,
 }
@@ -178,6 +189,9 @@ impl Soak {
         }
         if seed.is_multiple_of(INDEX_SHARE) {
             self.check_index(&index, seed, &mut random);
+        }
+        if seed.is_multiple_of(WINDOW_SHARE) {
+            self.check_charges(seed)?;
         }
         Ok(())
     }
@@ -217,7 +231,7 @@ impl Soak {
         }
     }
 
-    fn change<A: Mutable>(&mut self, honest: &A, seed: u64, random: &mut Random) {
+    pub(crate) fn change<A: Mutable>(&mut self, honest: &A, seed: u64, random: &mut Random) {
         let bytes: Vec<u8> = (0..CHOICES).map(|_| random.next() as u8).collect();
         let honest = std::slice::from_ref(honest);
         let changed = mutate(honest, &mut Choices::new(&bytes));

@@ -4,7 +4,7 @@
 use ragaudit_adversary::cases::{Verdict, judge};
 use ragaudit_adversary::honest::Random;
 use ragaudit_adversary::honest_cases::{
-    honest_indexes, honest_selections, honest_selections_of_all,
+    honest_budgets, honest_charges, honest_indexes, honest_selections, honest_selections_of_all,
 };
 use ragaudit_adversary::mutation::{Choices, Mutable, mutate};
 
@@ -44,4 +44,16 @@ fn no_changed_selection_of_all_is_accepted() {
 #[test]
 fn no_changed_index_is_accepted() {
     judge_changes(&honest_indexes(), 400, 73);
+}
+
+#[test]
+fn no_changed_budget_is_accepted() {
+    judge_changes(&honest_budgets(), 2_000, 74);
+}
+
+#[test]
+fn no_changed_charge_is_accepted() {
+    let unchanged = judge_changes(&honest_charges(), 2_000, 75);
+    // A filter that all rows pass is none.
+    assert!((1..400).contains(&unchanged), "{unchanged}");
 }

@@ -12,4 +12,5 @@ fn random_statements_are_judged_rightly() {
     assert_eq!((tally.statements, tally.accepted), (30, 30));
     assert!(tally.other_selections > 20 && tally.lies > 5 && tally.mutations > 30);
     assert_eq!((tally.indexes, tally.false_indexes), (1, 1));
+    assert!(tally.windows == 6 && tally.other_charges > 2 && tally.overdrawn > 2);
 }

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{array, bytes, concatenated, integers, load};
-use ragaudit_adversary::honest::{Index, Random};
+use ragaudit_adversary::honest::Random;
+use ragaudit_adversary::honest_charges::Window;
 use ragaudit_arguments::charge::{self, Entry, Secrets, Statement};
 use ragaudit_arguments::charges::{Charges, running_sums};
 use ragaudit_arguments::commitments::{blinding, commit_selection, random_scalars};
@@ -44,113 +45,6 @@ fn proofs_are_judged_as_known() {
         if let Err(error) = result {
             assert!(matches!(error, Error::Rejected(_)), "{}: {error}", case["name"]);
         }
-    }
-}
-
-/// A window: an index, charge entries over it, and some of them as a group.
-struct Window {
-    index: Index,
-    uses: u64,
-    queries: Vec<Vec<i16>>,
-    thresholds: Vec<i64>,
-    allowed: Vec<Option<Vec<u64>>>,
-    charged: Vec<Vec<u64>>,
-    blindings: Vec<u8>,
-    numbers: Vec<usize>,
-}
-
-impl Window {
-    /// Entries that charge as they should, all of them the group.
-    fn random(rows: usize, entries: usize, uses: u64, random: &mut Random) -> Self {
-        let index = Index::random(rows, 3, random);
-        let queries: Vec<Vec<i16>> = (0..entries).map(|_| random.vector(3)).collect();
-        let thresholds = (0..entries).map(|_| random.between(0, 3000)).collect();
-        let filter = |random: &mut Random| match random.between(0, 2) {
-            0 => Some((0..rows as u64).filter(|_| random.between(0, 1) == 0).collect()),
-            _ => None,
-        };
-        let allowed = (0..entries).map(|_| filter(random)).collect();
-        let mut window = Window {
-            index,
-            uses,
-            queries,
-            thresholds,
-            allowed,
-            charged: Vec::new(),
-            blindings: random_scalars(entries).unwrap(),
-            numbers: (0..entries).collect(),
-        };
-        window.charge();
-        window
-    }
-
-    fn score(&self, t: usize, i: usize) -> i64 {
-        let row = &self.index.rows[i * (self.index.dimension + 4)..];
-        self.queries[t].iter().zip(row).map(|(e, x)| i64::from(*e) * i64::from(*x)).sum()
-    }
-
-    /// The definition.
-    fn charge(&mut self) {
-        let mut left = vec![self.uses; self.index.count()];
-        for t in 0..self.queries.len() {
-            let passes = |i: usize| match &self.allowed[t] {
-                None => true,
-                Some(allowed) => allowed.contains(&(i as u64)),
-            };
-            let due: Vec<u64> = (0..left.len())
-                .filter(|i| passes(*i) && left[*i] > 0 && self.score(t, *i) > self.thresholds[t])
-                .map(|i| i as u64)
-                .collect();
-            due.iter().for_each(|i| left[*i as usize] -= 1);
-            self.charged.push(due);
-        }
-    }
-
-    fn points(&self) -> Vec<[u8; 32]> {
-        let point = |(positions, bytes): (&Vec<u64>, &[u8])| {
-            commit_selection(positions, &blinding(bytes, "rho").unwrap()).unwrap()
-        };
-        self.charged.iter().zip(self.blindings.chunks(32)).map(point).collect()
-    }
-
-    fn entries(&self) -> Vec<Entry<'_>> {
-        let points = self.points();
-        let before = running_sums(&points.concat(), &self.numbers).unwrap();
-        let entry = |(t, before): (&usize, [u8; 32])| Entry {
-            context: [*t as u8; 32],
-            query: &self.queries[*t],
-            threshold: self.thresholds[*t],
-            allowed: self.allowed[*t].as_deref(),
-            before,
-            charge: points[*t],
-        };
-        self.numbers.iter().zip(before).map(entry).collect()
-    }
-
-    fn statement<'a>(&'a self, entries: &'a [Entry<'a>]) -> Statement<'a> {
-        Statement {
-            uses: self.uses,
-            commitments: &self.index.commitments,
-            entries,
-            squared_norm: SQUARED_NORM,
-        }
-    }
-
-    fn prove_reporting(&self, progress: &dyn Progress) -> Result<Vec<u8>> {
-        let entries = self.entries();
-        let charges = Charges::new(&self.charged, &self.blindings, self.index.count())?;
-        let (index, width) = (&self.index, self.index.dimension + 4);
-        let secrets = Secrets::new(&index.rows, width, &index.blindings, &charges, &self.numbers)?;
-        charge::prove(&self.statement(&entries), &secrets, progress)
-    }
-
-    fn prove(&self) -> Result<Vec<u8>> {
-        self.prove_reporting(&Silent)
-    }
-
-    fn check(&self) -> Result<()> {
-        let proof = self.prove()?;
-        charge::verify(&self.statement(&self.entries()), &proof, &Silent)
     }
 }
 
@@ -228,14 +122,7 @@ fn other_charges_than_the_due_ones_are_rejected() {
                     None if right.charged.iter().flatten().any(|i| *i == row) => continue,
                     None => changed.push(row),
                 }
-                let mut window = Window::random(5, 3, 1, &mut Random(0));
-                window.index.rows.clone_from(&right.index.rows);
-                window.index.blindings.clone_from(&right.index.blindings);
-                window.index.commitments.clone_from(&right.index.commitments);
-                window.queries.clone_from(&right.queries);
-                window.thresholds.clone_from(&right.thresholds);
-                window.allowed.clone_from(&right.allowed);
-                window.charged.clone_from(&right.charged);
+                let mut window = right.clone();
                 window.charged[t] = changed;
                 window.numbers = vec![t];
                 let error = window.check().unwrap_err().to_string();

@@ -7,7 +7,7 @@ use ragaudit_adversary::mutation::Choices;
 use ragaudit_arguments::progress::Silent;
 use ragaudit_arguments::selection::statement::Case;
 use ragaudit_arguments::selection::{self, Instance, Statement, Ties};
-use ragaudit_arguments::{SQUARED_NORM, index};
+use ragaudit_arguments::{SQUARED_NORM, budget, charge, index};
 
 fn integer(choices: &mut Choices) -> i64 {
     let bytes: [u8; 8] = std::array::from_fn(|_| choices.byte());
@@ -81,4 +81,26 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(statement) = statement {
         assert!(index::verify(&statement, &proof, &Silent).is_err());
     }
+    let uses = near(1 + choices.below(3) as u64, choices);
+    let budget = budget::Statement {
+        context: instance.context,
+        rows: instance.rows,
+        uses,
+        charges: &commitments,
+        squared_norm: instance.squared_norm,
+    };
+    assert!(budget::verify(&budget, &proof, &Silent).is_err());
+    let entry = |_| charge::Entry {
+        context: choices.element(),
+        query: &query,
+        threshold: integer(choices),
+        allowed: instance.allowed,
+        before: [0; 32],
+        charge: instance.selection,
+    };
+    let entries: Vec<charge::Entry> = (0..3).map(entry).collect();
+    let squared_norm = instance.squared_norm;
+    let charges =
+        charge::Statement { uses, commitments: &commitments, entries: &entries, squared_norm };
+    assert!(charge::verify(&charges, &proof, &Silent).is_err());
 });
