@@ -75,6 +75,24 @@ def test_bracketing_and_exact_arithmetic_agree() -> None:
             assert np.abs(quantise.quantise_rows(rows, bound)).tolist() == expected
 
 
+def test_one_vector_takes_a_way_of_its_own_to_what_rows_give() -> None:
+    rng = np.random.default_rng(5)
+    sure = 0
+    for dimension in (1, 2, 8, 64, 384):
+        floats = rng.normal(size=(40, dimension)).astype(np.float32)
+        # Small integers: many entries are equal, and step together.
+        for matrix in (floats, rng.integers(1, 6, size=(40, dimension)).astype(np.float64)):
+            for bound in (B, WIDE):
+                rows = quantise.quantise_rows(matrix, bound)
+                assert all(
+                    np.array_equal(quantise.quantise(row, bound), expected)
+                    for row, expected in zip(matrix, rows, strict=True)
+                )
+                sizes = np.abs(matrix) / 8
+                sure += sum(quantise._one_by_bracketing(x, bound) is not None for x in sizes)
+    assert sure > 0.9 * 5 * 2 * 2 * 40
+
+
 def test_few_rows_of_real_embeddings_need_exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
     """Float entries, and entries of an index that was quantised before: both are bracketed."""
     asked = []

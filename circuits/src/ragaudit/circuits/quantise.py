@@ -71,7 +71,16 @@ def quantise(vector: npt.ArrayLike, norm_bound: int = B) -> IntegerRows:
     values = np.asarray(vector)
     if values.ndim != 1:
         raise MalformedError("vector has a wrong shape", expected="one dimension")
-    row: IntegerRows = quantise_rows(values[np.newaxis, :], norm_bound)[0]
+    numbers = _real(values[np.newaxis, :])
+    largest = _checked_largest(numbers)
+    # Every answer quantises one vector: the steps for many rows at once cost five times as much.
+    sizes = np.ldexp(np.abs(numbers[0]), -np.frexp(largest[0])[1])
+    rounded = _one_by_bracketing(sizes, norm_bound)
+    row: IntegerRows = (
+        quantise_rows(numbers, norm_bound)[0]
+        if rounded is None
+        else np.copysign(rounded, numbers[0]).astype(row_type(norm_bound))
+    )
     return row
 
 
@@ -94,9 +103,7 @@ def quantise_rows(matrix: npt.ArrayLike, norm_bound: int = B) -> IntegerRows:
         MalformedError: as :func:`quantise`; ``where`` names the first bad row.
     """
     values = _real(matrix)
-    largest = np.max(np.abs(values), axis=1)
-    _refuse(~np.isfinite(largest), "NaN or infinity")
-    _refuse(largest == 0, "all entries are zero")
+    largest = _checked_largest(values)
     result: npt.NDArray[Any] = np.empty(values.shape, dtype=row_type(norm_bound))
     for start in range(0, len(values), _BLOCK_ROWS):
         block = slice(start, start + _BLOCK_ROWS)
@@ -144,6 +151,14 @@ def _real(matrix: npt.ArrayLike) -> npt.NDArray[np.float64]:
         )
     # A copy in row order: sums then run the same way whatever the caller's memory layout.
     return np.array(values, dtype=np.float64, order="C")
+
+
+def _checked_largest(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the largest absolute value of each row, finite and not zero."""
+    largest: npt.NDArray[np.float64] = np.max(np.abs(values), axis=1)
+    _refuse(~np.isfinite(largest), "NaN or infinity")
+    _refuse(largest == 0, "all entries are zero")
+    return largest
 
 
 def _refuse(bad: npt.NDArray[np.bool_], what: str) -> None:
@@ -204,6 +219,49 @@ def _by_bracketing(
         if turn < _INTERPOLATIONS and turn % 2 == 0:
             share = np.clip((norm_bound**2 + 1 - below) / (above - below), 0.05, 0.95)
         guess = low + share * (high - low)
+
+
+def _one_by_bracketing(
+    sizes: npt.NDArray[np.float64], norm_bound: int
+) -> npt.NDArray[np.float64] | None:
+    """Return what `_by_bracketing` finds for one row float64[d], None where it is not sure.
+
+    In numbers instead of columns of them; a bracket that does not close early is given up.
+    """
+
+    def measured(scale: float) -> tuple[float, float]:
+        rounded = _rounded(sizes * scale)
+        return float(rounded @ rounded), float(rounded.sum())
+
+    norm = float(np.sqrt(sizes @ sizes))
+    reach = float(np.sqrt(len(sizes))) / 2 + 0.01
+    low, high, guess = (max(norm_bound + by, 0) / norm for by in (-reach, reach, 0.0))
+    (below, least), (above, most) = measured(low), measured(high)
+    for turn in range(_TURNS // 2):
+        squared, total = measured(guess)
+        if squared <= norm_bound**2:
+            low, below, least = guess, squared, total
+        else:
+            high, above, most = guess, squared, total
+        if most - least <= 1:
+            break
+        share = 0.5
+        if turn < _INTERPOLATIONS and turn % 2 == 0:
+            share = min(max((norm_bound**2 + 1 - below) / (above - below), 0.05), 0.95)
+        guess = low + share * (high - low)
+    at_low, at_high = sizes * low, sizes * high
+    rounded, after = _rounded(at_low), _rounded(at_high)
+    moved = np.flatnonzero(after != rounded)
+    # As `_settled` demands it.
+    together = (
+        len(moved) < 2
+        or _settled(sizes[np.newaxis, moved], np.array([low]), np.array([high]))[1][0]
+    )
+    clear = all(
+        np.min(np.abs(np.abs(at - to) - 0.5)) > _MARGIN
+        for at, to in ((at_low, rounded), (at_high, after))
+    )
+    return rounded if together and clear and most - least <= len(moved) else None
 
 
 def _measured(

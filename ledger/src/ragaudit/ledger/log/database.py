@@ -17,6 +17,7 @@ from typing import Any
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
+from ragaudit.ledger.log.pools import KEPT, ping_rested
 from ragaudit.ledger.log.prepared import Prepared
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
@@ -65,11 +66,14 @@ def open_engine(url: str) -> Engine:
     if dialect == "postgresql":
         engine = _postgresql(parsed)
         event.listen(engine, "begin", _begin_postgresql)
+        ping_rested(engine)
         return engine
     if dialect != "sqlite" or not parsed.database or parsed.database == ":memory:":
         raise UnsupportedError("database not supported", where="database URL", expected=supported)
     try:
-        engine = create_engine(parsed, hide_parameters=True, connect_args={"timeout": LOCK_SECONDS})
+        engine = create_engine(
+            parsed, hide_parameters=True, connect_args={"timeout": LOCK_SECONDS}, **KEPT
+        )
     except (ArgumentError, NoSuchModuleError, TypeError, ValueError):
         raise MalformedError(
             "not an SQLite URL", where="database URL", expected="sqlite:///<file>"
@@ -81,7 +85,7 @@ def open_engine(url: str) -> Engine:
 
 def _postgresql(url: URL) -> Engine:
     try:
-        return create_engine(url, hide_parameters=True, pool_pre_ping=True)
+        return create_engine(url, hide_parameters=True, **KEPT)
     except NoSuchModuleError:
         raise UnsupportedError(
             "no such PostgreSQL driver", where="database URL", expected="postgresql+psycopg://..."
@@ -240,6 +244,21 @@ def read_transaction(engine: Engine) -> Iterator[Connection]:
         connection = plain.execution_options(**options)
         with connection.begin():
             yield connection
+
+
+@contextmanager
+def single_statements(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection for statements that read, each of them what is committed at that moment.
+
+    A transaction around one of them would tell no more, and take several times as long.
+
+    Raises:
+        StoreUnavailable, CorruptLog: as `write_transaction`.
+    """
+    # SQLite's driver begins nothing by itself.
+    options = {"isolation_level": "AUTOCOMMIT"} if engine.name == "postgresql" else {}
+    with database_errors(), engine.connect() as plain:
+        yield plain.execution_options(**options)
 
 
 @contextmanager

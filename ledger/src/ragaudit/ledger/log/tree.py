@@ -112,17 +112,17 @@ def inclusion_proof(source: HashSource, index: int, size: int) -> tuple[bytes, .
     """
     if not 0 <= index < size <= MAX_TREE_SIZE:
         raise MalformedProof("no such leaf in the tree", where=f"leaf {index}, size {size}")
-    siblings = []
-    start = 0
-    while size > 1:
-        k = split_point(size)
-        if index < k:
-            siblings.append((start + k, size - k))
-            size = k
-        else:
-            siblings.append((start, k))
-            start, index, size = start + k, index - k, size - k
-    return tuple(_range_hash(source, *sibling) for sibling in reversed(siblings))
+    siblings, level = [], 0
+    while 1 << level < size:
+        sibling = index >> level ^ 1
+        start = sibling << level
+        # Of the last node of a level there may be no sibling yet: it goes up as it is.
+        if start + (1 << level) <= size:
+            siblings.append(source.subtree_hash(level, sibling))
+        elif start < size:
+            siblings.append(_range_hash(source, start, size - start))
+        level += 1
+    return tuple(siblings)
 
 
 def consistency_proof(source: HashSource, old_size: int, new_size: int) -> tuple[bytes, ...]:

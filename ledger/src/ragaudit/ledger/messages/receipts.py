@@ -46,6 +46,7 @@ __all__ = [
     "ServedRow",
     "answer_digest",
     "bound_receipt",
+    "digest_of",
 ]
 
 FILE_FORMAT = "ragaudit/v1/receipt/file"
@@ -194,15 +195,52 @@ class ReceiptFile(JsonMessage):
     answer: Answer
     public: PublicReceipt
     private: PrivateReceipt
+    # Not an argument: a file with another part has none, and encodes what it is made of.
+    _halves: tuple[bytes, bytes, bytes] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+
+    @classmethod
+    def of_encoded(
+        cls,
+        request: Request,
+        answer: Answer,
+        public: PublicReceipt,
+        private: PrivateReceipt,
+        halves: tuple[bytes, bytes, bytes],
+    ) -> Self:
+        """Return the file of parts that were encoded for their digest: they are most of it.
+
+        Args:
+            halves: what `encode` returned of request, answer and private half.
+        """
+        file = cls(request, answer, public, private)
+        object.__setattr__(file, "_halves", halves)  # frozen for everybody else
+        return file
 
     @classmethod
     def _check_format(cls, f: Fields) -> None:
         f.choice("format", FILE_FORMAT, FILE_FORMAT_V2)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the file as a JSON object."""
-        form = FILE_FORMAT if self.private.openings.kind is None else FILE_FORMAT_V2
-        return {**JsonMessage.to_json(self), "format": form}
+    @property
+    def format(self) -> str:
+        """The value of the member ``format``, as the window's version has it."""
+        return FILE_FORMAT if self.private.openings.kind is None else FILE_FORMAT_V2
+
+    def encode(self) -> bytes:
+        """Return the file in canonical JSON."""
+        if self._halves is None:
+            return canonical_json.dumps(self.to_json())
+        request, answer, private = self._halves
+        return canonical_json.join(
+            {
+                "format": canonical_json.dumps(self.format),
+                "request": request,
+                "answer": answer,
+                "public": self.public.encode(),
+                "private": private,
+            }
+        )
 
     def _members(self) -> dict[str, Any]:
         return {
@@ -249,8 +287,17 @@ def answer_digest(request: Request, answer: Answer, private: PrivateReceipt) -> 
         request, answer, private: of one receipt file; salt_r of the private half hides them.
     """
     # In canonical bytes: whoever keeps the parts as JSON values can still repeat the digest.
-    halves = (request.encode(), answer.encode(), private.encode())
-    return structure("answer", private.salt_r, *halves)
+    return digest_of((request.encode(), answer.encode(), private.encode()), private.salt_r)
+
+
+def digest_of(halves: tuple[bytes, bytes, bytes], salt: bytes) -> bytes:
+    """Return `answer_digest` of parts that are encoded.
+
+    Args:
+        halves: canonical bytes of request, answer and private half.
+        salt: salt_r of the private half, 32 bytes.
+    """
+    return structure("answer", salt, *halves)
 
 
 def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicReceipt:

@@ -97,13 +97,17 @@ class Answering:
         """Return the record that a retry asks for again, None if this is none."""
         store, policy = self.context.store, live.policy
         # Under the account's lock: two requests at once must not both find nothing.
-        with store.read() as connection:
+        repeats = policy.version > 1 and policy.retrieval.retry_seconds > 0
+        if asked.key is None and not repeats:
+            return None
+        with store.look() as connection:
             keyed = place = find_keyed(connection, account.name, asked)
-            if place is None and policy.version > 1:
+            if place is None and repeats:
                 since = self.context.clock() - 1000 * policy.retrieval.retry_seconds
                 place = find_identical(connection, live.name, account.name, asked, since)
-            if place is None or place.window != live.name:
-                return None
+        if place is None or place.window != live.name:
+            return None
+        with store.read() as connection:
             registered = find(connection, live.name, account.name)
             logged = record_at(connection, live.name, place.position)
         if not keyed and asked.key is not None:

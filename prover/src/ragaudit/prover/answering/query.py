@@ -53,7 +53,8 @@ class Query:
             Conflict: the account is not registered, or not ``anchored`` as it should be.
         """
         window, policy = self.window, self.window.policy
-        with self.context.store.read() as connection:
+        # Not in one transaction: the one that logs the record reads both of them again.
+        with self.context.store.look() as connection:
             status = self.context.windows.status(connection, window.name)
             registered = find(connection, window.name, self.account.name)
         if status.generation != window.generation:

@@ -70,7 +70,7 @@ class StoredDocuments:
             ids: distinct, at most those of one answer.
         """
         found: dict[str, Document] = {}
-        with self._store.read() as connection:
+        with self._store.look() as connection:
             for at in range(0, len(ids), _FETCH_ROWS):
                 part = {_id(n): name for n, name in enumerate(ids[at : at + _FETCH_ROWS])}
                 rows = _fetch(len(part)).rows(connection, tenant=tenant, **part)

@@ -157,7 +157,7 @@ class Accounts:
             NotAuthenticated: it is nobody's.
         """
         digest = token_digest(key)
-        with self._store.read() as connection:
+        with self._store.look() as connection:
             row = _BY_DIGEST.row(connection, digest=digest)
         credential = None if row is None else _CREDENTIALS.of(row)
         # Again, in constant time: the database stops at the first byte that differs.

@@ -15,6 +15,7 @@ from ragaudit.ledger.log.database import (
     open_engine,
     read_transaction,
     refused_statements,
+    single_statements,
     take_database,
     write_transaction,
 )
@@ -114,6 +115,15 @@ class Store:
     def read(self) -> Iterator[Connection]:
         """Yield a transaction with one consistent reading. Raises as `write`."""
         with refused_statements(), read_transaction(self.engine) as connection:
+            yield connection
+
+    @contextmanager
+    def look(self) -> Iterator[Connection]:
+        """Yield a connection for `Prepared` queries that need no common reading.
+
+        Each of them reads what is committed when it begins. Raises as `write`.
+        """
+        with refused_statements(), single_statements(self.engine) as connection:
             yield connection
 
     def check(self) -> None:

@@ -13,7 +13,7 @@ from ragaudit.ledger.messages.receipts import (
     PublicReceipt,
     ReceiptFile,
     ServedRow,
-    answer_digest,
+    digest_of,
 )
 from ragaudit.ledger.messages.requests import Answer, Document
 from ragaudit.ledger.messages.ties import TiesStatement
@@ -56,6 +56,7 @@ def receipt_file(
         withdrawn=_withdrawn(index, record, delivery, scored=ties is not None),
         ties=None if ties is None else TiesOpening(_unserved(index, record, delivery), ties),
     )
+    halves = (stored.request.encode(), answer.encode(), private.encode())
     # With the stored time of issue: a repeated answer has the same signature, bit for bit.
     public = PublicReceipt.issue(
         key,
@@ -64,9 +65,9 @@ def receipt_file(
         salt=record.salt,
         body=record.body,
         issued=record.issued,
-        answer_digest=answer_digest(stored.request, answer, private),
+        answer_digest=digest_of(halves, private.salt_r),
     )
-    return ReceiptFile(stored.request, answer, public, private)
+    return ReceiptFile.of_encoded(stored.request, answer, public, private, halves)
 
 
 def answer_of(
