@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
 from ragaudit.circuits.quantise import IntegerRows
-from ragaudit.verifier.engines import ArgumentRejected, engine
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.proven import ArgumentRejected
 from reference_vectors import cases
 
 CONTEXT: dict[str, Any] = {
@@ -91,7 +92,7 @@ def decisions(statement: ChargeStatement, proof: bytes) -> tuple[bool, bool]:
     found = []
     for name in ("core", "reference"):
         try:
-            engine(name).verify_charges(statement, proof)
+            engine(name).verify_charges([(statement, proof)])
             found.append(True)
         except ArgumentRejected:
             found.append(False)

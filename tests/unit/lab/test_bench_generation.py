@@ -21,7 +21,7 @@ def test_what_is_charged_is_within_the_budgets_and_due() -> None:
     assert len(group.entries) == len(due) == 3
     # The float baseline decides as the integers do: these scores are below 2^24.
     assert charges.score()[0].nonzero()[0].tolist() == due[0]
-    engine("core").verify_charges(group, charges.prove_group())
+    engine("core").verify_charges([(group, charges.prove_group())])
 
 
 def test_both_arguments_are_measured_beside_the_bare_decision() -> None:

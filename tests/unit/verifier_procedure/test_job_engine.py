@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ragaudit import core
 from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
+from ragaudit.lab.bench.generation import Charges, GenerationSizes
 from ragaudit.lab.bench.workload import Sizes, Workload
 from ragaudit.ledger.log.database import close_engine, open_engine, write_transaction
 from ragaudit.serving.jobs.arrays import MemoryArrays
@@ -14,7 +16,8 @@ from ragaudit.serving.jobs.in_process import InProcess
 from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.jobs.table import JobTable
 from ragaudit.verifier import work
-from ragaudit.verifier.engines import ArgumentRejected, SelectionsRejected, engine
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.proven import ArgumentRejected, ChargesRejected, SelectionsRejected
 from ragaudit.verifier.service import tables
 from ragaudit.verifier.work import KINDS, SELECTIONS, JobEngine
 
@@ -61,14 +64,55 @@ def test_selections_are_judged_as_by_the_engine(
 def test_an_index_argument_is_judged_as_by_the_engine(
     make_runner: Callable[..., Runner],
 ) -> None:
-    from ragaudit import core
-
     statement = WORKLOAD.index_statement(WORKLOAD.commitments)
     proof = core.prove_index(statement, WORKLOAD.rows, WORKLOAD.blindings)
     judge = JobEngine(engine("core"), make_runner(), "w1")
     judge.verify_index(statement, proof)
     with pytest.raises(ArgumentRejected):
         judge.verify_index(replace(statement, context=bytes(32)), proof)
+
+
+SIZES = GenerationSizes(rows=20, dimension=3, records=6, charged=4, uses=2, group=3)
+
+
+def test_a_budget_argument_is_judged_as_by_the_engine(make_runner: Callable[..., Runner]) -> None:
+    statement, charged, blindings = Charges(SIZES).budget
+    proof = core.prove_budget(statement, charged, blindings)
+    judge = JobEngine(engine("core"), make_runner(), "w1")
+    judge.verify_budget(statement, proof)
+    # Another number of uses was proven, and another log.
+    for other in (replace(statement, uses=1), replace(statement, context=bytes([1]) * 32)):
+        with pytest.raises(ArgumentRejected):
+            judge.verify_budget(other, proof)
+
+
+@pytest.mark.parametrize("name", ["core", "reference"])
+def test_charges_are_judged_as_by_the_engine(
+    make_runner: Callable[..., Runner], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    mine, others = Charges(SIZES), Charges(replace(SIZES, rows=24))
+    jobs: list[bytes] = []
+
+    def noted(*arguments: Any) -> bytes:
+        jobs.append(arguments[0])
+        return KINDS[work.CHARGES](*arguments)
+
+    # Two groups of three entries each over 20 rows.
+    monkeypatch.setattr(work, "_CHARGED_ROWS", 2 * 3 * 20)
+    proven = [(mine.group[0], mine.prove_group()) for _ in range(3)]
+    proven.append((others.group[0], others.prove_group()))
+    judge = JobEngine(engine(name), make_runner(**{work.CHARGES: noted}), "w1")
+    judge.verify_charges(proven)
+    assert len(jobs) == 3
+    strict = replace(proven[1][0], uses=3)
+    bad = [proven[0], (strict, proven[1][1]), (proven[2][0], b""), proven[3]]
+    found = []
+    for verify in (judge.verify_charges, engine(name).verify_charges):
+        with pytest.raises(ChargesRejected) as error:
+            verify(bad)
+        found.append(error.value.reasons)
+    assert found[0] == found[1]
+    assert list(found[0]) == [1, 2] and all(found[0].values())
 
 
 def test_a_job_that_fails_is_no_finding(make_runner: Callable[..., Runner]) -> None:

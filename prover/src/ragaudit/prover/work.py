@@ -35,10 +35,13 @@ __all__ = [
     "GENERATION_KINDS",
     "JOBS",
     "KINDS",
+    "ChargedGroup",
     "ChargedRows",
     "ProvenIndex",
     "WindowWork",
     "WitnessedSelection",
+    "chunk_groups",
+    "chunk_records",
     "prove_selections",
 ]
 
@@ -46,7 +49,7 @@ ROWS: Final = "row commitments"
 INDEX: Final = "index argument"
 SELECTIONS: Final = "selection arguments"
 BUDGET: Final = "budget argument"
-CHARGES: Final = "charge argument"
+CHARGES: Final = "charge arguments"
 GENERATION_KINDS: Final = frozenset({BUDGET, CHARGES})
 """Of windows with a generation channel only."""
 
@@ -54,6 +57,7 @@ GENERATION_KINDS: Final = frozenset({BUDGET, CHARGES})
 # last worker at the end.
 _BLOCK_ENTRIES: Final = 8 * 2**20  # of rows
 _RECORDS: Final = 64
+_CHARGED_ROWS: Final = 2**17  # over which a chunk's charge entries are proven, counted for each
 _NOISE_VALUES: Final = 4 * 2**20  # of a chunk's records together
 
 
@@ -96,6 +100,29 @@ class ProvenIndex:
     rows: Array = field(repr=False)
     blindings: npt.NDArray[np.uint8] = field(repr=False)
     commitments: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedGroup:
+    """Charge entries that one argument is about.
+
+    Attributes:
+        numbers: n_t of the entries, rising.
+    """
+
+    statement: ChargeStatement
+    numbers: Sequence[int]
+
+    def encode(self) -> bytes:
+        """Return it as bytes, without the index's commitments."""
+        numbers = np.array(self.numbers, dtype="<u4").tobytes()
+        return enc(CHARGES, charge_bytes(self.statement), numbers)
+
+    @classmethod
+    def parse(cls, data: bytes, commitments: bytes) -> "ChargedGroup":
+        """Return what `encode` made bytes of; MalformedError for others."""
+        statement, numbers = decode(CHARGES, data, 2)
+        return cls(read_charge(statement, commitments), np.frombuffer(numbers, "<u4").tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,25 +252,23 @@ class WindowWork:
     def charges(
         self,
         index: ProvenIndex,
-        statement: ChargeStatement,
+        groups: Sequence[ChargedGroup],
         charged: ChargedRows,
-        numbers: Sequence[int],
         name: str,
     ) -> Job:
-        """Return the job that proves a group of charge entries.
+        """Return the job that proves groups of charge entries.
 
         Args:
             index: of whose rows they charge.
+            groups: an argument is made for each; at most `chunk_groups`.
             charged: by all entries of the tenant.
-            numbers: n_t of the entries that the statement is about, rising.
-            name: of the group, for people.
+            name: of the entries, for people.
         """
         digests = self._named(
             *(index.rows, index.blindings, _by_row(index.commitments)),
             *(charged.positions, charged.ends, charged.blindings),
         )
-        proven = np.array(numbers, dtype="<u4").tobytes()
-        task = enc(CHARGES, *digests, charge_bytes(statement), proven)
+        task = enc(CHARGES, *digests, several([each.encode() for each in groups]))
         return Job(CHARGES, self._window, name, task)
 
     def proofs(
@@ -269,6 +294,11 @@ class WindowWork:
 def chunk_records(rows: int) -> int:
     """Return how many records of an index of so many rows are proven in one job."""
     return max(1, min(_RECORDS, _NOISE_VALUES // rows))
+
+
+def chunk_groups(rows: int, group: int) -> int:
+    """Return how many groups of charge entries of an index of so many rows one job proves."""
+    return max(1, min(_RECORDS, _CHARGED_ROWS // rows) // group)
 
 
 def _rows_block(task: bytes, window: str, arrays: Arrays, progress: Progress) -> bytes:
@@ -307,20 +337,26 @@ def _budget_argument(task: bytes, window: str, arrays: Arrays, progress: Progres
     return several([proof])
 
 
-def _charge_argument(task: bytes, window: str, arrays: Arrays, progress: Progress) -> bytes:
-    *names, statement, numbers = decode(CHARGES, task, 8)
+def _charge_arguments(task: bytes, window: str, arrays: Arrays, progress: Progress) -> bytes:
+    *names, groups = decode(CHARGES, task, 7)
     rows, blindings, commitments, *charges = (arrays.get(window, name.decode()) for name in names)
-    charged = ChargedRows(*charges)
-    proof = core.prove_charges(
-        read_charge(statement, commitments.tobytes()),
-        rows,
-        blindings,
-        charged.rows,
-        charged.blindings,
-        np.frombuffer(numbers, dtype="<u4").tolist(),
-        progress=progress,
-    )
-    return several([proof])
+    charged, points = ChargedRows(*charges), commitments.tobytes()
+    charged_rows, parts = charged.rows, read_several(groups)
+    proofs = []
+    for done, each in enumerate(parts):
+        group = ChargedGroup.parse(each, points)
+        proofs.append(
+            core.prove_charges(
+                group.statement,
+                rows,
+                blindings,
+                charged_rows,
+                charged.blindings,
+                group.numbers,
+                progress=_part(progress, done, len(parts)),
+            )
+        )
+    return several(proofs)
 
 
 KINDS: Final[Kinds] = {
@@ -328,7 +364,7 @@ KINDS: Final[Kinds] = {
     INDEX: _index_argument,
     SELECTIONS: _selection_arguments,
     BUDGET: _budget_argument,
-    CHARGES: _charge_argument,
+    CHARGES: _charge_arguments,
 }
 """What a worker of the prover can do."""
 

@@ -16,30 +16,21 @@ from ragaudit.circuits.budgets import BudgetStatement, ChargeStatement
 from ragaudit.circuits.noise import table_for
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.circuits.vector_operations import VectorOperations
-from ragaudit.encoding.errors import RejectedError, UnsupportedError
+from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.messages import beacon
 from ragaudit.ledger.messages.receipt_views import GroupOperations
 from ragaudit.ledger.messages.ties import TiesStatement
 from ragaudit.privacy import coalition
 from ragaudit.privacy.coalition import Link
+from ragaudit.verifier.proven import (
+    ArgumentRejected,
+    ProvenCharges,
+    ProvenSelection,
+    SelectionsRejected,
+    check_each,
+)
 
 Noise = npt.NDArray[np.int64]
-
-
-class ArgumentRejected(RejectedError):
-    """An index or selection argument does not establish its statement."""
-
-
-class SelectionsRejected(ArgumentRejected):
-    """Some of several selection arguments were rejected; ``failed`` are their positions."""
-
-    def __init__(self, failed: Sequence[int]) -> None:
-        super().__init__(f"{len(failed)} selection arguments rejected")
-        self.failed = tuple(failed)
-
-
-ProvenSelection = tuple[SelectionStatement, bytes]
-"""A selection statement with its argument."""
 
 
 class Engine(GroupOperations, Protocol):
@@ -73,11 +64,11 @@ class Engine(GroupOperations, Protocol):
             ArgumentRejected: it does not establish the statement.
         """
 
-    def verify_charges(self, statement: ChargeStatement, proof: bytes) -> None:
-        """Check the charge argument of a group of charge entries (spec 4.11).
+    def verify_charges(self, proven: Sequence[ProvenCharges]) -> None:
+        """Check charge arguments, each of a group of charge entries (spec 4.11).
 
         Raises:
-            ArgumentRejected: it does not establish the statement.
+            ChargesRejected: names those that do not hold.
         """
 
     def running_sums(self, points: bytes, numbers: Sequence[int]) -> list[bytes]:
@@ -168,9 +159,9 @@ class CoreEngine(VectorOperations):
         """Check a budget argument (spec 4.10); ArgumentRejected."""
         self._judge(lambda: self._core.verify_budget(statement, proof))
 
-    def verify_charges(self, statement: ChargeStatement, proof: bytes) -> None:
-        """Check a charge argument (spec 4.11); ArgumentRejected."""
-        self._judge(lambda: self._core.verify_charges(statement, proof))
+    def verify_charges(self, proven: Sequence[ProvenCharges]) -> None:
+        """Check charge arguments (spec 4.11) one by one; ChargesRejected."""
+        check_each(proven, lambda *pair: self._judge(lambda: self._core.verify_charges(*pair)))
 
     def running_sums(self, points: bytes, numbers: Sequence[int]) -> list[bytes]:
         """Return the sum of the points before each place (spec 4.11); ArgumentRejected."""
@@ -289,8 +280,11 @@ class ReferenceEngine(VectorOperations):
             )
         )
 
-    def verify_charges(self, statement: ChargeStatement, proof: bytes) -> None:
-        """Check a charge argument (spec 4.11); ArgumentRejected."""
+    def verify_charges(self, proven: Sequence[ProvenCharges]) -> None:
+        """Check charge arguments (spec 4.11) one by one; ChargesRejected."""
+        check_each(proven, self._verify_group)
+
+    def _verify_group(self, statement: ChargeStatement, proof: bytes) -> None:
         from ragaudit.verifier import reference  # noqa: PLC0415
 
         _reference_judge(

@@ -7,12 +7,17 @@ confidential evidence of the window, and no key of the verifier's.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from ragaudit.circuits.budgets import BudgetStatement
 from ragaudit.circuits.statement_bytes import (
+    budget_bytes,
+    charge_bytes,
+    read_budget,
+    read_charge,
     read_selection,
     read_several,
     selection_bytes,
@@ -25,26 +30,32 @@ from ragaudit.privacy.coalition_parts import join_links, parts_of
 from ragaudit.serving.jobs.job import Arrays, Job, JobsStopped, Kinds, Progress
 from ragaudit.serving.jobs.opening import JobService
 from ragaudit.serving.jobs.runner import Notify, Runner
-from ragaudit.verifier.engines import (
+from ragaudit.verifier.engines import Engine, engine
+from ragaudit.verifier.proven import (
     ArgumentRejected,
-    Engine,
+    ChargesRejected,
+    ProvenCharges,
     ProvenSelection,
     SelectionsRejected,
-    engine,
 )
 from ragaudit.verifier.service import tables
 
-__all__ = ["JOBS", "KINDS", "JobEngine"]
+__all__ = ["GENERATION_KINDS", "JOBS", "KINDS", "JobEngine"]
 
 _log = logging.getLogger(__name__)
 
 INDEX: Final = "check index argument"
 SELECTIONS: Final = "check selection arguments"
 COALITION: Final = "link accounts"
+BUDGET: Final = "check budget argument"
+CHARGES: Final = "check charge arguments"
+GENERATION_KINDS: Final = frozenset({BUDGET, CHARGES})
+"""Of windows with a generation channel only."""
 
 # Chunks of some seconds on one core, and tasks of some megabytes.
 _RECORDS: Final = 512
 _NOISE_VALUES: Final = 4 * 2**20
+_CHARGED_ROWS: Final = 2**19  # over which charge entries are checked, counted for each
 _AT_ONCE: Final = 16  # chunks that are prepared together
 _PAIRS: Final = {"core": 2**33, "reference": 2**29}  # of records that are compared
 _AGAIN_SECONDS: Final = 2.0
@@ -73,8 +84,6 @@ class JobEngine:
         self.sketch = inner.sketch
         self.quantise = inner.quantise
         self.verify_ties = inner.verify_ties
-        self.verify_budget = inner.verify_budget
-        self.verify_charges = inner.verify_charges
         self.running_sums = inner.running_sums
         self.is_round = inner.is_round
         self._link = inner.link_accounts
@@ -98,7 +107,7 @@ class JobEngine:
 
     def verify_selections(self, proven: Sequence[ProvenSelection]) -> None:
         """Check selection arguments (spec 4.6); SelectionsRejected, Interrupted."""
-        chunks = _chunks(proven)
+        chunks = _chunks([(one.commitments, one.rows) for one, _ in proven], _NOISE_VALUES)
         jobs = [self._job(proven[start:end], start) for start, end in chunks]
         failed = [
             start + position
@@ -107,6 +116,27 @@ class JobEngine:
         ]
         if failed:
             raise SelectionsRejected(failed)
+
+    def verify_budget(self, statement: BudgetStatement, proof: bytes) -> None:
+        """Check a budget argument (spec 4.10); ArgumentRejected, Interrupted."""
+        task = enc(BUDGET, self.name, budget_bytes(statement), proof)
+        (found,) = self._results([Job(BUDGET, self._window, "budget", task)])
+        if found:
+            raise ArgumentRejected(found.decode())
+
+    def verify_charges(self, proven: Sequence[ProvenCharges]) -> None:
+        """Check charge arguments (spec 4.11); ChargesRejected, Interrupted."""
+        stated = [
+            (one.commitments, len(one.entries) * len(one.commitments) // 32) for one, _ in proven
+        ]
+        chunks = _chunks(stated, _CHARGED_ROWS)
+        jobs = [self._charges(proven[start:end], start) for start, end in chunks]
+        reasons: dict[int, str] = {}
+        for (start, _), found in zip(chunks, self._results(jobs), strict=True):
+            said = read_several(found)
+            reasons |= {start + at: each.decode() for at, each in enumerate(said) if each}
+        if reasons:
+            raise ChargesRejected(reasons)
 
     def link_accounts(
         self,
@@ -147,6 +177,12 @@ class JobEngine:
         task = enc(SELECTIONS, self.name, self._named(commitments), several(parts))
         return Job(SELECTIONS, self._window, f"{len(proven)} of a batch, from {start}", task)
 
+    def _charges(self, proven: Sequence[ProvenCharges], start: int) -> Job:
+        parts = [part for one, proof in proven for part in (charge_bytes(one), proof)]
+        rows = self._named(proven[0][0].commitments)
+        task = enc(CHARGES, self.name, rows, several(parts))
+        return Job(CHARGES, self._window, f"{len(proven)} groups of charges, from {start}", task)
+
     def _named(self, commitments: bytes) -> str:
         rows = np.frombuffer(commitments, dtype=np.uint8).reshape(-1, 32)
         return self._runner.arrays.put(self._window, rows)
@@ -166,17 +202,22 @@ class JobEngine:
                 raise Interrupted(str(error)) from error
 
 
-def _chunks(proven: Sequence[ProvenSelection]) -> list[tuple[int, int]]:
-    """Return where chunks begin and end: of one index each, so that it is named once."""
+def _chunks(stated: Sequence[tuple[bytes, int]], most: int) -> list[tuple[int, int]]:
+    """Return where chunks begin and end: of one index each, so that it is named once.
+
+    Args:
+        stated: of each statement the commitments of its index, and its share of ``most``.
+        most: of a chunk, unless one statement alone has more.
+    """
     found: list[tuple[int, int]] = []
-    start = 0
-    for end in range(1, len(proven) + 1):
-        first = proven[start][0]
-        full = end - start >= max(1, min(_RECORDS, _NOISE_VALUES // first.rows))
-        if end == len(proven) or full or proven[end][0].commitments != first.commitments:
-            found.append((start, end))
-            start = end
-    return found
+    start = size = 0
+    for at, (commitments, share) in enumerate(stated):
+        full = at - start == _RECORDS or size + share > most
+        if at > start and (full or commitments != stated[start][0]):
+            found.append((start, at))
+            start, size = at, 0
+        size += share
+    return [*found, (start, len(stated))] if stated else []
 
 
 def _index(task: bytes, window: str, arrays: Arrays, _progress: Progress) -> bytes:
@@ -212,6 +253,24 @@ def _selections(task: bytes, window: str, arrays: Arrays, _progress: Progress) -
     return b""
 
 
+def _budget(task: bytes, _window: str, _arrays: Arrays, _progress: Progress) -> bytes:
+    name, statement, proof = decode(BUDGET, task, 3)
+    return _said(lambda: engine(name.decode()).verify_budget(read_budget(statement), proof))
+
+
+def _charges(task: bytes, window: str, arrays: Arrays, _progress: Progress) -> bytes:
+    name, rows, parts = decode(CHARGES, task, 3)
+    commitments = arrays.get(window, rows.decode()).tobytes()
+    read = iter(read_several(parts))
+    proven = [(read_charge(one, commitments), next(read)) for one in read]
+    reasons: Mapping[int, str] = {}
+    try:
+        engine(name.decode()).verify_charges(proven)
+    except ChargesRejected as error:
+        reasons = error.reasons
+    return several([reasons.get(at, "").encode() for at in range(len(proven))])
+
+
 def _coalition(task: bytes, window: str, arrays: Arrays, progress: Progress) -> bytes:
     name, *rest = decode(COALITION, task, 10)
     accounts, times, anchored, sketches = (arrays.get(window, each.decode()) for each in rest[:4])
@@ -236,7 +295,13 @@ def _read_links(result: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     return links[0], links[1]
 
 
-KINDS: Final[Kinds] = {INDEX: _index, SELECTIONS: _selections, COALITION: _coalition}
+KINDS: Final[Kinds] = {
+    INDEX: _index,
+    SELECTIONS: _selections,
+    COALITION: _coalition,
+    BUDGET: _budget,
+    CHARGES: _charges,
+}
 """What a worker of the verifier can do."""
 
 JOBS: Final = JobService(tables.jobs, KINDS, "ragaudit_verifier")

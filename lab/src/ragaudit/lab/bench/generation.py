@@ -169,7 +169,9 @@ def generation(
     group_proving = timed(PROVE_GROUP, prove_group, sizes.group)
     group_size = len(proofs[PROVE_GROUP])
     group_checking = timed(
-        VERIFY_GROUP, lambda: checker.verify_charges(group, proofs[PROVE_GROUP]), sizes.group
+        VERIFY_GROUP,
+        lambda: checker.verify_charges([(group, proofs[PROVE_GROUP])]),
+        sizes.group,
     )
     return [
         count,

@@ -19,7 +19,8 @@ from ragaudit.lab.bench.task import Task
 from ragaudit.lab.bench.workload import Question, Sizes, Workload
 from ragaudit.ledger.messages.merkle_commitments import content_digest, index_root
 from ragaudit.prover.index.committed import row_digests
-from ragaudit.verifier.engines import ProvenSelection, engine
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.proven import ProvenSelection
 
 __all__ = ["index", "prove", "reference", "verify"]
 

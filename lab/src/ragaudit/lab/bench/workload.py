@@ -15,7 +15,8 @@ from ragaudit.circuits.selection import select
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.parameters import SQUARED_NORM
-from ragaudit.verifier.engines import ProvenSelection, engine
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.proven import ProvenSelection
 
 __all__ = ["Question", "Sizes", "Workload"]
 

@@ -4,7 +4,10 @@ Of every tenant the budget argument over all of its charge entries; of sampled e
 the charge argument of their group, and what their answer was made of.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice, starmap
+from typing import Final, NamedTuple
 
 import numpy as np
 from ragaudit import core
@@ -30,10 +33,32 @@ from ragaudit.prover.window.charges import (
 )
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import entries
-from ragaudit.prover.work import ChargedRows, ProvenIndex, WindowWork
+from ragaudit.prover.work import (
+    ChargedGroup,
+    ChargedRows,
+    ProvenIndex,
+    WindowWork,
+    chunk_groups,
+)
+from ragaudit.serving.jobs.job import Job
 from sqlalchemy import Connection, select, update
 
 __all__ = ["ChannelEvidence", "is_of_charges", "logged_charges"]
+
+_WAVE: Final = 16  # jobs that are prepared together
+
+
+class Piece(NamedTuple):
+    """A job, and what to do with its proofs.
+
+    Attributes:
+        entries: of the sample, that it is about.
+        keep: stores what is made of the proofs.
+    """
+
+    entries: int
+    job: Job
+    keep: Callable[[Sequence[bytes]], None]
 
 
 class ChannelEvidence:
@@ -57,18 +82,28 @@ class ChannelEvidence:
             notify: called with how many of the sampled are done, from time to time.
         """
         done = 0
+        # Those of several tenants together: no worker waits for another tenant's last job.
+        for wave in _waves(self._pieces(live, sampled, work)):
+            of_wave = sum(piece.entries for piece in wave)
+
+            def report(share: float, done: int = done, count: int = of_wave) -> None:
+                notify(done + share * count)
+
+            keeps = {piece.job: piece.keep for piece in wave}
+            for job, proofs in work.proofs(list(keeps), report):
+                keeps[job](proofs)
+            done += of_wave
+
+    def _pieces(
+        self, live: OpenWindow, sampled: Sequence[int], work: WindowWork
+    ) -> Iterator[Piece]:
+        wanted = set(sampled)
         for tenant in live.policy.tenants:
             with self._store.read() as connection:
                 charges = list(charges_of(connection, live.name, tenant))
             if charges:
-                wanted = set(sampled)
                 places = [n for n, each in enumerate(charges) if each.position in wanted]
-
-                def report(of_tenant: float, done: int = done) -> None:
-                    notify(done + of_tenant)
-
-                _Tenant(self._store, live, work, tenant, charges).prepare(places, report)
-                done += len(places)
+                yield from _Tenant(self._store, live, work, tenant, charges).pieces(places)
 
     def deliver(self, window: str, verifier: VerifierClient) -> None:
         """Hand over all that the verifier does not have but responses.
@@ -113,35 +148,39 @@ class _Tenant:
             [each.rows for each in charges], [each.blinding for each in charges]
         )
         self._points = b"".join(each.body.charge or b"" for each in charges)
-        self._before: dict[int, bytes] = {}  # of the sampled entries, by n_t
 
-    def prepare(self, places: Sequence[int], notify: Callable[[float], None]) -> None:
-        """Prove the budget, and what is sampled.
+    def pieces(self, places: Sequence[int]) -> Iterator[Piece]:
+        """Yield the jobs of what is not stored yet, the budget's and those of sampled entries.
 
         Args:
             places: n_t of the sampled entries, rising.
-            notify: called with how many of them are done, from time to time.
         """
-        # Under NAIVE nothing is charged to rows, and there is nothing to prove of them.
-        if self._terms.charges_rows:
-            self._prove_budget()
-            # Of all groups at once: each sum is the one before it and a little more.
-            sums = core.running_sums(self._points, list(places))
-            self._before = dict(zip(places, sums, strict=True))
-        step = self._terms.group
-        for start in range(0, len(places), step):
-            group = places[start : start + step]
+        size = self._terms.group
+        groups = [places[start : start + size] for start in range(0, len(places), size)]
+        if not self._terms.charges_rows:
+            # Under NAIVE nothing is charged to rows, and there is nothing to prove of them.
+            for group in groups:
+                if not self._is_stored(group):
+                    self._keep([group], [b""])
+            return
+        if not self._has_budget():
+            yield Piece(0, self._budget(), self._keep_budget)
+        # Of all groups at once: each sum is the one before it and a little more.
+        sums = core.running_sums(self._points, list(places))
+        before = dict(zip(places, sums, strict=True))
+        step = chunk_groups(self._index.count, size)
+        for start in range(0, len(groups), step):
+            # As it was before a restart, so that results that are there are found again.
+            chunk = groups[start : start + step]
+            if not self._is_stored(chunk[-1]):
+                count = sum(map(len, chunk))
+                yield Piece(count, self._job(chunk, before), partial(self._keep, chunk))
 
-            def report(share: float, start: int = start, count: int = len(group)) -> None:
-                notify(start + share * count)
-
-            self._open(group, report)
-
-    def _prove_budget(self) -> None:
-        call = budget_call(self._tenant)
+    def _has_budget(self) -> bool:
         with self._store.read() as connection:
-            if _stored(connection, self._live.name, call):
-                return
+            return _stored(connection, self._live.name, budget_call(self._tenant))
+
+    def _budget(self) -> Job:
         statement = BudgetStatement.of(
             policy_digest=self._live.policy.digest,
             window=self._live.name,
@@ -155,37 +194,39 @@ class _Tenant:
             charges=self._points,
             squared_norm=self._live.policy.squared_norm,
         )
-        job = self._work.budget(statement, self._charged, f"budget of {self._tenant}")
-        ((_, (proof,)),) = self._work.proofs([job])
-        with self._store.write() as connection:
-            _put(connection, self._live.name, call, proof)
+        return self._work.budget(statement, self._charged, f"budget of {self._tenant}")
 
-    def _open(self, group: Sequence[int], notify: Callable[[float], None]) -> None:
-        """Store the responses of a group, the last one with its argument, and the replays."""
+    def _keep_budget(self, proofs: Sequence[bytes]) -> None:
+        (proof,) = proofs
+        with self._store.write() as connection:
+            _put(connection, self._live.name, budget_call(self._tenant), proof)
+
+    def _is_stored(self, group: Sequence[int]) -> bool:
+        table = tables.response
+        last = (table.c.window == self._live.name) & (
+            table.c.position == self._charges[group[-1]].position
+        )
         with self._store.read() as connection:
-            table = tables.response
-            last = (table.c.window == self._live.name) & (
-                table.c.position == self._charges[group[-1]].position
-            )
-            if connection.execute(select(table.c.position).where(last)).first() is not None:
-                return
-            logged = [self._logged(connection, number) for number in group]
-            replays = {
-                replay_call(each.entry.index): replay.encode()
-                for each in logged
-                if (replay := self._replay(connection, each)) is not None
-            }
-        proof = self._prove(logged, group, notify) if self._terms.charges_rows else b""
-        proofs = [b""] * (len(group) - 1) + [proof]
-        rows = [
-            {
-                "window": self._live.name,
-                "position": each.entry.index,
-                "message": self._response(each, proof),
-                "delivered": False,
-            }
-            for each, proof in zip(logged, proofs, strict=True)
-        ]
+            return connection.execute(select(table.c.position).where(last)).first() is not None
+
+    def _keep(self, groups: Sequence[Sequence[int]], proofs: Sequence[bytes]) -> None:
+        """Store the responses of groups, the last one of each with its argument, and replays."""
+        rows, replays = [], {}
+        with self._store.read() as connection:
+            for group, proof in zip(groups, proofs, strict=True):
+                for number in group:
+                    logged = self._logged(connection, number)
+                    last = number == group[-1]
+                    rows.append(
+                        {
+                            "window": self._live.name,
+                            "position": logged.entry.index,
+                            "message": self._response(logged, proof if last else b""),
+                            "delivered": False,
+                        }
+                    )
+                    if (replay := self._replay(connection, logged)) is not None:
+                        replays[replay_call(logged.entry.index)] = replay.encode()
         with self._store.write() as connection:
             insert_new(connection, tables.response, rows)
             for call, message in replays.items():
@@ -198,24 +239,23 @@ class _Tenant:
             raise UnknownRecord("no charge there", where=f"entry {position}")
         return found
 
-    def _prove(
-        self,
-        logged: Sequence[StoredCharge],
-        group: Sequence[int],
-        notify: Callable[[float], None],
-    ) -> bytes:
-        sums = [self._before[number] for number in group]
-        statement = ChargeStatement(
-            self._terms.uses,
-            self._index.commitments,
-            tuple(self._entry(each, before) for each, before in zip(logged, sums, strict=True)),
-            self._live.policy.squared_norm,
-        )
+    def _job(self, groups: Sequence[Sequence[int]], before: Mapping[int, bytes]) -> Job:
+        wanted = []
+        with self._store.read() as connection:
+            for group in groups:
+                logged = [self._logged(connection, number) for number in group]
+                sums = [before[number] for number in group]
+                statement = ChargeStatement(
+                    self._terms.uses,
+                    self._index.commitments,
+                    tuple(starmap(self._entry, zip(logged, sums, strict=True))),
+                    self._live.policy.squared_norm,
+                )
+                wanted.append(ChargedGroup(statement, group))
         index = ProvenIndex(self._index.rows, self._index.blindings, self._index.commitments)
-        name = f"{len(group)} charges from entry {logged[0].entry.index}"
-        job = self._work.charges(index, statement, self._charged, group, name)
-        ((_, (proof,)),) = self._work.proofs([job], notify)
-        return proof
+        first = self._charges[groups[0][0]].position
+        name = f"{sum(map(len, groups))} charges from entry {first}"
+        return self._work.charges(index, wanted, self._charged, name)
 
     def _entry(self, logged: StoredCharge, before: bytes) -> ChargeEntry:
         body, live = logged.body, self._live
@@ -261,6 +301,13 @@ class _Tenant:
         return Replay(
             logged.blinding, tuple(paid), found.used, found.votes, answer.answer, answer.salt
         )
+
+
+def _waves(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Yield pieces by some: each holds its statements until it is proven."""
+    waiting = iter(pieces)
+    while wave := list(islice(waiting, _WAVE)):
+        yield wave
 
 
 def logged_charges(connection: Connection, window: str) -> Iterator[LoggedRecord]:

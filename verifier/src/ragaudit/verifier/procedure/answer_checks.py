@@ -25,13 +25,13 @@ from ragaudit.ledger.messages.questions import Question
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.vectors import float32_values, int16_bytes
 from ragaudit.ledger.messages.verdict import Status
-from ragaudit.verifier.engines import ProvenSelection, SelectionsRejected
 from ragaudit.verifier.models import CommittedEmbedder
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.logged_records import LoggedRecord
 from ragaudit.verifier.procedure.sample_checks import responses
+from ragaudit.verifier.proven import ProvenSelection, SelectionsRejected
 
 # Records of one index share most of a batch's work, but the noise of all of them is in memory:
 # at most about 2^26 values of eight bytes, at least one record.

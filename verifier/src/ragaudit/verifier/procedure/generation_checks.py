@@ -1,6 +1,6 @@
 """Checks 26 to 28: budgets, charges and answers of the generation channel (spec 11)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -17,9 +17,12 @@ from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_facts import LoggedCharge
 from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds
+from ragaudit.verifier.proven import ChargesRejected, ProvenCharges
 
 _DRAWS: Final = 2
 """Coins of one token at most: the test, and the choice."""
+_AT_ONCE: Final = 2**22
+"""Rows, counted for each charge entry whose argument is prepared: a filter names each of them."""
 
 
 def check_budget(context: Context, found: Findings) -> None:
@@ -154,23 +157,40 @@ def _check_groups(
         index = context.accepted_index(tenant)
         sums = context.engine.running_sums(context.charge_points(tenant), sampled)
         before = dict(zip(sampled, sums, strict=True))
-        for group in _groups(sampled, context.generation.group):
-            logged = [entries[place] for place in group]
-            where = f"{logged[0].name} to {logged[-1].index}"
-            with found.attempt(where):
-                proofs = [opened[one.index].proof for one in logged]
-                if any(proofs[:-1]):
-                    raise RejectedError("an argument before the last entry of its group")
-                statement = ChargeStatement(
-                    context.generation.uses,
-                    index.commitments,
-                    tuple(
-                        _entry(context, entries[place], opened[entries[place].index], before[place])
-                        for place in group
-                    ),
-                    context.policy.squared_norm,
-                )
-                context.engine.verify_charges(statement, proofs[-1])
+        groups = list(_groups(sampled, context.generation.group))
+        step = max(1, _AT_ONCE // (index.rows * context.generation.group))
+        for start in range(0, len(groups), step):
+            context.progress(found.owner, start, len(groups))
+            proven: dict[str, ProvenCharges] = {}
+            for group in groups[start : start + step]:
+                logged = [entries[place] for place in group]
+                where = f"{logged[0].name} to {logged[-1].index}"
+                with found.attempt(where):
+                    proofs = [opened[one.index].proof for one in logged]
+                    if any(proofs[:-1]):
+                        raise RejectedError("an argument before the last entry of its group")
+                    statement = ChargeStatement(
+                        context.generation.uses,
+                        index.commitments,
+                        tuple(
+                            _entry(context, one, opened[one.index], before[place])
+                            for place, one in zip(group, logged, strict=True)
+                        ),
+                        context.policy.squared_norm,
+                    )
+                    proven[where] = statement, proofs[-1]
+            _check_arguments(context, found, proven)
+
+
+def _check_arguments(
+    context: Context, found: Findings, proven: Mapping[str, ProvenCharges]
+) -> None:
+    try:
+        context.engine.verify_charges(list(proven.values()))
+    except ChargesRejected as error:
+        places = list(proven)
+        for position, reason in error.reasons.items():
+            found.fault(reason, places[position])
 
 
 def _groups(places: list[int], size: int) -> Iterator[list[int]]:
