@@ -74,7 +74,7 @@ def report(
     path = scope_runs.target(
         folder, "pgvector", "", keys, collections={"acme": table, "globex": table}
     )
-    found = scope_runs.scope(path, "--plant", "--rounds", "2")
+    found = scope_runs.scope(path, "--plant", "--writes", "--rounds", "2")
     assert "s3cret" not in str(found) and found["controlled"] == ["acme", "globex"]
     # What was planted is gone, and what probes wrote was never there.
     assert server.execute(f"SELECT count(*) FROM {table}", DATABASE) == "0"
@@ -104,6 +104,7 @@ def test_without_it_all_is_found(server: postgresql_server.Server, tmp_path: Pat
     assert {"select-all", "filter", "filter-sql", "nearest", "get-ids", "error-quotes", "returning",
             "own-objects"} <= probes(found, "content")  # fmt: skip
     assert "select-all" in probes(found, "vector")
+    assert probes(found, "integrity") == {"write-tenant", "write-id", "delete"}
     assert "existence-by-id" in probes(found, "existence")
 
 

@@ -40,7 +40,7 @@ WINDOW = {
 ACCOUNTS = {"acme": "ada", "globex": "cyd"}
 TENANTS = {"acme": "one", "globex": "two"}
 NAMES = {"acme": "handbook", "globex": "manual"}
-SURFACES = {"enabled": ["openai", "chroma", "qdrant", "dify"],
+SURFACES = {"enabled": ["openai", "chroma", "qdrant", "mcp", "dify"],
             "collections": {"handbook": "one", "manual": "two"}}  # fmt: skip
 
 
@@ -68,7 +68,8 @@ def start(scenario: ProverScenario, kinds: list[str]) -> None:
 
 def report(scenario: ProverScenario, folder: Path, store: str, **more: Any) -> dict[str, Any]:
     keys = {tenant: scenario.keys[account] for tenant, account in ACCOUNTS.items()}
-    with serving(scenario.api.app, lifespan="off") as port:
+    # The scenario drives the service itself; only MCP's sessions need the application's lifespan.
+    with serving(scenario.api.app, lifespan="auto" if store == "mcp" else "off") as port:
         url = f"http://127.0.0.1:{port}"
         path = scope_runs.target(folder, store, url, keys, collections=NAMES, top_k=8, **more)
         return scope_runs.scope(path, "--rounds", "2")
@@ -138,7 +139,7 @@ def test_the_prover_and_its_surfaces_of_text_are_clean(
         ]  # fmt: skip
         store.add(name, documents, replace=True)
     start(scenario, ["text"])
-    for kind in ("prover", "openai", "dify"):
+    for kind in ("prover", "openai", "dify", "mcp"):
         found = report(scenario, tmp_path, kind, dimension=None)
         assert found["result"] == "CLEAN", unexpected(found)
         assert found["controlled"] == ["acme", "globex"]

@@ -1,7 +1,8 @@
 """Tenants over one collection of a real Chroma: sound, or with holes that are switched on by name.
 
-Every tenant has a collection of its own for its clients; in the store their rows stand together,
-and a condition on the tenant that the gateway adds to every call keeps them apart.
+Every tenant has a collection of its own for its clients; in the store their rows stand together.
+A condition on the tenant that the gateway adds to every call keeps them apart; it writes the tenant
+into the metadata itself, and refuses to write rows whose ids are another's.
 """
 
 from __future__ import annotations
@@ -58,8 +59,14 @@ HOLES = {
     "forbidden-is-not-absent": "existence-by-id",
     "forbidden-takes-longer": "existence-by-id",
     "total-of-all": "existence-by-tag",
+    "names-of-all": "listing",
+    "metadata-trusted": "write-tenant",
+    "ids-shared": "write-id",
+    "writes-unchecked": "write-collection",
+    "delete-unscoped": "delete",
 }
-"""By the name of a hole the probe or oracle that must find it."""
+"""By the name of a hole the probe, oracle or write that must find it."""
+WRITES = ("add", "upsert", "update")
 
 
 class Denied(Exception):
@@ -117,15 +124,18 @@ class Gateway:
         return answer
 
     def _scoped(self, request: Request, tenant: str, path: str, body: bytes) -> Response:
+        if path.rstrip("/") == BASE and request.method == "GET":
+            shown = NAMES if self._hole("names-of-all") else {tenant: NAMES[tenant]}
+            return _json([{"id": self._ids[one], "name": name} for one, name in shown.items()])
         if not path.startswith(f"{BASE}/"):
             raise Denied(404, "no such path")
         rest = path.removeprefix(f"{BASE}/")
         if "path-resolved" in self.holes and ".." in (decoded := unquote(unquote(rest))):
             rest = decoded.replace("\\", "/").split("../")[-1]
         place, _, operation = rest.partition("/")
-        if operation == "" and (tenant := self._owner(tenant, place)):
+        tenant = self._owner(tenant, place, operation)
+        if operation == "":
             return _json({"id": self._ids[tenant], "name": NAMES[tenant]})
-        tenant = self._owner(tenant, place)
         if "identity-header" in self.holes:
             named = request.headers.get("x-tenant", tenant)
             tenant = named if named in NAMES else tenant
@@ -137,11 +147,28 @@ class Gateway:
         match operation:
             case "get" | "query":
                 return self._read(tenant, operation, document, pairs)
-            case "upsert" | "delete":
-                return self._passed(operation, document)
+            case "add" | "upsert" | "update" | "delete":
+                return self._write(tenant, operation, document)
         raise Denied(404, "not served")
 
-    def _owner(self, tenant: str, place: str) -> str:
+    def _write(self, tenant: str, operation: str, given: dict[str, Any]) -> Response:
+        ids, where = given.get("ids"), given.get("where")
+        if operation == "delete":
+            if not (ids or where):
+                raise Denied(400, "neither ids nor where")
+            if not self._hole("delete-unscoped"):
+                given = {**given, "where": self._where(tenant, where or {})}
+            return self._passed(operation, given)
+        if not self._hole("ids-shared"):
+            foreign = {"ids": ids, "where": {"tenant": {"$ne": tenant}}}
+            if _value(self._passed("get", foreign)).get("ids"):
+                raise Denied(403, "not yours")
+        if not self._hole("metadata-trusted"):
+            metadatas = [{**(one or {}), "tenant": tenant} for one in given.get("metadatas") or []]
+            given = {**given, "metadatas": metadatas}
+        return self._passed(operation, given)
+
+    def _owner(self, tenant: str, place: str, operation: str = "") -> str:
         spelled = unquote(place)
         if "name-decoded-twice" in self.holes:
             spelled = unquote(unquote(spelled))
@@ -155,6 +182,7 @@ class Gateway:
         exact = spelled == unquote(place)
         for name, identifier in self._ids.items():
             allowed = name == tenant or not exact or "collection-unchecked" in self.holes
+            allowed |= "writes-unchecked" in self.holes and operation in WRITES
             if spelled in (NAMES[name], identifier) and (allowed or "path-resolved" in self.holes):
                 return name
         raise Denied(404, "no such collection")

@@ -10,6 +10,18 @@ from surface_app import serving
 from tenant_gateway import HOLES, KEYS, NAMES, Gateway
 
 pytestmark = pytest.mark.slow
+KINDS = {
+    "entity-tags": "existence",
+    "forbidden-is-not-absent": "existence",
+    "forbidden-takes-longer": "timing",
+    "total-of-all": "existence",
+    "names-of-all": "collection",
+    "metadata-trusted": "integrity",
+    "ids-shared": "integrity",
+    "writes-unchecked": "integrity",
+    "delete-unscoped": "integrity",
+}
+"""What is found where it is not the content."""
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +54,11 @@ def target(gateway: Gateway, url: str, tmp_path: Path) -> Path:
 
 
 def test_nothing_is_found_in_the_sound_one(target: Path) -> None:
-    report = scope_runs.scope(target, "--plant", "--rounds", "2")
+    report = scope_runs.scope(target, "--plant", "--writes", "--rounds", "2")
     assert report["findings"] == [] and report["result"] == "CLEAN"
+    assert len(report["limits"]) == 1 and {"write-id", "delete"} <= {
+        one["probe"] for one in report["tried"]
+    }
     assert {one["result"] for one in report["tried"]} == {"NOTHING"}
     # Lawful questions were answered with the own canaries, and probes reached the store.
     assert report["controlled"] == ["acme", "globex"]
@@ -53,17 +68,16 @@ def test_nothing_is_found_in_the_sound_one(target: Path) -> None:
 @pytest.mark.parametrize("hole", HOLES)
 def test_each_hole_is_found_by_its_probe(hole: str, gateway: Gateway, target: Path) -> None:
     gateway.holes = {hole}
-    report = scope_runs.scope(target, "--plant", "--rounds", "3", "--only", HOLES[hole])
+    more = ("--plant", "--writes", "--rounds", "3", "--only", HOLES[hole])
+    report = scope_runs.scope(target, *more)
     assert {one["probe"] for one in report["findings"]} == {HOLES[hole]}
     kinds = {one["kind"] for one in report["findings"]}
-    assert kinds == {
-        "entity-tags": {"existence"},
-        "forbidden-is-not-absent": {"existence"},
-        "forbidden-takes-longer": {"timing"},
-        "total-of-all": {"existence"},
-    }.get(hole, kinds | {"content"})
+    other = KINDS.get(hole)
+    assert kinds == {other} if other else "content" in kinds
     text = str(report)
     assert not any(key in text for key in KEYS)
+    # What writes have changed is as it was: every attempt met the row in its old state.
+    assert not any(one["result"] == "NOT JUDGED" for one in report["tried"])
 
 
 def test_a_bare_chroma_keeps_no_tenants_apart(chroma: str, tmp_path: Path) -> None:
@@ -77,7 +91,11 @@ def test_a_bare_chroma_keeps_no_tenants_apart(chroma: str, tmp_path: Path) -> No
     target = scope_runs.target(
         tmp_path, "chroma", chroma, {"acme": "any", "globex": "other"}, collections=names
     )
-    report = scope_runs.scope(target, "--plant", "--rounds", "2")
+    report = scope_runs.scope(target, "--plant", "--writes", "--rounds", "2")
+    assert {"write-collection", "delete"} == {
+        name for name, kind in scope_runs.found(report) if kind == "integrity"
+    }
+    assert ("listing", "collection") in scope_runs.found(report)
     probes = {name for name, kind in scope_runs.found(report) if kind == "content"}
     assert {"cross-collection", "cache"} <= probes
     assert ("existence-by-id-elsewhere", "existence") in scope_runs.found(report) or (

@@ -100,6 +100,8 @@ def test_a_key_that_others_may_read(tmp_path: Path) -> None:
         (["--only", "nothing"], "--only"),
         (["--max-requests", "10"], "--max-requests"),
         (["--plant"], "--plant"),
+        (["--writes"], "--writes"),
+        (["--only", "write-id"], "--only"),
         (["--page", "page.pdf"], "--page"),
         (["--error", "2"], "--error"),
     ],
@@ -107,6 +109,12 @@ def test_a_key_that_others_may_read(tmp_path: Path) -> None:
 def test_options_that_cannot_be_used(arguments: list[str], where: str, tmp_path: Path) -> None:
     path = scope_runs.target(tmp_path, "openai", "http://127.0.0.1:9", ACME)
     assert where in scope_runs.refused(path, *arguments)[1]
+
+
+def test_writes_without_canaries_that_can_be_planted_again(tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, "chroma", "http://127.0.0.1:9", ACME)
+    code, said = scope_runs.refused(path, "--writes")
+    assert code == ExitCode.BAD_INPUT and "planted again" in said and "--plant" in said
 
 
 def test_canaries_of_another_dimension(tmp_path: Path) -> None:

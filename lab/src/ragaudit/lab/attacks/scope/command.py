@@ -25,6 +25,8 @@ SCOPE_EXAMPLE = """Examples:
 
   ragaudit attack scope scope.yaml --plant --page leaks.html --report leaks.json
 
+  ragaudit attack scope scope.yaml --plant --writes --pause 0.05
+
   ragaudit attack scope scope.yaml --only get-ids --seed 7
 
 Exit status: 0 nothing found, 1 a leak, 2 bad input, 3 no answer, 4 a key or the budget is refused,
@@ -68,6 +70,12 @@ def scope(
     plant: Annotated[
         bool, typer.Option("--plant", help="Plant the canaries before, and remove them after.")
     ] = False,
+    writes: Annotated[
+        bool,
+        typer.Option(
+            "--writes", help="Try writes too: of canaries alone, which are then restored."
+        ),
+    ] = False,
     page: Annotated[
         Path | None, typer.Option(help="A page for people: leaks.html or leaks.md")
     ] = None,
@@ -105,7 +113,7 @@ def scope(
             raise MalformedError(page.name, where="--page", expected="a name in .html or .md")
         if not 0 < error <= 0.5:
             raise MalformedError(str(error), where="--error", expected="above 0, 0.5 at most")
-        options = Options(seed, rounds, error, pause, frozenset(only or ()))
+        options = Options(seed, rounds, error, pause, frozenset(only or ()), writes)
         found = _run(target, options, plant, max_requests)
         document = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
         if report is not None:

@@ -65,6 +65,11 @@ class Answer:
         """Whether the store decided about the request at all."""
         return self.status not in ("", *REFUSED)
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether the store did what it was asked for."""
+        return self.status == "OK" or self.status.startswith("2")
+
 
 class Client(Protocol):
     """Carries requests."""
@@ -196,7 +201,7 @@ def succeeded(client: Client, request: Request, where: str) -> Answer:
         UnavailableError: nothing answers, or with an error.
     """
     answer = client.send(request)
-    if answer.status == "OK" or answer.status.startswith("2"):
+    if answer.succeeded:
         return answer
     said = f"{answer.status} to {request.method}" if answer.status else answer.text
     raise UnavailableError(said, where=where, expected="a store that answers this tenant")
@@ -230,4 +235,19 @@ def numbers(value: Any) -> Sequence[list[float]]:
             inner = members(item)
             if isinstance(inner, list):
                 waiting.append(inner)
+    return found
+
+
+def texts(value: Any) -> Sequence[str]:
+    """Return the texts in a JSON value, names of members not among them."""
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, str):
+            found.append(item)
     return found

@@ -10,17 +10,21 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 from ragaudit.lab.attacks.scope.canaries import Canary
-from ragaudit.lab.attacks.scope.exchange import Answer, Request, members, numbers
+from ragaudit.lab.attacks.scope.exchange import Answer, Request, members, numbers, texts
 
-__all__ = ["Kind", "Leak", "Separation", "leaks", "separation", "timing"]
+__all__ = ["Kind", "Leak", "Separation", "leaks", "named", "separation", "timing"]
 
-Kind = Literal["content", "vector", "metadata", "id", "existence", "timing"]
+Kind = Literal[
+    "integrity", "content", "vector", "metadata", "id", "existence", "collection", "timing"
+]
 SEVERITY: Final[Mapping[Kind, str]] = {
+    "integrity": "critical",
     "content": "critical",
     "vector": "critical",
     "metadata": "high",
     "id": "medium",
     "existence": "medium",
+    "collection": "low",
     "timing": "low",
 }
 _TOLERANCE = 1e-3
@@ -56,6 +60,21 @@ def leaks(
                 found.append(Leak(kind, marker))  # type: ignore[arg-type]
     found += _vectors(answer, canaries)
     return sorted(found, key=lambda leak: list(SEVERITY).index(leak.kind))
+
+
+def named(request: Request, answer: Answer, names: Sequence[str]) -> str | None:
+    """Return the name of another's collection that an answer lists, None if it lists none.
+
+    Names may be ordinary words: one counts only as a whole text of a JSON answer, and only if the
+    request has none of them.
+
+    Args:
+        names: of the collection, its name and its id.
+    """
+    if any(request.holds(name) for name in names):
+        return None
+    said = set(texts(members(answer.text)))
+    return next((name for name in names if name in said), None)
 
 
 def _vectors(answer: Answer, canaries: Sequence[Canary]) -> list[Leak]:

@@ -51,6 +51,16 @@ def prepared(target: Target, options: Options, *, plant: bool) -> Iterator[tuple
             f"nothing can be planted over this interface ({target.store})",
             where="--plant", expected="your own ingestion of the file of canaries",
         )  # fmt: skip
+    if options.writes and kind.writes is Store.writes:
+        raise MalformedError(
+            f"nothing can be written over this interface ({target.store})",
+            where="--writes", expected="the test of the store behind it",
+        )  # fmt: skip
+    if options.writes and not plant:
+        raise MalformedError(
+            "canaries that are overwritten must be planted again",
+            where="--writes", expected="with --plant",
+        )  # fmt: skip
     keys = target.keys()
     secrets = Secrets(keys)
     client = _client(target, kind, secrets)

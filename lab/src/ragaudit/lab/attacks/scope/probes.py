@@ -8,11 +8,13 @@ from urllib.parse import quote
 
 from ragaudit.lab.attacks.scope.exchange import Request
 
-__all__ = ["Family", "Oracle", "Probe", "conditions", "each", "name_variants"]
+__all__ = [
+    "Attempt", "Family", "Oracle", "Probe", "Write", "conditions", "each", "name_variants",
+]  # fmt: skip
 
 Family = Literal[
     "filter", "id", "enumeration", "batch", "collection", "name", "paging", "document-filter",
-    "cache", "identity", "session", "statistics", "error",
+    "cache", "identity", "session", "statistics", "error", "write",
 ]  # fmt: skip
 
 
@@ -25,17 +27,60 @@ class Probe:
         family: of the idea.
         idea: what is tried, in one sentence.
         attempts: each one or more requests in order; answers to the victim are not judged.
+        names: of the victim's collection, its name and its id: a list of names has no canary. They
+            count as a whole text of a JSON answer to a request that has none of them.
     """
 
     name: str
     family: Family
     idea: str
     attempts: tuple[tuple[Request, ...], ...] = field(repr=False)
+    names: tuple[str, ...] = ()
 
     @property
     def requests(self) -> int:
         """How many it sends."""
         return sum(len(steps) for steps in self.attempts)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One write, and how its success shows to the victim.
+
+    Attributes:
+        request: the attacker's. It names canaries and rows of the test, and nothing else.
+        read: the victim's lawful request, sent before and after.
+        shows: what only the attempt has written, "" for nothing: in the answer after it is a leak.
+        loses: what the victim reads before, "" for nothing: not in the answer after it is a leak.
+        undo: takes back what may have been written, by whoever may.
+    """
+
+    request: Request
+    read: Request
+    shows: str
+    loses: str
+    undo: tuple[Request, ...]
+
+
+@dataclass(frozen=True)
+class Write:
+    """Attempts to write into what belongs to the victim.
+
+    Attributes:
+        name: kebab-case, unique in its store.
+        idea: what is tried, in one sentence.
+        attempts: in order.
+    """
+
+    name: str
+    idea: str
+    attempts: tuple[Attempt, ...] = field(repr=False)
+    family: Family = "write"
+
+    @property
+    def requests(self) -> int:
+        """How many it sends."""
+        return sum(3 + len(one.undo) for one in self.attempts)
 
 
 @dataclass(frozen=True)

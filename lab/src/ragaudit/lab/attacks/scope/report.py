@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Self
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
 from ragaudit.lab.attacks.scope.judging import SEVERITY, Kind
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe
+from ragaudit.lab.attacks.scope.probes import Oracle, Probe, Write
 from ragaudit.lab.attacks.scope.schema import FORMAT
 
 __all__ = ["Finding", "Report", "Tried"]
@@ -22,16 +22,20 @@ REFERENCES: Final = (
     "OWASP AI Exchange, issue 211 (retrieval scope at the vector store): may be relevant",
     "OWASP AISVS, chapter C8 (memory, embeddings and vector databases): may be relevant",
 )
-LIMITS: Final = (
-    "Nothing was found is not nothing is there: these probes, with these keys, at this time.",
-    "No probe writes into what belongs to another tenant, so that writes are not tested.",
+LIMIT: Final = (
+    "Nothing was found is not nothing is there: these probes, with these keys, at this time."
+)
+NO_WRITES: Final = (
+    "No probe wrote into what belongs to another tenant (--writes), so that writes are not tested."
 )
 _SAYS: Final[Mapping[Kind, str]] = {
+    "integrity": "a way to write into another tenant's documents",
     "content": "the text of another tenant's document",
     "vector": "the vector of another tenant's document",
     "metadata": "the metadata of another tenant's document",
     "id": "the id of another tenant's document",
     "existence": "whether another tenant has a document",
+    "collection": "the name of another tenant's collection",
     "timing": "by its time, whether another tenant has a document",
 }
 
@@ -127,7 +131,7 @@ class Tried:
 
     @classmethod
     def of(
-        cls, attacker: str, victim: str, probe: Probe | Oracle, statuses: Counter[str],
+        cls, attacker: str, victim: str, probe: Probe | Oracle | Write, statuses: Counter[str],
         findings: Sequence[Finding],
     ) -> Self:  # fmt: skip
         """Return what came of it; nothing found among answers of which some are missing is no
@@ -140,7 +144,7 @@ class Tried:
         )  # fmt: skip
 
     @classmethod
-    def skipped(cls, attacker: str, victim: str, probe: Probe, why: str) -> Self:
+    def skipped(cls, attacker: str, victim: str, probe: Probe | Write, why: str) -> Self:
         """Return what cannot be tried with the keys that there are."""
         return cls(probe.name, probe.family, probe.idea, attacker, victim, {}, (), why, skip=True)
 
@@ -192,6 +196,12 @@ class Report:
         return "INCOMPLETE" if any(one.result == "NOT JUDGED" for one in self.tried) else "CLEAN"
 
     @property
+    def limits(self) -> list[str]:
+        """What the result does not say."""
+        wrote = any(one.family == "write" and one.result != "SKIPPED" for one in self.tried)
+        return [LIMIT] if wrote else [LIMIT, NO_WRITES]
+
+    @property
     def exit_code(self) -> ExitCode:
         """That of the result."""
         return {
@@ -230,7 +240,7 @@ class Report:
                 }
                 for one in self.tried
             ],
-            "limits": list(LIMITS),
+            "limits": self.limits,
             "references": list(REFERENCES),
         }
 
@@ -261,7 +271,7 @@ class Report:
             result = f"{row['result']} {row['why']}".strip()
             cells = (row["probe"], row["attacker"], row["victim"], result, statuses)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        lines += ["", *(f"- {line}" for line in (*LIMITS, *REFERENCES)), ""]
+        lines += ["", *(f"- {line}" for line in (*self.limits, *REFERENCES)), ""]
         return "\n".join(lines)
 
     def to_html(self) -> str:
@@ -293,7 +303,7 @@ class Report:
             cells = (row["probe"], row["attacker"], row["victim"],
                      f"{row['result']} {row['why']}", statuses)  # fmt: skip
             parts.append("<tr>" + "".join(f"<td>{text(cell)}" for cell in cells))
-        items = "".join(f"<li>{text(line)}" for line in (*LIMITS, *REFERENCES))
+        items = "".join(f"<li>{text(line)}" for line in (*self.limits, *REFERENCES))
         return "\n".join([*parts, f"</table><ul>{items}</ul></html>", ""])
 
 

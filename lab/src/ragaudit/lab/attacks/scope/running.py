@@ -9,7 +9,7 @@ import numpy as np
 from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError, UnavailableError
 from ragaudit.lab.attacks.scope import judging
 from ragaudit.lab.attacks.scope.exchange import Answer, Request
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe
+from ragaudit.lab.attacks.scope.probes import Oracle, Probe, Write
 from ragaudit.lab.attacks.scope.report import Finding, Report, Tried
 from ragaudit.lab.attacks.scope.stores.store import Store
 
@@ -37,7 +37,8 @@ class Options:
         error: at most this probability that any oracle of the run accuses a store whose answers
             do not depend on what others have.
         pause: seconds before each request.
-        only: names of probes and oracles; all if empty.
+        only: names of probes, oracles and writes; all if empty.
+        writes: whether writes are tried too.
     """
 
     seed: int = 0
@@ -45,6 +46,7 @@ class Options:
     error: float = 0.01
     pause: float = 0.0
     only: frozenset[str] = frozenset()
+    writes: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Pair:
     victim: str
     probes: tuple[Probe, ...] = field(repr=False)
     oracles: tuple[Oracle, ...] = field(repr=False)
+    writes: tuple[Write, ...] = field(repr=False)
 
 
 class Plan:
@@ -96,14 +99,15 @@ class Plan:
     def requests(self) -> int:
         """How many it sends at most."""
         values = {name: len(given) for name, given in self.store.scene.canaries.items()}
-        probes = sum(probe.requests for pair in self.pairs for probe in pair.probes)
+        probes = sum(one.requests for pair in self.pairs for one in pair.probes)
+        writes = sum(one.requests for pair in self.pairs for one in pair.writes)
         oracles = sum(
             len(pair.oracles) * values[pair.victim] * self.options.rounds for pair in self.pairs
         )
         planted = sum(
             len(self.store.plant(name)) + len(self.store.remove(name)) for name in self.planters
         )
-        return probes + oracles + planted + len(self.controlled)
+        return probes + writes + oracles + planted + len(self.controlled)
 
     @property
     def planters(self) -> list[str]:
@@ -119,7 +123,9 @@ class Plan:
         only = self.options.only
         probes = self.store.probes(attacker, victim)
         oracles = self.store.oracles(attacker, victim)
+        writes = self.store.writes(attacker, victim) if self.options.writes else []
         self._known |= {one.name for one in probes} | {one.name for one in oracles}
+        self._known |= {one.name for one in writes}
         # What sends ids comes last: from then on an answer that has them may repeat them.
         probes.sort(key=lambda one: self._holds(one, victim))
         return Pair(
@@ -127,6 +133,7 @@ class Plan:
             victim,
             tuple(one for one in probes if not only or one.name in only),
             tuple(one for one in oracles if not only or one.name in only),
+            tuple(one for one in writes if not only or one.name in only),
         )
 
     def _holds(self, probe: Probe, victim: str) -> bool:
@@ -156,6 +163,8 @@ def run(plan: Plan, progress: Callable[[int], None] = lambda _count: None) -> Re
         for tenant in plan.controlled:
             runner.control(tenant)
         tried = [one for pair in plan.pairs for one in runner.pair(pair)]
+        # Last: what a write has changed and nobody restored would mislead what only reads.
+        tried += [runner.write(pair, one) for pair in plan.pairs for one in pair.writes]
     finally:
         for tenant in plan.planters:
             runner.removed(tenant)
@@ -216,7 +225,7 @@ class _Runner:
                 where=where,
                 expected="the tenant's own key",
             )
-        if not (answer.status == "OK" or answer.status.startswith("2")):
+        if not answer.succeeded:
             raise UnavailableError(
                 f"{what} fails: {answer.status or answer.text}",
                 where="url",
@@ -234,12 +243,43 @@ class _Runner:
                 if request.by != pair.attacker:
                     continue
                 statuses[answer.status or "no answer"] += 1
-                for kind, evidence in self._found(pair, request, answer):
+                found = self._found(pair, request, answer)
+                if (name := judging.named(request, answer, probe.names)) is not None:
+                    found.append(("collection", name))
+                for kind, evidence in found:
                     if kind in findings:
                         findings[kind] = replace(findings[kind], times=findings[kind].times + 1)
                     else:
                         findings[kind] = self._finding(pair, probe, kind, evidence, request, answer)
         return Tried.of(pair.attacker, pair.victim, probe, statuses, list(findings.values()))
+
+    def write(self, pair: Pair, write: Write) -> Tried:
+        if pair.victim not in self.store.scene.keys:
+            return Tried.skipped(pair.attacker, pair.victim, write, "needs the victim's key")
+        statuses: Counter[str] = Counter()
+        findings: dict[str, Finding] = {}
+        unread = ""
+        for attempt in write.attempts:
+            before, answer, after = (
+                self._send(one) for one in (attempt.read, attempt.request, attempt.read)
+            )
+            for request in attempt.undo:
+                self._send(request)
+            statuses[answer.status or "no answer"] += 1
+            found = self._found(pair, attempt.request, answer)
+            if not (before.succeeded and after.succeeded and attempt.loses in before.text):
+                unread = "the victim does not read its own row"
+            elif attempt.shows and attempt.shows in after.text:
+                found.append(("integrity", attempt.shows))
+            elif attempt.loses and attempt.loses not in after.text:
+                found.append(("integrity", f"{pair.victim} does not find {attempt.loses} any more"))
+            for kind, evidence in found:
+                shown = after if kind == "integrity" else answer
+                new = self._finding(pair, write, kind, evidence, attempt.request, shown)
+                known = findings.get(kind)
+                findings[kind] = replace(known, times=known.times + 1) if known else new
+        done = Tried.of(pair.attacker, pair.victim, write, statuses, list(findings.values()))
+        return done if findings or not unread else replace(done, unjudged=unread)
 
     def _steps(self, steps: Sequence[Request]) -> Iterator[tuple[Request, Answer]]:
         etag = ""
@@ -307,7 +347,7 @@ class _Runner:
         return Tried.of(pair.attacker, pair.victim, oracle, statuses, list(findings.values()))
 
     def _finding(
-        self, pair: Pair, by: Probe | Oracle, kind: judging.Kind, evidence: str,
+        self, pair: Pair, by: Probe | Oracle | Write, kind: judging.Kind, evidence: str,
         request: Request, answer: Answer,
     ) -> Finding:  # fmt: skip
         return Finding(

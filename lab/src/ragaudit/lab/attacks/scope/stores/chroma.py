@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, members, succeeded
 from ragaudit.lab.attacks.scope.probes import (
     IDEAS,
     Oracle,
     Probe,
+    Write,
     conditions,
     each,
     name_variants,
@@ -47,14 +49,8 @@ class Chroma(Store):
         return self._query(tenant, tenant)
 
     def plant(self, tenant: str) -> list[Request]:
-        rows = self.rows(tenant)
-        body = {
-            "ids": [canary.id for canary, _ in rows],
-            "documents": [canary.text for canary, _ in rows],
-            "metadatas": [metadata for _, metadata in rows],
-            "embeddings": [canary.vector for canary, _ in rows],
-        }
-        return [json_request(tenant, f"{self._at(tenant)}/upsert", body)]
+        rows = self.scene.planted(tenant)
+        return [json_request(tenant, f"{self._at(tenant)}/upsert", self._written(tenant, *rows))]
 
     def remove(self, tenant: str) -> list[Request]:
         ids = [canary.id for canary in self.scene.planted(tenant)]
@@ -69,7 +65,7 @@ class Chroma(Store):
         ]
 
     def oracles(self, attacker: str, victim: str) -> list[Oracle]:
-        own, field = self._at(attacker), "ragaudit_tag"
+        own, field = self._at(attacker), TAG
         other = f"{self._base(attacker)}/collections/{self._ids[victim]}"
 
         def get(place: str, **more: Any) -> Request:
@@ -83,6 +79,59 @@ class Chroma(Store):
             Oracle("existence-by-tag", "filter", "A filter that only one row of another passes.",
                    "tag", lambda value: get(own, where={field: value})),
         ]  # fmt: skip
+
+    def writes(self, attacker: str, victim: str) -> list[Write]:
+        own = self._at(attacker)
+        others = list(dict.fromkeys([self._stolen(attacker, victim), self._at(victim)]))
+        others = [place for place in others if place != own]
+        known = self.scene.planted(victim)[0]
+        new, taken = self.forged(victim), self.forged(victim, known)
+        assert known.vector is not None
+        read = self._query(victim, victim, query_embeddings=[list(known.vector)])
+        added = {"ids": [new.id]}
+        undo = [
+            json_request(attacker, f"{own}/delete", added),
+            json_request(victim, f"{self._at(victim)}/delete", added),
+            *self.plant(victim),
+        ]
+
+        def put(place: str, row: Canary, tenant: str, *operations: str) -> list[Request]:
+            body = self._written(tenant, row)
+            return [json_request(attacker, f"{place}/{one}", body) for one in operations]
+
+        found = [
+            Write("write-tenant", "An own row that says it is the other tenant's.", self.attempts(
+                read, new, put(own, new, victim, "add", "upsert"), undo)),
+            Write("write-id", "A row in the own collection with an id of another's.", self.attempts(
+                read, taken, (request for tenant in (attacker, victim)
+                              for request in put(own, taken, tenant, "upsert", "update")),
+                undo, loses=known.marker)),
+            Write("delete", "Removing another's row: by its id, by a filter.", self.attempts(
+                read, known, (json_request(attacker, f"{place}/delete", body)
+                              for place in (own, *others) for body in (
+                                  {"ids": [known.id]}, {"where": {TAG: known.tag}},
+                                  {"ids": [known.id], "where": {TAG: known.tag}})),
+                undo, loses=known.marker)),
+        ]  # fmt: skip
+        if others:
+            found.append(Write(
+                "write-collection", "A row in another's collection.", self.attempts(
+                    read, new, (request for place in others
+                                for request in put(place, new, victim, "add", "upsert")), undo)
+                + self.attempts(
+                    read, taken, (request for place in others
+                                  for request in put(place, taken, victim, "upsert", "update")),
+                    undo, loses=known.marker)))  # fmt: skip
+        return found
+
+    def _written(self, tenant: str, *rows: Canary) -> dict[str, Any]:
+        field, value = self.target.tenant_field, self.target.value(tenant)
+        return {
+            "ids": [row.id for row in rows],
+            "documents": [row.text for row in rows],
+            "metadatas": [row.metadata(field, value) for row in rows],
+            "embeddings": [row.vector for row in rows],
+        }
 
     def _filters(self, attacker: str, victim: str) -> Iterator[Probe]:
         own, target = self._at(attacker), self.target
@@ -185,6 +234,13 @@ class Chroma(Store):
                 Request(attacker, "GET", f"{collections}/{spelling}"),
             )
         ))  # fmt: skip
+        names = tuple(dict.fromkeys([self._ids[victim], name]))
+        databases = self._base(attacker).rpartition("/")[0]
+        listing = Probe("listing", "enumeration", "Lists of collections and of databases.", each(
+            Request(attacker, "GET", path) for path in (
+                collections, f"{collections}?limit=1000", f"{collections}?limit=1000&offset=0",
+                databases, "/api/v2/tenants", "/api/v1/collections")), names)  # fmt: skip
+        yield listing
         identifier = quote(self._ids[victim], safe="")
         yield Probe("path-traversal", "name", "A path that leads out of the own collection.", each(
             json_request(attacker, f"{own}/{way}{identifier}/get", body)

@@ -99,12 +99,21 @@ class OpenAi(Store):
                 *(f"/v1/files/{one}/content" for one in ids[:2]),
             )
         ]))  # fmt: skip
+        search = Request(attacker, "POST", f"{own}/search", body)
+        yield Probe("attach-file", "id", "Another's file, attached to the own store.", tuple(
+            (json_request(attacker, f"{own}/files", {"file_id": one}), search,
+             Request(attacker, "DELETE", f"{own}/files/{one}")) for one in ids[:2]
+        ))  # fmt: skip
         asked = Request(victim, "POST", f"{other}/search", body)
         again, mine = (Request(attacker, "POST", f"{place}/search", body) for place in (other, own))
         yield Probe("cache", "cache", "A question that its owner asked before.",
                     ((asked, again, again), (asked, mine, mine)))  # fmt: skip
         if own == other:
             return
+        yield Probe("listing", "enumeration", "Lists of stores.", each(
+            Request(attacker, "GET", path) for path in (
+                "/v1/vector_stores", "/v1/vector_stores?limit=100", "/vector_stores")
+        ), (name,))  # fmt: skip
         tagged = Request(attacker, "POST", f"{other}/search", body, {"if-none-match": "{etag}"})
         yield Probe("conditional", "cache", "The entity tag of another's answer.",
                     ((asked, tagged),))  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe, each
+from ragaudit.lab.attacks.scope.probes import Oracle, Probe, Write, each
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store
 
 __all__ = ["Pgvector", "SqlClient"]
@@ -148,6 +148,38 @@ class Pgvector(Store):
                 lambda value: self._sql(attacker, self._insert(attacker, canary, metadata, value)),
             ))  # fmt: skip
         return oracles
+
+    def writes(self, attacker: str, victim: str) -> list[Write]:
+        known, metadata = self.rows(victim)[0]
+        new, taken = self.forged(victim), self.forged(victim, known)
+        table, content = self._table(victim), _name(self._columns.content)
+        row = f"WHERE {self._id}::text = {_text(known.id)}"
+        read = self._sql(victim, f"SELECT * FROM {table} WHERE {self._id}::text IN "
+                                 f"({_text(known.id)}, {_text(new.id)})")  # fmt: skip
+        written = f"WHERE {self._id}::text IN ({_text(new.id)}, {_text(known.id)})"
+        undo = [
+            *(self._sql(tenant, f"DELETE FROM {self._table(tenant)} {written}", _KEPT)
+              for tenant in (attacker, victim)),
+            *self.remove(victim), *self.plant(victim),
+        ]  # fmt: skip
+        changes = [f"UPDATE {table} SET {content} = {_text(taken.text)} {row}"]
+        if field := self.target.tenant_field:
+            own = _text(self.target.value(attacker))
+            changes.append(f"UPDATE {table} SET {_name(field)} = {own} {row}")
+        insert = self._insert(victim, new, {**metadata, TAG: new.tag})
+        conflict = self._insert(victim, taken, {**metadata, TAG: taken.tag})
+        update = f"DO UPDATE SET {content} = EXCLUDED.{content}"
+        changes.append(f"{conflict} ON CONFLICT ({self._id}) {update}")
+        return [
+            Write("write-tenant", "A new row that says it is the other tenant's.",
+                  self.attempts(read, new, [self._sql(attacker, insert, _KEPT)], undo)),
+            Write("write-id", "Another's row, changed or handed over.",
+                  self.attempts(read, taken, (self._sql(attacker, one, _KEPT) for one in changes),
+                                undo, loses=known.marker)),
+            Write("delete", "Another's row, removed.", self.attempts(
+                read, known, [self._sql(attacker, f"DELETE FROM {table} {row}", _KEPT)], undo,
+                loses=known.marker)),
+        ]  # fmt: skip
 
     def _reading(self, attacker: str, victim: str) -> Iterator[Probe]:
         table, own = self._table(victim), self.target.value(attacker)

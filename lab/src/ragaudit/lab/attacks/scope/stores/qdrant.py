@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from ragaudit.lab.attacks.scope.canaries import TAG
+from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, succeeded
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe, each, name_variants
+from ragaudit.lab.attacks.scope.probes import Oracle, Probe, Write, each, name_variants
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
 __all__ = ["Qdrant"]
@@ -31,13 +31,8 @@ class Qdrant(Store):
         return self._query(tenant, tenant)
 
     def plant(self, tenant: str) -> list[Request]:
-        points = [
-            {"id": canary.id, "vector": canary.vector,
-             "payload": {"text": canary.text, "metadata": metadata, **metadata}}
-            for canary, metadata in self.rows(tenant)
-        ]  # fmt: skip
-        path = f"{self._at(tenant)}/points?wait=true"
-        return [json_request(tenant, path, {"points": points}, method="PUT")]
+        body = self._written(tenant, *self.scene.planted(tenant))
+        return [json_request(tenant, f"{self._at(tenant)}/points?wait=true", body, method="PUT")]
 
     def remove(self, tenant: str) -> list[Request]:
         ids = [canary.id for canary in self.scene.planted(tenant)]
@@ -71,6 +66,69 @@ class Qdrant(Store):
                    "tag", lambda value: json_request(attacker, f"{points}/count",
                                                      {"filter": tagged(value), "exact": True})),
         ]  # fmt: skip
+
+    def writes(self, attacker: str, victim: str) -> list[Write]:
+        own, other = (f"{self._at(tenant)}/points" for tenant in (attacker, victim))
+        known = self.scene.planted(victim)[0]
+        new, taken = self.forged(victim), self.forged(victim, known)
+        read = self._query(victim, victim, query=known.vector)
+        undo = [
+            json_request(tenant, f"{self._at(tenant)}/points/delete?wait=true",
+                         {"points": [new.id]}) for tenant in (attacker, victim)
+        ] + self.plant(victim)  # fmt: skip
+        payload = self._written(victim, taken)["points"][0]["payload"]
+        by_tag = {"must": [{"key": TAG, "match": {"value": known.tag}}]}
+
+        def put(place: str, row: Canary, tenant: str) -> Request:
+            body = self._written(tenant, row)
+            return json_request(attacker, f"{place}?wait=true", body, method="PUT")
+
+        def post(place: str, operation: str, body: dict[str, Any]) -> Request:
+            return json_request(attacker, f"{place}/{operation}?wait=true", body)
+
+        def changed(place: str) -> Iterator[Request]:
+            yield put(place, taken, victim)
+            for which in ({"points": [known.id]}, {"filter": by_tag}):
+                yield post(place, "payload", {"payload": payload, **which})
+            upsert = {"upsert": self._written(victim, taken)}
+            yield post(place, "batch", {"operations": [upsert]})
+
+        def removed(place: str) -> Iterator[Request]:
+            for which in ({"points": [known.id]}, {"filter": by_tag}):
+                yield post(place, "delete", which)
+                yield post(place, "payload/clear", which)
+            yield post(place, "batch", {"operations": [{"delete": {"points": [known.id]}}]})
+
+        places = list(dict.fromkeys([own, other]))
+        found = [
+            Write("write-tenant", "An own row that says it is the other tenant's.",
+                  self.attempts(read, new, [put(own, new, victim)], undo)),
+            Write("write-id", "A row in the own collection with an id of another's.",
+                  self.attempts(read, taken, [put(own, taken, attacker), *changed(own)], undo,
+                                loses=known.marker)),
+            Write("delete", "Removing another's row: by its id, by a filter, in a batch.",
+                  self.attempts(read, known, (one for place in places for one in removed(place)),
+                                undo, loses=known.marker)),
+        ]  # fmt: skip
+        if other != own:
+            found.append(
+                Write(
+                    "write-collection",
+                    "A row in another's collection.",
+                    self.attempts(read, new, [put(other, new, victim)], undo)
+                    + self.attempts(read, taken, changed(other), undo, loses=known.marker),
+                )
+            )
+        return found
+
+    def _written(self, tenant: str, *rows: Canary) -> dict[str, Any]:
+        field, value = self.target.tenant_field, self.target.value(tenant)
+        given = [(row, row.metadata(field, value)) for row in rows]
+        return {"points": [
+            {"id": row.id, "vector": row.vector,
+             "payload": {"text": row.text, "metadata": metadata, **metadata}}
+            for row, metadata in given
+        ]}  # fmt: skip
 
     def _filters(self, attacker: str, victim: str) -> Iterator[Probe]:
         field, target = self.target.tenant_field, self.target
@@ -226,6 +284,9 @@ class Qdrant(Store):
             question, Request(attacker, "POST", question.path, question.body,
                               {"if-none-match": "{etag}"}),
         ),))  # fmt: skip
+        yield Probe("listing", "enumeration", "Lists of collections and of aliases.", each(
+            Request(attacker, "GET", path) for path in ("/collections", "/aliases", "/cluster")
+        ), (name,))  # fmt: skip
         spellings = name_variants(name)
         yield Probe("cross-collection", "collection", "Another tenant's collection by name.", each([
             json_request(attacker, f"{self._at(victim)}/points/scroll", body),

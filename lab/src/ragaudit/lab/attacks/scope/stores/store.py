@@ -1,13 +1,14 @@
 """What an adapter does."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
+from uuid import UUID
 
 import numpy as np
 from ragaudit.lab.attacks.scope.canaries import Canary, near
 from ragaudit.lab.attacks.scope.exchange import Client, Request
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe
+from ragaudit.lab.attacks.scope.probes import Attempt, Oracle, Probe, Write
 from ragaudit.lab.attacks.scope.target import Target
 
 __all__ = ["IDENTITY_HEADERS", "Scene", "Store"]
@@ -72,6 +73,13 @@ class Store:
         """Return the requests whose answers could tell whether a row of another exists."""
         return []
 
+    def writes(self, attacker: str, victim: str) -> list[Write]:
+        """Return what is tried with one tenant's key to change, add or remove another's rows.
+
+        They name canaries and rows of the test alone.
+        """
+        return []
+
     def plant(self, tenant: str) -> list[Request]:
         """Return the requests that put a tenant's canaries into the store with its own key."""
         raise NotImplementedError
@@ -95,3 +103,35 @@ class Store:
             (canary, canary.metadata(self.target.tenant_field, value))
             for canary in self.scene.planted(tenant)
         ]
+
+    def forged(self, victim: str, of: Canary | None = None) -> Canary:
+        """Return a row that only the attacker writes: where a canary of the victim is nearest.
+
+        Args:
+            victim: whose reader is to find it.
+            of: the canary whose id it takes; None for an id of its own.
+        """
+        place = self.scene.planted(victim)[0] if of is None else of
+        draw = self.scene.generator.bytes
+        return replace(
+            place,
+            id=str(UUID(bytes=draw(16), version=4)) if of is None else of.id,
+            marker=f"forged{draw(16).hex()}",
+            tag=f"tag{draw(16).hex()}",
+        )
+
+    def attempts(
+        self, read: Request, row: Canary, requests: Iterable[Request], undo: Sequence[Request],
+        *, loses: str = "",
+    ) -> tuple[Attempt, ...]:  # fmt: skip
+        """Return attempts to write one row, or to remove it.
+
+        Args:
+            read: of the victim, whose answer has the row.
+            row: as it is written; of a removal the canary itself.
+            requests: of the attacker.
+            undo: of whoever may.
+            loses: what the victim does not read any more once the row is overwritten or removed.
+        """
+        shows = "" if row.marker == loses else row.marker
+        return tuple(Attempt(request, read, shows, loses, tuple(undo)) for request in requests)
