@@ -132,8 +132,7 @@ class Charging:
         record = admitted.record(request.retrieval, openings)
         index, tenant = admitted.index, record.tenant
         with self._context.store.read() as connection:
-            number = next_number(connection, live.name, tenant)
-            uses = self._counts.read(connection, live.name, tenant, index.count)
+            number, uses = self._counts.read(connection, live.name, tenant, index.count)
         if not terms.charges_rows and number >= terms.uses:
             raise BudgetExhausted(
                 "all questions of this tenant were asked",
@@ -141,12 +140,11 @@ class Charging:
                 expected=f"at most {terms.uses}",
             )
         rows, blinding, point = self._due(live, index, request, openings, terms, uses)
-        encoded = ChargeOpenings(request, openings).encode()
         salt = live.randomness.draw(
             SALT_BYTES, "charge", live.name, record.pseudonym, record.counter
         )
 
-        def commit(transaction: LogTransaction) -> int:
+        def commit(transaction: LogTransaction) -> StoredCharge:
             connection, account = transaction.connection, admitted.registered.account
             admitted.check_window(connection, State.OPEN)
             current = admitted.current(transaction, record.counter)
@@ -155,26 +153,22 @@ class Charging:
                 raise Conflict("another question was charged meanwhile", where=live.name)
             transaction.use_counter(current.pseudonym, record.counter, record.counter + 1)
             body = _body(admitted.stamp(current, record), number, terms, point)
-            position = insert_charge(
+            stored = insert_charge(
                 connection,
                 live,
                 body,
                 salt,
                 account=account,
                 request=digest,
-                openings=encoded,
+                opened=ChargeOpenings(request, openings),
                 rows=rows,
                 blinding=blinding,
             )
             count_record(connection, live.name, account, body.time)
-            return position
+            return stored
 
         with phase("commit"):
-            position = live.commit(self._context.store, commit)
-        with self._context.store.read() as connection:
-            stored = charge_at(connection, live.name, position)
-        assert stored is not None  # it is durable
-        return stored
+            return live.commit(self._context.store, commit)
 
     def _due(
         self,
@@ -200,8 +194,8 @@ class Charging:
                 passes = np.zeros(index.count, dtype=bool)
                 passes[list(allowed)] = True
                 due &= passes
-        # The time to the entry must not say how many rows there are.
-        point = core.commit_marked(due, blinding)
+            # The time to the entry must not say how many rows there are.
+            point = core.commit_marked(due, blinding)
         return np.flatnonzero(due), blinding, point
 
 
@@ -214,8 +208,8 @@ class _Counts:
 
     def read(
         self, connection: Connection, window: str, tenant: str, count: int
-    ) -> npt.NDArray[np.int64]:
-        """Return c(i), int64[count], after all charges that ``connection`` sees."""
+    ) -> tuple[int, npt.NDArray[np.int64]]:
+        """Return n_t of the next charge and c(i), int64[count], after all that are committed."""
         with self._lock:
             start, counts = self._known.get((window, tenant), (0, np.zeros(count, np.int64)))
             # A copy: a reading that fails midway must not have counted anything.
@@ -224,7 +218,7 @@ class _Counts:
                 counts[rows] += 1
                 start = number + 1
             self._known[window, tenant] = start, counts
-        return counts
+        return start, counts
 
 
 def _check(request: GenerationRequest, admitted: Admitted) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generated import GeneratedAnswer, GenerationRequest, LoggedEntry
@@ -17,7 +18,7 @@ from ragaudit.ledger.messages.requests import Openings
 from ragaudit.prover.store import tables
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import append_entry, entry_at
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 __all__ = [
     "IN_HANDOVER",
@@ -42,6 +43,27 @@ Positions = npt.NDArray[np.int64]
 IN_HANDOVER: Final = frozenset({Record.KIND, Charge.KIND, Generated.KIND, Void.KIND})
 """Kinds of entries that the verifier is given after the window, and not as they are logged."""
 _WIDTH = np.dtype("<u4")
+
+# Built once: they run for every question.
+_CHARGE = tables.charge.c
+_INSERT_CHARGE = Prepared(insert(tables.charge))
+_LAST_NUMBER = Prepared(
+    select(_CHARGE.number)
+    .where(_CHARGE.window == bindparam("of_window"), _CHARGE.tenant == bindparam("of_tenant"))
+    .order_by(_CHARGE.number.desc())
+    .limit(1)
+)
+_IDENTICAL = Prepared(
+    select(_CHARGE.position)
+    .where(
+        _CHARGE.window == bindparam("of_window"),
+        _CHARGE.account == bindparam("of_account"),
+        _CHARGE.request == bindparam("digest"),
+        _CHARGE.time >= bindparam("since"),
+    )
+    .order_by(_CHARGE.position.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True)
@@ -157,51 +179,45 @@ def insert_charge(
     *,
     account: str,
     request: bytes,
-    openings: bytes,
+    opened: ChargeOpenings,
     rows: Positions,
     blinding: bytes,
-) -> int:
+) -> StoredCharge:
     """Append a charge entry, and store what only the provider knows of it, in one transaction.
 
     Args:
         salt: of the leaf, 32 bytes.
         request: SHA-256 of the request's canonical bytes.
-        openings: encoded `ChargeOpenings`.
+        opened: what opens the entry's digests.
         rows, blinding: D_t and rho_t.
 
     Returns:
-        The entry's position in the log.
+        The charge, which is durable once the transaction is.
     """
-    position = append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
-    connection.execute(
-        insert(tables.charge).values(
-            window=live.name,
-            position=position,
-            tenant=body.tenant,
-            number=body.number,
-            account=account,
-            counter=body.counter,
-            request=request,
-            time=body.time,
-            openings=openings,
-            rows=rows.astype(_WIDTH).tobytes(),
-            blinding=blinding,
-        )
+    encoded = body.encode()
+    position = append_entry(connection, live.log.entries, live.name, body.KIND, salt, encoded)
+    _INSERT_CHARGE.change(
+        connection,
+        window=live.name,
+        position=position,
+        tenant=body.tenant,
+        number=body.number,
+        account=account,
+        counter=body.counter,
+        request=request,
+        time=body.time,
+        openings=opened.encode(),
+        rows=rows.astype(_WIDTH).tobytes(),
+        blinding=blinding,
     )
-    return position
+    entry = LoggedEntry(position, salt, encoded)
+    return StoredCharge(live.name, account, entry, opened, rows, blinding)
 
 
 def next_number(connection: Connection, window: str, tenant: str) -> int:
     """Return n_t of the tenant's next charge entry."""
-    columns = tables.charge.c
-    query = (
-        select(columns.number)
-        .where(columns.window == window, columns.tenant == tenant)
-        .order_by(columns.number.desc())
-        .limit(1)
-    )
-    last = connection.scalar(query)
-    return 0 if last is None else int(last) + 1
+    last = _LAST_NUMBER.row(connection, of_window=window, of_tenant=tenant)
+    return 0 if last is None else int(last[0]) + 1
 
 
 def charged_rows(
@@ -245,20 +261,10 @@ def find_charge(
         request: SHA-256 of its canonical bytes.
         since: Unix milliseconds of the oldest that counts.
     """
-    columns = tables.charge.c
-    query = (
-        select(columns.position)
-        .where(
-            columns.window == window,
-            columns.account == account,
-            columns.request == request,
-            columns.time >= since,
-        )
-        .order_by(columns.position.desc())
-        .limit(1)
+    found = _IDENTICAL.row(
+        connection, of_window=window, of_account=account, digest=request, since=since
     )
-    position = connection.scalar(query)
-    return None if position is None else int(position)
+    return None if found is None else int(found[0])
 
 
 def charge_at(connection: Connection, window: str, position: int) -> StoredCharge | None:
