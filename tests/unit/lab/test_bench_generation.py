@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 from ragaudit import core
-from ragaudit.lab.bench import generation
+from ragaudit.lab.bench import charging, generation
 from ragaudit.lab.bench.command import app
 from ragaudit.verifier.engines import engine
 from typer.testing import CliRunner
@@ -40,13 +40,19 @@ def test_the_command_reports() -> None:
     assert result.exit_code == 0, result.output
     report = json.loads(result.output)
     assert report["scenario"] == "generation"
-    assert len(report["measurements"]) == 7
+    names = [each["name"] for each in report["measurements"]]
+    assert len(names) == 12
+    # The steps are parts of the whole.
+    place = names.index(generation.LOG)
+    steps = report["measurements"][place + 1 : place + 5]
+    assert all(each["name"].startswith("of it: ") for each in steps)
+    assert sum(each["lowest"] for each in steps) < report["measurements"][place]["highest"]
 
 
 def test_growth_is_beside_the_base() -> None:
     base = generation.generation(SIZES, 1, 0.0)
     found = {each.name: each for each in generation.growth(SIZES, base, 1, 0.0)}
-    assert len(found) == 5 + 2 + 2 + 4
+    assert len(found) == 6 + 2 + 2 + 4
     assert found["prove the budgets, R doubled"].baseline == generation.PROVE_BUDGET
     assert found["verify a group of charges, T doubled"].baseline == generation.VERIFY_GROUP
     assert all(each.ratio is not None and each.ratio > 0 for each in found.values())
@@ -57,3 +63,13 @@ def test_what_a_question_is_charged_is_committed_to() -> None:
     (due, *_) = charges.score()
     positions = np.flatnonzero(due).tolist()
     assert charges.charge() == core.commit_selection(positions, bytes(32))
+
+
+def test_charging_goes_through_the_provers_code() -> None:
+    charges = generation.Charges(SIZES)
+    with charging.prover(charges.work, 4, 2, 1) as desk:
+        first, second = desk.charge(), desk.charge()
+    bodies = (first.body, second.body)
+    assert [body.number for body in bodies] == [0, 1]
+    assert bodies[0].charge == core.commit_selection(first.rows.tolist(), first.blinding)
+    assert 0 < len(first.rows) <= 20

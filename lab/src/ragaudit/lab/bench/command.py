@@ -235,9 +235,10 @@ def generation(
         int, typer.Option("--group", min=1, max=2**16, help="T, entries proven together.")
     ] = 100,
     growth: Annotated[bool, typer.Option(help="Also with N, R, T, M doubled, each alone.")] = False,
-    runs: Runs = 3, seconds: Allowance = ALLOWANCE, cores: Cores = None, as_json: AsJson = False,
+    postgresql: PostgreSql = None, runs: Runs = 3,
+    seconds: Allowance = ALLOWANCE, cores: Cores = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Prove and verify budgets and charges, beside deciding the same without a proof."""
+    """Prove and verify budgets and charges, charge and log a question; beside bare decisions."""
     from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
 
     with limited_to(cores) as used:  # before the libraries make their threads
@@ -246,7 +247,7 @@ def generation(
 
         sizes = scenario.GenerationSizes(rows, dimension, records, charged, uses, group)
         with report.progress() as notify:
-            measurements = scenario.generation(sizes, runs, seconds, notify)
+            measurements = scenario.generation(sizes, runs, seconds, notify, postgresql)
             if growth:
                 measurements += scenario.growth(sizes, measurements, runs, seconds, notify)
     found = report.report("generation", sizes, used, measurements)

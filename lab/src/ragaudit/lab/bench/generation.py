@@ -2,7 +2,8 @@
 
 The budget argument: beside counting the charges, which a party does that is shown them. The
 charge argument: beside NumPy's exact scores of the same rows and queries, and the comparison. So is
-what a question costs before it is logged: its scores, and the commitment to the rows that pay.
+what a question costs until it is generated: its scores and the commitment to the rows that pay, and
+the whole way through the prover's code to an entry that is durable.
 """
 
 from collections.abc import Callable
@@ -14,17 +15,19 @@ import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
 from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.lab.bench.charging import LOG, charging
 from ragaudit.lab.bench.measure import Measurement, measure
 from ragaudit.lab.bench.task import Notify, silent
 from ragaudit.lab.bench.workload import Sizes, Workload
 from ragaudit.verifier.engines import engine
 
-__all__ = ["GenerationSizes", "generation", "growth"]
+__all__ = ["LOG", "GenerationSizes", "generation", "growth"]
 
 COUNT, SCORE = "count the charges (NumPy)", "score and compare (NumPy)"
 PROVE_BUDGET, VERIFY_BUDGET = "prove the budgets", "verify the budgets"
 PROVE_GROUP, VERIFY_GROUP = "prove a group of charges", "verify a group of charges"
-CHARGE = "charge a question"
+CHARGE = "decide and commit to a charge"
+CHARGED_AT_LEAST = 30
 _BUDGETS, _GROUPS = frozenset({PROVE_BUDGET, VERIFY_BUDGET}), frozenset({PROVE_GROUP, VERIFY_GROUP})
 
 _CONTEXT = bytes(32)
@@ -51,7 +54,7 @@ class Charges:
 
     def __init__(self, sizes: GenerationSizes) -> None:
         self.sizes = sizes
-        self._work = Workload(Sizes(sizes.rows, sizes.dimension, 1, "1"))
+        self.work = Workload(Sizes(sizes.rows, sizes.dimension, 1, "40"))
 
     @cached_property
     def budget(self) -> tuple[BudgetStatement, list[list[int]], npt.NDArray[np.uint8]]:
@@ -71,7 +74,7 @@ class Charges:
     @cached_property
     def queries(self) -> list[npt.NDArray[np.int16]]:
         """T of them, near documents."""
-        return [self._work.query(number) for number in range(self.sizes.group)]
+        return [self.work.query(number) for number in range(self.sizes.group)]
 
     @cached_property
     def thresholds(self) -> list[int]:
@@ -79,19 +82,19 @@ class Charges:
         most = min(self.sizes.charged, self.sizes.rows - 1)
         found = []
         for query in self.queries:
-            least = np.partition(self._work.scorer.scores(query), -1 - most)[-1 - most]
+            least = np.partition(self.work.scorer.scores(query), -1 - most)[-1 - most]
             found.append(int(np.clip(least, 0, SQUARED_NORM)))
         return found
 
     def score(self) -> list[npt.NDArray[np.bool_]]:
         """Return which rows each query of the group charges, budgets apart."""
-        vectors = self._work.vectors.astype(np.float32)
+        vectors = self.work.vectors.astype(np.float32)
         pairs = zip(self.queries, self.thresholds, strict=True)
         return [vectors @ query.astype(np.float32) > tau for query, tau in pairs]
 
     def charge(self) -> bytes:
         """Return B of the first question, all of whose relevant rows are live."""
-        due = self._work.scorer.scores(self.queries[0]) > self.thresholds[0]
+        due = self.work.scorer.scores(self.queries[0]) > self.thresholds[0]
         return core.commit_marked(due, bytes(32))
 
     @cached_property
@@ -100,7 +103,7 @@ class Charges:
         left = np.full(self.sizes.rows, self.sizes.uses)
         charged = []
         for query, tau in zip(self.queries, self.thresholds, strict=True):
-            due = (self._work.scorer.scores(query) > tau) & (left > 0)
+            due = (self.work.scorer.scores(query) > tau) & (left > 0)
             left[due] -= 1
             charged.append(np.flatnonzero(due).tolist())
         blindings = core.random_scalars(len(charged))
@@ -110,14 +113,14 @@ class Charges:
             ChargeEntry(_CONTEXT, query, tau, None, S, B)
             for query, tau, S, B in zip(self.queries, self.thresholds, before, points, strict=True)
         )
-        statement = ChargeStatement(self.sizes.uses, self._work.commitments, entries)
+        statement = ChargeStatement(self.sizes.uses, self.work.commitments, entries)
         return statement, charged, blindings
 
     def prove_group(self) -> bytes:
         """Return the charge argument of the group."""
         statement, charged, blindings = self.group
         return core.prove_charges(
-            statement, self._work.rows, self._work.blindings, charged, blindings,
+            statement, self.work.rows, self.work.blindings, charged, blindings,
             range(len(charged)),
         )  # fmt: skip
 
@@ -128,15 +131,20 @@ def _points(charged: list[list[int]], blindings: npt.NDArray[np.uint8]) -> list[
 
 
 def generation(
-    sizes: GenerationSizes, runs: int, allowance: float, notify: Notify = silent
+    sizes: GenerationSizes,
+    runs: int,
+    allowance: float,
+    notify: Notify = silent,
+    postgresql: str | None = None,
 ) -> list[Measurement]:
-    """Measure both arguments, made and checked by the compiled core.
+    """Measure both arguments, made and checked by the compiled core, and charging.
 
     Args:
         sizes: of the window and the group.
-        runs: under the clock, at most.
+        runs: under the clock, at most; of what takes milliseconds, `CHARGED_AT_LEAST` at least.
         allowance: seconds after which no further run is begun.
         notify: told what is being done.
+        postgresql: URL of a server that lets us make databases, where charging is measured too.
     """
     charges, checker = Charges(sizes), engine("core")
     proofs: dict[str, bytes] = {}
@@ -165,8 +173,15 @@ def generation(
     notify("charging", 0, 0)
     group = charges.group[0]
     scoring = timed(SCORE, charges.score, sizes.group)
-    charging = timed(CHARGE, charges.charge, 1)
+    committing = timed(CHARGE, charges.charge, 1)
     group_proving = timed(PROVE_GROUP, prove_group, sizes.group)
+    logged = []
+    for server in dict.fromkeys((None, postgresql)):
+        notify(LOG, 0, 0)
+        logged += charging(
+            charges.work, scoring, charged=sizes.charged, uses=sizes.uses,
+            runs=max(runs, CHARGED_AT_LEAST), allowance=allowance, server=server,
+        )  # fmt: skip
     group_size = len(proofs[PROVE_GROUP])
     group_checking = timed(
         VERIFY_GROUP,
@@ -178,7 +193,8 @@ def generation(
         proving.beside(count, size, {"charges": float(len(flat))}),
         checking.beside(count, size),
         scoring,
-        charging.beside(scoring),
+        committing.beside(scoring),
+        *logged,
         group_proving.beside(scoring, group_size),
         group_checking.beside(scoring, group_size),
     ]
@@ -200,7 +216,7 @@ def growth(
     """
     known = {each.name: each for each in base}
     doubled = (
-        ("N", replace(sizes, rows=2 * sizes.rows), _BUDGETS | _GROUPS | {CHARGE}),
+        ("N", replace(sizes, rows=2 * sizes.rows), _BUDGETS | _GROUPS | {CHARGE, LOG}),
         ("R", replace(sizes, records=2 * sizes.records), _BUDGETS),
         ("T", replace(sizes, group=2 * sizes.group), _GROUPS),
         ("M", replace(sizes, uses=2 * sizes.uses), _BUDGETS | _GROUPS),

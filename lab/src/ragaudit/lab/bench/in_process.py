@@ -1,14 +1,15 @@
-"""Answering in this process: one open window of one tenant, synthetic rows; nothing is durable.
+"""Answering in this process: one open window of one tenant, synthetic rows.
 
 All that a service does for a query is done: admission, embedding (here a hash: a real embedder
 is measured apart), noise, selection, commitment, the log's entry, both halves of the receipt and
-the reply's JSON. Left out is what makes the entry durable: the database does not synchronize and
-there is no fence. Commitments are random bytes: no time depends on them.
+the reply's JSON. Left out, unless it is asked for, is what makes the entry durable: the database
+does not synchronize and there is no fence. Commitments are random bytes: no time depends on them.
 """
 
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.generated import GenerationRequest
+from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
@@ -32,6 +35,8 @@ from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.answering.stage import Context
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.generation.charging import Charging
+from ragaudit.prover.generation_settings import ChannelSettings
 from ragaudit.prover.index.committed import BYTES, CommittedIndex
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.randomness import OsRandomness, SeedTree
@@ -39,15 +44,24 @@ from ragaudit.prover.settings import WindowSettings
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
+from ragaudit.prover.window.charges import StoredCharge
 from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.registrations import Registrar
 from ragaudit.prover.window.window_fence import WindowFence
 from ragaudit.prover.window.windows import Windows
 from sqlalchemy import Connection, event
 
-__all__ = ["InProcess"]
+__all__ = ["Channel", "InProcess"]
 
 WINDOW, TENANT = "bench", "bench"
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A generation channel: its settings, and its model's manifest."""
+
+    settings: ChannelSettings
+    generator: GeneratorManifest
 
 
 class InProcess:
@@ -61,19 +75,27 @@ class InProcess:
         *,
         mechanism: type[Mechanism] = Mechanism,
         stages: Stages | None = None,
+        channel: Channel | None = None,
+        durable: bool = False,
+        url: str | None = None,
     ) -> None:
         """Make database, documents, index and window in ``folder``, which is empty.
 
         Args:
             queries: that will be answered, at most ``sizes.queries`` by an account.
             mechanism, stages: what answers; for measuring its steps, subclasses.
+            channel: of generation, if the window has one.
+            durable: whether an entry is on the disk, and in the fence, before it counts.
+            url: of SQLAlchemy, of an empty database; a file in ``folder`` if there is none.
         """
         sizes = work.sizes
         self._sizes = sizes
         self._asked = 0
-        self._store = Store.create(f"sqlite:///{folder / 'prover.sqlite'}")
-        event.listen(self._store.engine, "connect", _forget_durability)
-        self._store.engine.dispose()  # connections opened before the listener
+        self._store = Store.create(url or f"sqlite:///{folder / 'prover.sqlite'}")
+        self._fence = folder / "fence" if durable else None
+        if not durable:
+            event.listen(self._store.engine, "connect", _forget_durability)
+            self._store.engine.dispose()  # connections opened before the listener
         documents = [Document(f"{n}", f"Document number {n}.") for n in range(sizes.rows)]
         backend = StoredDocuments(self._store)
         backend.add(TENANT, documents)
@@ -82,7 +104,7 @@ class InProcess:
         ]
         windows = Windows(self._store)
         provider, log_key = PrivateKey.generate(), PrivateKey.generate()
-        policy = _policy(sizes, len(self._accounts), provider, log_key)
+        policy = _policy(sizes, len(self._accounts), provider, log_key, channel)
         embedder = HashEmbedder(sizes.dimension)
         self._live = self._open(windows, policy, log_key, embedder, _index(work, documents))
         index = self._live.indexes[TENANT]
@@ -104,13 +126,23 @@ class InProcess:
             store=self._store, windows=windows, backend=backend, mechanism=mechanism(embedder),
             key=provider, clock=_clock, stages=stages or Stages(),
         ))  # fmt: skip
+        self._charging = Charging(self._answering)
 
     def answer(self) -> bytes:
         """Answer the next query; returns the reply: its receipt file."""
-        request = Request(f"Question number {self._asked}?", self._sizes.top_k, filter="")
+        account, query = self._next()
+        request = Request(query, self._sizes.top_k, filter="")
+        return self._answering.answer(self._live, account, request).encode()
+
+    def charge(self) -> StoredCharge:
+        """Charge the next question to the rows above the channel's threshold."""
+        account, query = self._next()
+        return self._charging.charge(self._live, account, GenerationRequest(query))
+
+    def _next(self) -> tuple[Account, str]:
         account = self._accounts[self._asked // self._sizes.queries]
         self._asked += 1
-        return self._answering.answer(self._live, account, request).encode()
+        return account, f"Question number {self._asked}?"
 
     def close(self) -> None:
         self._store.close()
@@ -138,13 +170,17 @@ class InProcess:
         entries = LogStore.create(self._store.engine, key.verifier_key)
         cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
         log = WindowLog(entries, CheckpointStore(entries, cosigners), key)
+        fence: WindowFence = NoFence(Path("none"), entries, lambda _: 0)
+        if self._fence is not None:
+            fence = WindowFence(self._fence, entries, lambda _: 0)
+            fence.open()
         return OpenWindow(
             policy=policy,
             pseudonym_key=pseudonym_key,
             indexes={TENANT: index},
             seed=SeedTree(WINDOW, secret, policy.slots, policy.queries_per_account),
             log=log,
-            fence=NoFence(Path("none"), entries, lambda _: 0),
+            fence=fence,
             randomness=OsRandomness(),
             anchor=bytes(BYTES),
         )
@@ -163,7 +199,9 @@ class NoFence(WindowFence):
         pass
 
 
-def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey) -> Policy:
+def _policy(
+    sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey, channel: Channel | None
+) -> Policy:
     cosigner = SigningKey("verifier.example", COSIGNATURE_V1, PrivateKey.generate())
     shown = ShownKeys(
         arbiter=None,
@@ -177,6 +215,8 @@ def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey)
         opens_after_seconds=1, length_seconds=10**6, activation_every_seconds=10**6,
         sigma=sizes.sigma, epsilon_acc=None, top_k_max=sizes.top_k,
         queries_per_account=sizes.queries, slots=slots, coalition_max=1,
+        privacy=None if channel is None else "gaussian",
+        generation=None if channel is None else channel.settings,
     )  # fmt: skip
     return PolicyBuilder("bench.example", provider.public).build(
         window=WINDOW,
@@ -188,6 +228,7 @@ def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey)
         previous_checkpoint=None,
         # In the past, so that the window has begun and queries are answered at once.
         now=_clock() - 10_000,
+        generator=None if channel is None else channel.generator,
     )
 
 

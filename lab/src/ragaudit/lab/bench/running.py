@@ -9,7 +9,7 @@ import json
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -139,7 +139,8 @@ def both_services(
     with ExitStack() as stack:
         environment = {**_ENVIRONMENT, **(settings or {})}
         if postgresql is not None:
-            environment |= stack.enter_context(_databases(postgresql))
+            made = stack.enter_context(new_databases(postgresql, _URLS))
+            environment |= {_URLS[role]: url for role, url in made.items()}
         folder = tempfile.TemporaryDirectory(prefix="ragaudit-bench-", ignore_cleanup_errors=True)
         work = Path(stack.enter_context(folder))
         tell("setting up two services")
@@ -228,16 +229,21 @@ def _why_refused(both: BothServices) -> str:
 
 
 @contextmanager
-def _databases(server: str) -> Iterator[dict[str, str]]:
-    """Two new databases as the settings of the services; dropped at the end."""
+def new_databases(server: str, roles: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Make a new database for each role; yield their URLs by role; drop them at the end.
+
+    Args:
+        server: URL of a PostgreSQL database from which others may be made.
+        roles: in lower case.
+    """
     engine = open_engine(server).execution_options(isolation_level="AUTOCOMMIT")
-    names = {role: f"ragaudit_bench_{secrets.token_hex(6)}_{role}" for role in _URLS}
+    names = {role: f"ragaudit_bench_{secrets.token_hex(6)}_{role}" for role in roles}
     try:
         with engine.connect() as connection:
             for name in names.values():
                 connection.execute(text(f"CREATE DATABASE {name}"))
         urls = {
-            _URLS[role]: make_url(server).set(database=name).render_as_string(hide_password=False)
+            role: make_url(server).set(database=name).render_as_string(hide_password=False)
             for role, name in names.items()
         }
         yield urls
