@@ -14,9 +14,21 @@ from ragaudit.lab.generation.records import SUPPORT, Corpus, corpus, scores
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.reproduce import generation_arms, generation_attack
 from ragaudit.lab.reproduce.command import app
-from ragaudit.lab.reproduce.generation_arms import ARMS, BASELINES, EPSILONS, Asked, Size
+from ragaudit.lab.reproduce.generation_arms import (
+    ARMS,
+    BASELINES,
+    EPSILONS,
+    REUSING,
+    Asked,
+    Size,
+)
 from ragaudit.lab.reproduce.generation_attack import cap, retrieval_auc
 from ragaudit.lab.reproduce.generation_results import COMPARISON, cells
+from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
+from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer
+from ragaudit.privacy.mechanisms.retrieval import Row
+from ragaudit.privacy.mechanisms.streams import Murag, Outcome
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()
@@ -144,10 +156,6 @@ def test_the_attack_is_flat_in_accounts_and_below_the_cap(document: dict[str, An
 def test_later_questions_of_a_coalition_find_the_record_spent() -> None:
     """Whatever their answers, they follow the same law in both worlds: no document is alive."""
     from ragaudit.lab.generation.voters import LocalVoters
-    from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
-    from ragaudit.privacy.mechanisms.coins import KeyedCoins
-    from ragaudit.privacy.mechanisms.retrieval import Row
-    from ragaudit.privacy.mechanisms.streams import Murag
 
     voters = LocalVoters(Transformer.load())
     terms = generation_arms.rag(Fraction(3))
@@ -161,6 +169,32 @@ def test_later_questions_of_a_coalition_find_the_record_spent() -> None:
     again = Murag(terms, DocumentBudgets(6, 3), Fraction(1, 2))
     alone = [again.ask(question, [], voters, KeyedCoins(bytes([n]) * 32)) for n in range(4)]
     assert [each.answer for each in outcomes[2:]] == [each.answer for each in alone[2:]]
+
+
+@pytest.mark.slow
+def test_what_was_asked_before_has_its_answer_and_nobody_pays(document: dict[str, Any]) -> None:
+    at = {(each["arm"], each["group"]): each for each in document["cells"] if each["epsilon"] == 10}
+    for reusing, base in REUSING.items():
+        first, again = at[reusing, "first"], at[reusing, "repeated"]
+        assert (first["reused"], again["reused"]) == (0, 1)
+        assert (again["charged"], again["used"], again["refused"], again["private"]) == (0,) * 4
+        # With the same coins, before anything is asked again both arms are one.
+        assert first == {**at[base, "first"], "arm": reusing}
+
+
+def test_stored_answers_are_for_the_same_question_only() -> None:
+    asked: list[str] = []
+
+    def ask(text: str, rows: Sequence[Row], coins: KeyedCoins) -> Outcome[TokenAnswer]:
+        asked.append(text)
+        return Outcome(TokenAnswer((len(asked),), 1, False), frozenset({7}), frozenset({7}))
+
+    reusing = generation_arms.reusing(ask)
+    coins = KeyedCoins(bytes(32))
+    outcomes = [reusing(text, [], coins) for text in ("a ?", "b ?", "a ?")]
+    assert asked == ["a ?", "b ?"]
+    assert outcomes[2].answer == outcomes[0].answer != outcomes[1].answer
+    assert [len(each.charged) for each in outcomes] == [1, 1, 0]
 
 
 def test_what_is_run_is_repeatable() -> None:

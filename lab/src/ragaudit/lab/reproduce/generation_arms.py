@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 
@@ -21,7 +21,10 @@ from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
 from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT
 from ragaudit.privacy.mechanisms.streams import Bin, Murag, MuragAda, Naive, Outcome
 
-__all__ = ["ARMS", "BASELINES", "DELTA", "EPSILONS", "VOTERS", "Asked", "Size", "rag", "run"]
+__all__ = [
+    "ARMS", "BASELINES", "DELTA", "EPSILONS", "PAYING", "REUSING", "VOTERS", "Asked", "Size", "rag",
+    "reusing", "run",
+]  # fmt: skip
 
 EPSILONS = (1, 2, 3, 5, 8, 10)
 """Totals, of the whole stream, for null-replace."""
@@ -38,7 +41,21 @@ PUBLIC_DOCUMENTS = 4
 """That the non-private model reads at once; what has room in its context."""
 
 BASELINES = ("closed book", "non-private RAG", "non-private KSA")
-ARMS = ("NAIVE", "MURAG, M = 1", "MURAG, M = 5", "MURAG-ADA, M = 1", "DP-KSA", "MURAG with DP-KSA")
+PAYING = (
+    "NAIVE",
+    "MURAG, M = 1",
+    "MURAG, M = 5",
+    "MURAG-ADA, M = 1",
+    "DP-KSA",
+    "MURAG with DP-KSA",
+)
+REUSING = {
+    "MURAG, M = 1, reuse": "MURAG, M = 1",
+    "MURAG, M = 5, reuse": "MURAG, M = 5",
+    "MURAG with DP-KSA, reuse": "MURAG with DP-KSA",
+}
+"""Arms that give a question asked again its stored answer, at no charge, by what they are else."""
+ARMS = (*PAYING, *REUSING)
 _STOP = frozenset({"unknown", "treatment", "symptom", "of", "patient", "keywords"})
 
 
@@ -72,6 +89,7 @@ class Asked:
         charged, used: documents that paid, and that were read.
         precise: of those that were read, how many are of the best `VOTERS` of the whole corpus.
         private: tokens drawn, or keywords released.
+        reused: the answer was there already.
     """
 
     seed: int
@@ -84,6 +102,7 @@ class Asked:
     used: int = 0
     precise: int = 0
     private: int = 0
+    reused: bool = False
 
 
 def rag(price: Fraction) -> DpRag:
@@ -108,10 +127,37 @@ def _ksa(epsilon: int, questions: int) -> DpKsa:
     )  # fmt: skip
 
 
-Ask = Callable[[str, Sequence[Row], KeyedCoins], Outcome[TokenAnswer] | Outcome[KeywordAnswer]]
+Answered = Outcome[TokenAnswer] | Outcome[KeywordAnswer]
+Ask = Callable[[str, Sequence[Row], KeyedCoins], Answered]
+
+
+def reusing(ask: Ask) -> Ask:
+    """Return the same, but a question that was asked before has the answer that it had.
+
+    What was released may be released again: nobody pays, and nothing is read.
+
+    Args:
+        ask: answers a question that is new.
+    """
+    stored: dict[str, Answered] = {}
+
+    def answered(text: str, rows: Sequence[Row], coins: KeyedCoins) -> Answered:
+        if text in stored:
+            return replace(stored[text], charged=frozenset(), used=frozenset())
+        stored[text] = ask(text, rows, coins)
+        return stored[text]
+
+    return answered
 
 
 def _streams(voters: LocalVoters, epsilon: int, questions: int) -> Mapping[str, Ask]:
+    """Return what answers a stream, by arm; those that reuse answers have budgets of their own."""
+    streams = _paying(voters, epsilon, questions)
+    others = _paying(voters, epsilon, questions)
+    return {**streams, **{arm: reusing(others[base]) for arm, base in REUSING.items()}}
+
+
+def _paying(voters: LocalVoters, epsilon: int, questions: int) -> Mapping[str, Ask]:
     total = Fraction(epsilon)
     naive = Naive(rag(total / questions), total / questions, questions)
     murag = {
@@ -155,13 +201,15 @@ def run(
         yield from _baselines(model, voters, seed, question, rows)
         for epsilon, arms in streams.items():
             for arm, ask in arms.items():
-                coins = KeyedCoins(_key(seed, epsilon, arm, number))
+                # With reuse the same coins: what differs is what reuse does.
+                coins = KeyedCoins(_key(seed, epsilon, REUSING.get(arm, arm), number))
                 outcome = ask(question.text, rows, coins)
                 text, private = _said(outcome.answer)
+                reused = arm in REUSING and question.kind == "repeated"
                 yield Asked(
                     seed, arm, epsilon, question.support, question.kind,
                     question.answer in text.split(), len(outcome.charged), len(outcome.used),
-                    len(outcome.used & best), private,
+                    len(outcome.used & best), 0 if reused else private, reused,
                 )  # fmt: skip
         done()
 

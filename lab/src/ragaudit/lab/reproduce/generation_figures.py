@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 
 from ragaudit.cli.figures import COLORS, axes, panels, render
-from ragaudit.lab.reproduce.generation_arms import ARMS, BASELINES
+from ragaudit.lab.reproduce.generation_arms import ARMS, BASELINES, PAYING, REUSING
 from ragaudit.lab.reproduce.generation_attack import EPSILON, Point, cap
 from ragaudit.lab.reproduce.generation_results import Cell
 
 __all__ = ["figures"]
 
 _STYLES = (":", "--", "-.")
+_LOOKS = {
+    **{arm: ("o-", color) for arm, color in zip(PAYING, COLORS, strict=True)},
+    **{arm: ("s--", COLORS[PAYING.index(base)]) for arm, base in REUSING.items()},
+}
+"""Line and color of each arm: stored answers are dashed."""
 
 
 def figures(found: Sequence[Cell], attack: Sequence[Point]) -> dict[str, bytes]:
@@ -26,10 +31,11 @@ def _utility(found: Sequence[Cell]) -> dict[str, bytes]:
     with axes(
         "100 questions on invented records", "total epsilon of the stream", "right answers"
     ) as (figure, place):
-        for arm, color in zip(ARMS, COLORS, strict=True):
+        for arm in ARMS:
+            line, color = _LOOKS[arm]
             own = [each for each in found if each.arm == arm and each.group == "all"]
             totals = [each.epsilon or 0 for each in own]
-            place.plot(totals, [each.right for each in own], "o-", color=color, label=arm)
+            place.plot(totals, [each.right for each in own], line, color=color, label=arm)
             place.fill_between(
                 totals, [each.low for each in own], [each.high for each in own],
                 color=color, alpha=0.2, linewidth=0,
@@ -49,11 +55,12 @@ def _groups(found: Sequence[Cell]) -> dict[str, bytes]:
         "right answers", groups,
     ) as (figure, places):  # fmt: skip
         for group, place in zip(groups, places, strict=True):
-            for arm, color in zip(ARMS, COLORS, strict=True):
+            for arm in ARMS:
+                line, color = _LOOKS[arm]
                 own = [each for each in found if each.arm == arm and each.group == group]
                 place.plot(
                     [each.epsilon or 0 for each in own], [each.right for each in own],
-                    "o-", color=color, label=arm, markersize=3,
+                    line, color=color, label=arm, markersize=3,
                 )  # fmt: skip
         places[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
         return render(figure, "groups")

@@ -52,6 +52,7 @@ class Cell:
         precision: of those that were read, the share of the best ones; None if none was read.
         refused: share of the questions that found no document alive; of arms that charge.
         private: tokens drawn or keywords released, a question.
+        reused: share of the questions that had a stored answer.
     """
 
     arm: str
@@ -66,6 +67,7 @@ class Cell:
     precision: float | None
     refused: float
     private: float
+    reused: float
 
 
 def cells(asked: Sequence[Asked]) -> tuple[Cell, ...]:
@@ -108,8 +110,9 @@ def _cell(arm: str, epsilon: int | None, group: str, asked: Sequence[Asked]) -> 
         arm, epsilon, group, len(asked), mean(each.right for each in asked), low, high,
         mean(each.charged for each in asked), mean(each.used for each in asked),
         sum(each.precise for each in asked) / used if used else None,
-        mean(charging and not each.charged for each in asked),
+        mean(charging and not each.charged and not each.reused for each in asked),
         mean(each.private for each in asked),
+        mean(each.reused for each in asked),
     )  # fmt: skip
 
 
@@ -134,35 +137,35 @@ def text(found: Sequence[Cell], attack: Sequence[Point]) -> str:
     lines = ["Right answers (95 % bootstrap interval over corpora), by total epsilon", ""]
     epsilons = sorted({each.epsilon for each in found if each.epsilon is not None})
     at = {(each.arm, each.epsilon, each.group): each for each in found}
-    lines.append(f"{'':18}" + "".join(f"{each:>18}" for each in epsilons))
-    lines += [f"{arm:18}{_share(at[arm, None, 'all']):>18}  (no epsilon)" for arm in BASELINES]
+    lines.append(f"{'':24}" + "".join(f"{each:>18}" for each in epsilons))
+    lines += [f"{arm:24}{_share(at[arm, None, 'all']):>18}  (no epsilon)" for arm in BASELINES]
     lines += [
-        f"{arm:18}" + "".join(f"{_share(at[arm, each, 'all']):>18}" for each in epsilons)
+        f"{arm:24}" + "".join(f"{_share(at[arm, each, 'all']):>18}" for each in epsilons)
         for arm in ARMS
     ]
     most = epsilons[-1]
     groups = list(dict.fromkeys(each.group for each in found if each.group != "all"))
     lines += ["", f"By group at epsilon {most}", ""]
-    lines.append(f"{'':18}" + "".join(f"{each:>15}" for each in groups))
+    lines.append(f"{'':24}" + "".join(f"{each:>15}" for each in groups))
     for arm in (*BASELINES, *ARMS):
         epsilon = None if arm in BASELINES else most
         shares = [at.get((arm, epsilon, group)) for group in groups]
         lines.append(
-            f"{arm:18}" + "".join(f"{'-' if each is None else f'{each.right:.3f}':>15}"
+            f"{arm:24}" + "".join(f"{'-' if each is None else f'{each.right:.3f}':>15}"
                                   for each in shares)
         )  # fmt: skip
     lines += ["", f"Money at epsilon {most}, a question", ""]
     lines.append(
-        f"{'':18}{'charged':>10}{'used':>8}{'charged/used':>14}{'refused':>10}{'precision':>11}"
-        f"{'private':>9}"
+        f"{'':24}{'charged':>10}{'used':>8}{'charged/used':>14}{'refused':>10}{'precision':>11}"
+        f"{'private':>9}{'reused':>8}"
     )
     for arm in ARMS:
         each = at[arm, most, "all"]
         ratio = f"{each.charged / each.used:.2f}" if each.used and each.charged else "-"
         precision = "-" if each.precision is None else f"{each.precision:.3f}"
         lines.append(
-            f"{arm:18}{each.charged:>10.1f}{each.used:>8.1f}{ratio:>14}{each.refused:>10.3f}"
-            f"{precision:>11}{each.private:>9.2f}"
+            f"{arm:24}{each.charged:>10.1f}{each.used:>8.1f}{ratio:>14}{each.refused:>10.3f}"
+            f"{precision:>11}{each.private:>9.2f}{each.reused:>8.2f}"
         )
     lines += [
         "", f"Membership of one record at M eps_q = {EPSILON}, M = {USES}: AUC, at most "
