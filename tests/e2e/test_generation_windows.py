@@ -1,8 +1,11 @@
 """A window that answers in words, by services that are processes, up to its verdict."""
 
+import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 import pytest
@@ -12,8 +15,10 @@ from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.window.charges import charged_rows
 from ragaudit.verifier.embedding import embedder_of
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.generating import service_of
@@ -70,24 +75,43 @@ def setting(tmp_path: Path, model: Transformer, model_url: str) -> Iterator[Sett
     made.stop()
 
 
-def play(setting: Setting, prelude: str = "", **changes: object) -> list[GeneratedFile]:
+QUESTION: dict[str, object] = {"query": "treatment of bazeli ?"}
+ASKED = [(account, QUESTION) for account in PLAIN]
+
+
+def play(
+    setting: Setting,
+    prelude: str = "",
+    asked: Sequence[tuple[str, dict[str, object]]] = ASKED,
+    window: Mapping[str, object] = MappingProxyType({}),
+    **changes: object,
+) -> list[GeneratedFile]:
     """Ask from several accounts, until the window is decided; the answers."""
     setting.prover.prelude = prelude
-    setting.open(
-        opens_after_seconds=10,
-        length_seconds=25,
-        privacy="gaussian",
-        retry_seconds=60,
-        audit={"mode": "A", "deadline_seconds": 20},
-        generation={**CHANNEL, **changes},
-    )
+    setting.open(**{
+        "opens_after_seconds": 10,
+        "length_seconds": 25,
+        "privacy": "gaussian",
+        "retry_seconds": 60,
+        "audit": {"mode": "A", "deadline_seconds": 20},
+        "generation": {**CHANNEL, **changes},
+        **window,
+    })  # fmt: skip
     files = []
-    for account in PLAIN:
-        answer = setting.post(account, "ask", {"query": "treatment of bazeli ?"})
+    for account, question in asked:
+        answer = setting.post(account, "ask", question)
         assert answer.status_code == 200, answer.text
         files.append(GeneratedFile.parse(answer.content))
     setting.prover.wait_for(lambda: setting.prover.state() in ("archived", "audited"), 300)
     return files
+
+
+def wards(treatment: str) -> list[Document]:
+    """The records, by turns of two wards."""
+    return [
+        replace(each, attributes=attributes_text({"ward": "ab"[n % 2]}, each.id))
+        for n, each in enumerate(records(treatment))
+    ]
 
 
 def verdict(setting: Setting) -> Verdict:
@@ -119,14 +143,58 @@ def faults(found: Verdict) -> dict[str, str]:
 def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
     setting: Setting, tmp_path: Path
 ) -> None:
-    files = play(setting)
+    """Two tenants pay, some questions are about a ward, and a sample is proven and replayed."""
+    setting.add("eve", "two", wards("kolupe"))
+    setting.add("fay", "one", wards("mirazo"))
+    ward = {"op": "eq", "key": "ward", "value": "a"}
+    about: dict[str, object] = {
+        **QUESTION,
+        "filter": json.dumps(ward, sort_keys=True, separators=(",", ":")),
+    }
+    asked: list[tuple[str, dict[str, object]]] = [
+        ("ada", about), ("eve", about), ("bea", QUESTION), ("cyd", QUESTION), ("fay", about),
+        ("eve", {"query": "symptom of bazeli ?"}),
+    ]  # fmt: skip
+    sampling = {"eta": "0.5", "minimum": 1}
+    files = play(
+        setting,
+        asked=asked,
+        window={
+            "opens_after_seconds": 20,
+            "slots": 6,
+            "coalition_max": 6,
+            "public_columns": {"ward": "string"},
+            "filters": True,
+            "length_seconds": 40,
+            "audit": {
+                "mode": "B",
+                "beta": "0.2",
+                "tenants": sampling,
+                "submitters": {"by": "account", **sampling},
+                "deadline_seconds": 20,
+            },
+        },
+        prove="sampled",
+    )
     found = verdict(setting)
     assert (found.result, faults(found)) == ("PASS", {})
     costs = found.predicate.generation
     assert costs is not None
-    # Three accounts asked, and each document paid twice: M eps_q, whoever asks.
+    # Five accounts asked, and each document paid twice: M eps_q, whoever asks.
     assert (costs["replace_one_null"], costs["replace_one"]) == ("10", "20")
-    assert [file.public.charged.number for file in files] == [0, 1, 2]
+    charged = [file.public.charged for file in files]
+    assert [(each.tenant, each.number) for each in charged] == [
+        ("one", 0), ("two", 0), ("one", 1), ("one", 2), ("one", 3), ("two", 1),
+    ]  # fmt: skip
+    # Ward a was asked about once before two questions about all: its rows are spent by the second.
+    store = Store.open(setting.settings.store.url)
+    with store.read() as connection:
+        rows = {
+            tenant: [each.size for _, each in charged_rows(connection, "w1", tenant, 0)]
+            for tenant in ("one", "two")
+        }
+    store.close()
+    assert rows == {"one": [6, 12, 6, 0], "two": [6, 12]}
     assert isinstance(setting.verifier, VerifierProcess)
     settings = setting.verifier.path
     path = bundle(setting, tmp_path)

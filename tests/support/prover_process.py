@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,7 @@ class Setting:
             "one", [Document(f"d{n}", " ".join(words)) for n, words in enumerate(texts)]
         )
         self.keys = {name: Accounts(store).add("one", name) for name in (*PLAIN, ANCHORED)}
+        self.plain = list(PLAIN)
         store.close()
         shown = self.verifier.keys.public()
         self.prover = Prover(
@@ -194,6 +196,14 @@ class Setting:
         )
         self.made = made
         self.chain: NonceChain | None = None
+
+    def add(self, account: str, tenant: str, documents: Sequence[Document]) -> None:
+        """Add an account, and the documents of its tenant, before the window is opened."""
+        store = Store.open(self.settings.store.url)
+        StoredDocuments(store).add(tenant, documents, replace=True)
+        self.keys[account] = Accounts(store).add(tenant, account)
+        store.close()
+        self.plain.append(account)
 
     def post(self, account: str, path: str, body: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.keys[account]}"}
@@ -225,7 +235,7 @@ class Setting:
         self.prover.operator("POST", "/windows", body)
         seconds = overrides.get("opens_after_seconds", 0) + 120
         self.prover.wait_for(lambda: self.prover.state() == "countersigned", seconds)
-        for account in PLAIN:
+        for account in self.plain:
             assert self.post(account, "registration", {"anchor": None}).status_code == 201
         headers = {"Authorization": f"Bearer {self.keys[ANCHORED]}"}
         shown = self.prover.http.get("/v1/windows/w1/account", headers=headers).json()
