@@ -20,6 +20,7 @@ from generation_channel import (
 )
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.charges import Charge, Void
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
@@ -229,6 +230,13 @@ def test_exhausted_rows_are_no_error(channel: ProverScenario) -> None:
         stored = charge_at(connection, "w1", second.public.charge.index)
     assert stored is not None
     assert stored.rows.size == 0
+
+
+@pytest.mark.parametrize("member", ["tokens", "group", "uses", "voters"])
+def test_a_channel_of_nothing_is_refused_by_name(channel: ProverScenario, member: str) -> None:
+    with pytest.raises(MalformedError, match=rf"generation\.{member}"):
+        open_channel(channel, **{member: 0})
+    assert channel.service.windows.all() == []
 
 
 def test_naive_charges_no_rows_and_counts_questions(channel: ProverScenario) -> None:
