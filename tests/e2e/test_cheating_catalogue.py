@@ -103,6 +103,13 @@ BEHAVIOURS = {
         "votes of another model": "votes-of-another-model",
         "an answer that no vote gives": "answer-of-no-vote",
         "no charge entry sampled": "charges-unsampled",
+        "sums not those of the coins": "counts-without-noise",
+        "the same of a void": "counts-of-a-void-without-noise",
+        "sums of another question": "sums-of-another-question",
+        "reading stopped a bin early": "reading-stopped-early",
+        "reading stopped a bin late": "reading-stopped-late",
+        "a threshold not the released bin's": "threshold-of-another-bin",
+        "a counted row left uncharged": "counted-document-uncharged",
     },
     "INDEX": {
         "row of norm 128": "row-of-norm-128",

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -87,9 +89,9 @@ class Finished:
         return Replay.parse(self.held[items.replay_name(index)])
 
 
-@pytest.fixture
-def finished(channel: ProverScenario, monkeypatch: pytest.MonkeyPatch) -> Finished:
-    open_channel(channel, differing_votes=0, group=GROUP, uses=3)
+def finish(channel: ProverScenario, monkeypatch: pytest.MonkeyPatch, **terms: Any) -> Finished:
+    """Play the window, with these changes of its channel, until its challenge is answered."""
+    open_channel(channel, differing_votes=0, group=GROUP, uses=3, **terms)
     files = [file_of(ask(channel, query=f"{QUESTION} {n}")) for n in range(3)]
     assert channel.ask().status_code == 200
 
@@ -137,7 +139,8 @@ def finished(channel: ProverScenario, monkeypatch: pytest.MonkeyPatch) -> Finish
     return Finished(channel, files, found, jobs, shares, proven)
 
 
-def test_the_evidence_holds(finished: Finished) -> None:
+def test_the_evidence_holds(channel: ProverScenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished = finish(channel, monkeypatch)
     logged = finished.logged
     assert len(logged) == 4
     check_sample(finished, logged)
@@ -152,6 +155,37 @@ def test_the_evidence_holds(finished: Finished) -> None:
     check_intake(finished)
     check_jobs(finished)
     check_progress(finished)
+
+
+def test_released_sums_follow_from_what_is_opened(
+    channel: ProverScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MURAG-ADA: of each entry, also the voided one, counts and coins give the logged sums."""
+    edges, enough = [9000, 3000, 0], 4
+    bins = {"edges": edges, "epsilon": "1/2", "enough": enough}
+    finished = finish(channel, monkeypatch, mechanism="murag-ada", threshold=None, bins=bins)
+    read = set[int]()
+    for entry in finished.logged:
+        body, response = Charge.parse(entry.body), finished.response(entry.index)
+        replay = finished.replay(entry.index)
+        query = np.array(response.embedding, dtype=np.int64)
+        scores = [int(np.array(row.vector[:-4], dtype=np.int64) @ query) for row in replay.rows]
+        coins, total, sums = KeyedCoins(coin_key(finished, body, response)), 0, []
+        for high, low in pairwise([127 * 127, *edges]):
+            total += sum(low < score <= high for score in scores)
+            total += int(coins.laplace(Fraction(2)))
+            sums.append(total)
+            if total > enough:
+                break
+        assert (body.sums, body.threshold) == (tuple(sums), edges[len(sums) - 1])
+        positions = [row.position for row in replay.rows]
+        assert core.commit_selection(positions, replay.blinding) == body.charge
+        read.add(len(sums))
+    assert len(read) > 1
+    for file in finished.files:
+        check_replay(finished, file)
+    void = finished.replay(finished.logged[3].index)
+    assert (void.answer, void.votes, void.used) == (None, (), ())
 
 
 def check_progress(finished: Finished) -> None:
@@ -274,7 +308,19 @@ def check_replay(finished: Finished, file: GeneratedFile) -> None:
             assert [votes.public, *votes.voters] == first_tokens(_, _, documents, answer)  # type: ignore[arg-type]
             return [votes.public, *votes.voters]
 
-    key = noise_key(
+    key = coin_key(finished, body, response)
+    coins = KeyedCoins(key, drawn=len(body.sums))
+    assert replay.answer is not None and replay.salt_a is not None
+    slots = [texts[at] for at in best] + [""] * (terms.answerer.slots - len(best))
+    query_text = file.request.query
+    found = mechanism_of(terms).answer(query_text, slots, Said(), coins)
+    assert (found.tokens, found.private) == (replay.answer.tokens, replay.answer.private)
+    assert replay.answer == file.answer
+    assert replay.answer.digest(replay.salt_a) == file.public.answered.answer_digest
+
+
+def coin_key(finished: Finished, body: Charge, response: Response) -> bytes:
+    return noise_key(
         response.key.key,
         window="w1",
         tenant="one",
@@ -283,16 +329,10 @@ def check_replay(finished: Finished, file: GeneratedFile) -> None:
         epoch=1,
         slot=body.slot,
         counter=body.counter,
-        activation_randomness=live.activation_randomness(body.activation),
+        activation_randomness=finished.live.activation_randomness(body.activation),
         nonce=b"",
         tag=COIN_TAG,
     )
-    slots = [texts[at] for at in best] + [""] * (terms.answerer.slots - len(best))
-    query_text = file.request.query
-    found = mechanism_of(terms).answer(query_text, slots, Said(), KeyedCoins(key))
-    assert (found.tokens, found.private) == (replay.answer.tokens, replay.answer.private)
-    assert replay.answer == file.answer
-    assert replay.answer.digest(replay.salt_a) == file.public.answered.answer_digest
 
 
 def check_once(finished: Finished) -> None:

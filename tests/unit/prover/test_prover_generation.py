@@ -25,7 +25,9 @@ from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.charges import Charge, Void
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.records import Close
+from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.prover.errors import BackendUnavailable
+from ragaudit.prover.generation.due import coins_of
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, charged_rows, unanswered
@@ -166,14 +168,13 @@ def test_who_asks_again_after_a_crash_draws_nothing_anew(
     """The coins follow from keys: what is generated twice is the same."""
     open_channel(channel)
     drawn: list[bytes] = []
-    service = channel.service.generating._channel
-    honest = service._key
 
-    def key(*arguments: Any) -> bytes:
-        drawn.append(honest(*arguments))
-        return drawn[-1]
+    def keyed(*arguments: Any, **given: Any) -> KeyedCoins:
+        coins = coins_of(*arguments, **given)
+        drawn.append(coins._key)
+        return coins
 
-    monkeypatch.setattr(service, "_key", key)
+    monkeypatch.setattr("ragaudit.prover.generation.channel.coins_of", keyed)
 
     def dead(*_: object, **__: object) -> Any:
         raise GeneratorUnavailable("dead")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from ragaudit.prover.backend_settings import Url
 from ragaudit.serving.settings import Section, beside
 
@@ -47,15 +47,27 @@ class GeneratorSettings(Section):
         return beside(folder, self, "manifest_file", "vocabulary_file", "key_file", "ca_file")
 
 
+class BinSettings(Section):
+    """Where murag-ada looks for documents: bins of scores, read until there are enough.
+
+    ``edges`` are the lower edges in lattice units, falling; ``epsilon`` of a count, a part of the
+    question's; ``enough`` documents, by a noisy sum, end the reading.
+    """
+
+    edges: list[int] = Field(min_length=1, max_length=64)
+    epsilon: Ratio
+    enough: int = Field(ge=0, le=2**32)
+
+
 class ChannelSettings(Section):
     """The generation channel of new windows (docs/spec/11-generation.md §11.8).
 
-    ``threshold`` is tau in lattice units, for murag alone; ``agreement`` the votes that are one,
-    half of the voters without it; ``differing_votes`` those of a replayed answer that may differ,
-    without which nothing is replayed.
+    ``threshold`` is tau in lattice units, for murag alone, and ``bins`` for murag-ada;
+    ``agreement`` the votes that are one, half of the voters without it; ``differing_votes`` those
+    of a replayed answer that may differ, without which nothing is replayed.
     """
 
-    mechanism: Literal["murag", "naive"] = "murag"
+    mechanism: Literal["murag", "murag-ada", "naive"] = "murag"
     epsilon: Ratio
     epsilon_token: Ratio
     voters: int = Field(ge=1, le=2**16)
@@ -64,11 +76,18 @@ class ChannelSettings(Section):
     tokens: int = Field(default=64, ge=1, le=4096)
     uses: int = Field(ge=1, le=2**16)
     threshold: int | None = Field(default=None, ge=0)
+    bins: BinSettings | None = None
     prove: Literal["sampled", "all"] = "sampled"
     group: int = Field(default=100, ge=1, le=2**16)
     differing_votes: int | None = Field(default=None, ge=0, le=10**6)
     answer_delay_seconds: int = Field(default=10, ge=1, le=3600)
     reuse: bool = True
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> "ChannelSettings":
+        if self.bins is not None and self.threshold is not None:
+            raise ValueError("threshold and bins; expected one of them")
+        return self
 
     def member(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """Return the policy's member.
@@ -76,7 +95,7 @@ class ChannelSettings(Section):
         Args:
             manifest: of the model, as JSON.
         """
-        differing = self.differing_votes
+        differing, bins = self.differing_votes, self.bins
         return {
             "mechanism": self.mechanism,
             "answerer": {
@@ -89,7 +108,7 @@ class ChannelSettings(Section):
             },
             "epsilon": self.epsilon,
             "uses": self.uses,
-            "threshold": self.threshold,
+            "threshold": self.threshold if bins is None else bins.model_dump(),
             "charges": {"prove": self.prove, "group": self.group},
             "replay": None if differing is None else {"differing_votes": differing},
             "generator": manifest,

@@ -15,6 +15,7 @@ from ragaudit.lab.attacks.cheats import (
     exact_service,
     generation,
     generation_answers,
+    generation_sums,
     index,
     intake,
     integrity,
@@ -38,7 +39,7 @@ _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
     embedding, selection, integrity, exact_service, accounts, cosigners, time_stamps, beacon,
     versions, epochs, version_service, null_rows, proofs, coalition, generation,
-    generation_answers, intrusions,
+    generation_answers, generation_sums, intrusions,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(

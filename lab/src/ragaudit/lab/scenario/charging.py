@@ -24,6 +24,7 @@ from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generated import GeneratedAnswer
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
+from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.replays import Votes
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.privacy.mechanisms.coins import Coins, KeyedCoins
@@ -203,7 +204,9 @@ class ChargingWindow(PrivateWindow):
         openings = self.open_request(account, request)
         record = self.stated(account, request, openings, 1000 * (self.start + time))
         embedding = np.array(openings.embedding, dtype=np.int16)
-        positions = self.due_rows(account.tenant, embedding, self.allowed(record, wanted))
+        allowed = self.allowed(record, wanted)
+        threshold, sums = self.read_bins(record, embedding, allowed)
+        positions = self.due_rows(account.tenant, embedding, allowed)
         blinding = self.scalar()
         charge = Charge(
             policy_digest=record.policy_digest,
@@ -222,8 +225,9 @@ class ChargingWindow(PrivateWindow):
             embedding_digest=record.embedding_digest,
             sketch_digest=record.sketch_digest,
             number=len(self.history(account.tenant)),
-            threshold=self.threshold,
+            threshold=threshold,
             charge=self.commit_charge(positions, blinding),
+            sums=sums,
         )
         charge = self.alter_charge(account, charge)
         found = Charged(
@@ -241,6 +245,12 @@ class ChargingWindow(PrivateWindow):
     def history(self, tenant: str) -> list[Charged]:
         """Return what was charged to a tenant's rows so far, in the order of the log."""
         return [one for one in self.charged if one.charge.tenant == tenant]
+
+    def read_bins(
+        self, record: Record, embedding: npt.NDArray[np.int16], allowed: Sequence[int] | None
+    ) -> tuple[int, tuple[int, ...]]:
+        """Return tau_t of a question and the sums that are released with it."""
+        return self.threshold, ()
 
     def due_rows(
         self, tenant: str, embedding: npt.NDArray[np.int16], allowed: Sequence[int] | None
@@ -279,7 +289,8 @@ class ChargingWindow(PrivateWindow):
         """
         asked = self.charged[number]
         slots, noted = self.slot_texts(asked), _Noted(self.voters)
-        found = self.generate(asked, slots, noted, KeyedCoins(self.coin_key(asked)))
+        drawn = len(asked.charge.sums)
+        found = self.generate(asked, slots, noted, KeyedCoins(self.coin_key(asked), drawn))
         text = VOCABULARY.text(found.tokens)
         asked.votes, asked.salt_a = tuple(noted.votes), self.draw()
         asked.answer = GeneratedAnswer(text, found.tokens, found.private)
@@ -306,7 +317,7 @@ class ChargingWindow(PrivateWindow):
         assert terms is not None
         each = terms.answerer
         return DpRag(
-            *(terms.epsilon, each.epsilon_token, each.voters, each.slots_per_voter),
+            *(terms.answer_epsilon, each.epsilon_token, each.voters, each.slots_per_voter),
             vocabulary=len(VOCABULARY.tokens),
             end=VOCABULARY.end,
             tokens=each.tokens,
@@ -333,17 +344,20 @@ class ChargingWindow(PrivateWindow):
 
     def coin_key(self, asked: Charged) -> bytes:
         """Return the key of an answer's coins, 32 bytes: a hook for cheats."""
-        charge = asked.charge
+        return self.question_key(asked.charge, self.record_key(asked))
+
+    def question_key(self, question: Record | Charge, key: bytes) -> bytes:
+        """Return the key of a question's coins, 32 bytes, of k."""
         return noise_key(
-            self.record_key(asked),
-            window=charge.window,
-            tenant=charge.tenant,
-            version=charge.version,
-            pseudonym=charge.pseudonym,
-            epoch=charge.epoch,
-            slot=charge.slot,
-            counter=charge.counter,
-            activation_randomness=self.randomness(charge.activation),
+            key,
+            window=question.window,
+            tenant=question.tenant,
+            version=question.version,
+            pseudonym=question.pseudonym,
+            epoch=question.epoch,
+            slot=question.slot,
+            counter=question.counter,
+            activation_randomness=self.randomness(question.activation),
             nonce=b"",
             tag=COIN_TAG,
         )

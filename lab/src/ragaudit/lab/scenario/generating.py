@@ -54,7 +54,7 @@ class GeneratingWindow(ChargingWindow):
         replays = {
             names.replay_name(one.index): self.replay(one).encode()
             for one in self.charged
-            if self.replayed and one.answer is not None
+            if self.replayed and (one.answer is not None or one.charge.sums)
         }
         return found | budgets | replays
 
@@ -167,10 +167,12 @@ class GeneratingWindow(ChargingWindow):
     def replay(self, asked: Charged) -> Replay:
         """Return what opens an answer: a hook for cheats."""
         index = self.indices[asked.charge.tenant]
-        assert asked.answer is not None
+        paid = tuple(self.paid_row(index, i) for i in asked.positions)
+        if asked.answer is None:
+            return Replay.of_void(asked.blinding, paid)
         return Replay(
             asked.blinding,
-            tuple(self.paid_row(index, i) for i in asked.positions),
+            paid,
             tuple(
                 UsedRow(i, index.ids[i], index.texts[i], index.attributes[i], index.salts[i])
                 for i in asked.used

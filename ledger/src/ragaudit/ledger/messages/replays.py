@@ -1,5 +1,6 @@
-"""What is opened of a sampled answer so that it can be computed again (spec 11.10)."""
+"""What is opened of a sampled charge so that its answer can be computed again (spec 11.12)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
@@ -115,14 +116,15 @@ class Votes(JsonMessage):
 
 @dataclass(frozen=True, slots=True)
 class Replay(JsonMessage):
-    """Everything that the answer to a charge entry is a function of, beside key and question.
+    """Everything that sums and answer of a charge entry follow from, beside key and question.
 
     Attributes:
         blinding: rho of the charge entry's point, a scalar.
         rows: all that the entry charges, positions rising.
         used: those that were put into slots, positions rising.
         votes: for each token of the answer, in order.
-        answer, salt_a: what opens the answer entry's digest.
+        answer, salt_a: what opens the answer entry's digest; None of a void, which has no votes and
+            uses nothing.
     """
 
     FORMAT: ClassVar[str] = "ragaudit/v1/replay"
@@ -133,8 +135,13 @@ class Replay(JsonMessage):
     rows: tuple[PaidRow, ...] = field(repr=False)
     used: tuple[UsedRow, ...] = field(repr=False)
     votes: tuple[Votes, ...] = field(repr=False)
-    answer: GeneratedAnswer = field(repr=False)
-    salt_a: bytes = field(repr=False)
+    answer: GeneratedAnswer | None = field(repr=False)
+    salt_a: bytes | None = field(repr=False)
+
+    @classmethod
+    def of_void(cls, blinding: bytes, rows: Iterable[PaidRow]) -> Self:
+        """Return the replay of a charge without an answer, which has released sums alone."""
+        return cls(blinding, tuple(rows), (), (), None, None)
 
     def _members(self) -> dict[str, Any]:
         return {
@@ -142,8 +149,8 @@ class Replay(JsonMessage):
             "rows": [row.to_json() for row in self.rows],
             "used": [row.to_json() for row in self.used],
             "votes": [votes.to_json() for votes in self.votes],
-            "answer": self.answer.to_json(),
-            "salt_a": self.salt_a.hex(),
+            "answer": None if self.answer is None else self.answer.to_json(),
+            "salt_a": None if self.salt_a is None else self.salt_a.hex(),
         }
 
     @classmethod
@@ -155,14 +162,12 @@ class Replay(JsonMessage):
             # One set of rows, one spelling; a row named twice would be committed to twice.
             if positions != sorted(set(positions)):
                 raise f.error(name, "positions do not rise")
-        return cls(
-            f.hex("blinding", _SCALAR_BYTES),
-            rows,
-            used,
-            f.messages("votes", Votes, 0, MAX_STEPS),
-            f.message("answer", GeneratedAnswer),
-            f.hex("salt_a", SALT_BYTES),
-        )
+        votes = f.messages("votes", Votes, 0, MAX_STEPS)
+        answer = None if f.raw("answer") is None else f.message("answer", GeneratedAnswer)
+        salt = f.optional(f.hex, "salt_a", SALT_BYTES)
+        if (answer is None) != (salt is None) or (answer is None and (used or votes)):
+            raise f.error("answer", "null", "null with a void alone, as salt_a is")
+        return cls(f.hex("blinding", _SCALAR_BYTES), rows, used, votes, answer, salt)
 
     @classmethod
     def parse(cls, data: bytes) -> Self:

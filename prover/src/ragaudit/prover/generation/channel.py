@@ -9,10 +9,9 @@ charge has one answer.
 from collections.abc import Sequence
 
 import numpy as np
-from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import UnsupportedError
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.charges import Generated, Void
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.generated import (
     GeneratedAnswer,
@@ -22,12 +21,12 @@ from ragaudit.ledger.messages.generated import (
     GenerationRequest,
 )
 from ragaudit.ledger.messages.replays import UsedRow, Votes
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import TokenVoters
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.errors import UnknownRecord, WindowUnusable
 from ragaudit.prover.generation.charging import Charging, terms_of
+from ragaudit.prover.generation.due import coins_of
 from ragaudit.prover.generation.generator import Generator, mechanism_of
 from ragaudit.prover.index.committed import CommittedIndex, part
 from ragaudit.prover.index.form import IndexForm
@@ -172,7 +171,8 @@ class Channel:
                 charge.opened.request.query,
                 texts + [""] * (terms.answerer.slots - len(texts)),
                 voters,
-                KeyedCoins(self._key(live, body)),
+                # After those of the released sums.
+                coins_of(live, body, drawn=len(body.sums)),
             )
         rising = tuple(sorted(used, key=lambda row: row.position))
         made_of = MadeOf(rising, tuple(voters.votes)) if terms.replays else None
@@ -212,21 +212,6 @@ class Channel:
         stored = self._stored(charge)
         assert stored is not None  # it is durable
         return stored
-
-    def _key(self, live: OpenWindow, body: Charge) -> bytes:
-        return noise_key(
-            live.epochs.tree(body.epoch).key(body.slot, body.counter),
-            window=body.window,
-            tenant=body.tenant,
-            version=body.version,
-            pseudonym=body.pseudonym,
-            epoch=body.epoch,
-            slot=body.slot,
-            counter=body.counter,
-            activation_randomness=live.activation_randomness(body.activation),
-            nonce=b"",
-            tag=COIN_TAG,
-        )
 
     def _used(self, live: OpenWindow, charge: StoredCharge) -> list[UsedRow]:
         """Return the best of the rows that paid, the best first."""

@@ -9,7 +9,6 @@ import threading
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit import core
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict, UnsupportedError
 from ragaudit.ledger.errors import MalformedRecord
@@ -24,6 +23,7 @@ from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.query import Admitted
 from ragaudit.prover.answering.stage import check_request
 from ragaudit.prover.errors import MalformedQuery
+from ragaudit.prover.generation.due import Due, coins_of, due_rows, nothing_due
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.randomness import EPOCH
 from ragaudit.prover.store.accounts import Account
@@ -45,8 +45,6 @@ from ragaudit.serving.exchange import phase
 from sqlalchemy import Connection
 
 __all__ = ["Charging", "terms_of"]
-
-Positions = npt.NDArray[np.int64]
 
 
 def terms_of(live: OpenWindow) -> GenerationTerms:
@@ -139,7 +137,7 @@ class Charging:
                 where=live.name,
                 expected=f"at most {terms.uses}",
             )
-        rows, blinding, point = self._due(live, index, request, openings, terms, uses)
+        due = self._due(live, index, record, openings, uses)
         salt = live.randomness.draw(
             SALT_BYTES, "charge", live.name, record.pseudonym, record.counter
         )
@@ -152,7 +150,7 @@ class Charging:
             if next_number(connection, live.name, tenant) != number:
                 raise Conflict("another question was charged meanwhile", where=live.name)
             transaction.use_counter(current.pseudonym, record.counter, record.counter + 1)
-            body = _body(admitted.stamp(current, record), number, terms, point)
+            body = _body(admitted.stamp(current, record), number, due)
             stored = insert_charge(
                 connection,
                 live,
@@ -161,8 +159,8 @@ class Charging:
                 account=account,
                 request=digest,
                 opened=ChargeOpenings(request, openings),
-                rows=rows,
-                blinding=blinding,
+                rows=due.rows,
+                blinding=due.blinding,
             )
             count_record(connection, live.name, account, body.time)
             return stored
@@ -174,29 +172,24 @@ class Charging:
         self,
         live: OpenWindow,
         index: CommittedIndex,
-        request: GenerationRequest,
+        record: Record,
         openings: Openings,
-        terms: GenerationTerms,
         uses: npt.NDArray[np.int64],
-    ) -> tuple[Positions, bytes, bytes | None]:
-        """Return D_t, rho_t and B_t."""
-        # From the operating system in every window: the verifier opens keys, and a blinding that
-        # followed from one would let it test which rows were charged.
-        blinding = core.random_scalars(1)[0].tobytes()
-        if terms.threshold is None:
-            return np.empty(0, dtype=np.int64), blinding, None
+    ) -> Due:
+        """Return what the question charges, with c(i) in ``uses``, int64[N]."""
+        terms = terms_of(live)
+        if not terms.charges_rows:
+            return nothing_due()
         with phase("score"):
             embedding = np.array(openings.embedding, dtype=np.int16)
-            due = self._context.mechanism.scores(index, embedding) > terms.threshold
-            due &= uses < terms.uses
-            allowed = index.allowed(request_filter(request.filter, live.policy))
+            scores = self._context.mechanism.scores(index, embedding)
+            payable = uses < terms.uses
+            allowed = index.allowed(request_filter(openings.filter, live.policy))
             if allowed is not None:
                 passes = np.zeros(index.count, dtype=bool)
                 passes[list(allowed)] = True
-                due &= passes
-            # The time to the entry must not say how many rows there are.
-            point = core.commit_marked(due, blinding)
-        return np.flatnonzero(due), blinding, point
+                payable &= passes
+            return due_rows(terms, scores, payable, coins_of(live, record))
 
 
 class _Counts:
@@ -231,7 +224,7 @@ def _check(request: GenerationRequest, admitted: Admitted) -> None:
     check_request(request.retrieval, admitted.index.count, admitted.window.policy)
 
 
-def _body(record: Record, number: int, terms: GenerationTerms, point: bytes | None) -> Charge:
+def _body(record: Record, number: int, due: Due) -> Charge:
     return Charge(
         policy_digest=record.policy_digest,
         window=record.window,
@@ -249,6 +242,7 @@ def _body(record: Record, number: int, terms: GenerationTerms, point: bytes | No
         embedding_digest=record.embedding_digest,
         sketch_digest=record.sketch_digest,
         number=number,
-        threshold=terms.threshold,
-        charge=point,
+        threshold=due.threshold,
+        charge=due.point,
+        sums=due.sums,
     )

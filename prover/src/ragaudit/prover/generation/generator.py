@@ -71,7 +71,7 @@ def mechanism_of(terms: GenerationTerms) -> DpRag:
     """Return the answerer that a policy names."""
     voting, vocabulary = terms.answerer, terms.vocabulary
     return DpRag(
-        epsilon=terms.epsilon,
+        epsilon=terms.answer_epsilon,
         epsilon_token=voting.epsilon_token,
         voters=voting.voters,
         slots_per_voter=voting.slots_per_voter,

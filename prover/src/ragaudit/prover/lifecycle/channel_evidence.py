@@ -289,15 +289,16 @@ class _Tenant:
         )
 
     def _replay(self, connection: Connection, logged: StoredCharge) -> Replay | None:
-        """Return what opens an answer; None where there is none, or the policy has no replay."""
+        """Return what opens an entry; None where there is none, or the policy has no replay."""
         answer = answer_of_charge(connection, self._live.name, logged.entry.index)
         found = made_of(connection, self._live.name, logged.entry.index)
-        if found is None or answer is None or answer.answer is None or answer.salt is None:
-            return None
         paid = (
             PaidRow(at, tuple(self._index.rows[at].tolist()), self._index.blindings[at].tobytes())
             for at in logged.rows.tolist()
         )
+        if found is None or answer is None or answer.answer is None or answer.salt is None:
+            # A void has released sums, and the rows that give them.
+            return Replay.of_void(logged.blinding, paid) if self._terms.adaptive else None
         return Replay(
             logged.blinding, tuple(paid), found.used, found.votes, answer.answer, answer.salt
         )

@@ -1,28 +1,24 @@
 """Checks 26 to 28: budgets, charges and answers of the generation channel (spec 11)."""
 
-from collections.abc import Iterator, Mapping
 from typing import Final
 
-import numpy as np
-from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.challenge import Response
-from ragaudit.ledger.messages.charges import Generated, Void
+from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
 from ragaudit.privacy.accounting.channel import ChannelEpsilon
-from ragaudit.verifier.procedure.answer_checks import check_openings, compare_question, filter_of
+from ragaudit.verifier.procedure.answer_checks import check_openings, compare_question
+from ragaudit.verifier.procedure.charge_groups import ChargeGroups
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_facts import LoggedCharge
 from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds
-from ragaudit.verifier.proven import ChargesRejected, ProvenCharges
 
 _DRAWS: Final = 2
 """Coins of one token at most: the test, and the choice."""
-_AT_ONCE: Final = 2**22
-"""Rows, counted for each charge entry whose argument is prepared: a filter names each of them."""
 
 
 def check_budget(context: Context, found: Findings) -> None:
@@ -47,31 +43,31 @@ def channel_epsilon(context: Context) -> ChannelEpsilon:
     """Return what the channel costs, as policy and log have it."""
     terms = context.generation
     answerer = terms.answerer
-    # The threshold, the permutation, and what each token may draw.
-    each = 1 + (answerer.slots - 1) + _DRAWS * answerer.tokens
+    bins = 0 if terms.adaptive is None else len(terms.adaptive.edges)
+    # The counts, the threshold of a vote, the permutation, and what each token may draw.
+    each = bins + 1 + (answerer.slots - 1) + _DRAWS * answerer.tokens
     return ChannelEpsilon(
         mechanism=terms.mechanism,
         uses=terms.uses,
         question=terms.epsilon,
         group=context.policy.rows_per_document,
         draws=len(context.charges) * each,
-        private=min(answerer.tokens, int(terms.epsilon / answerer.epsilon_token)),
+        private=min(answerer.tokens, int(terms.answer_epsilon / answerer.epsilon_token)),
     )
 
 
 def check_charges(context: Context, found: Findings) -> None:
     """27: every charge entry in its place, and those of the sample charge the due rows."""
     _check_places(context, found)
-    opened: dict[int, Response] = {}
     for logged in context.challenged_charges:
         with found.attempt(logged.name):
-            opened[logged.index] = context.response(logged)
-            _check_opened(context, found, logged, opened[logged.index])
+            _check_opened(context, found, logged, context.response(logged))
     for tenant in context.policy.tenants:
-        _check_groups(context, found, tenant, opened)
+        _check_groups(context, found, tenant)
     proven = ", and proven to charge exactly the live rows above the threshold"
     found.summary = (
-        f"{len(context.charges)} charge entries, each in its place; {len(opened)} opened"
+        f"{len(context.charges)} charge entries, each in its place; "
+        f"{len(context.challenged_charges)} opened"
         f"{proven if context.generation.charges_rows else ''}"
     )
 
@@ -100,11 +96,12 @@ def _check_places(context: Context, found: Findings) -> None:
             if charge.number != due:
                 raise RejectedError(f"number {charge.number} of its tenant", expected=str(due))
         with found.attempt(logged.name):
-            # A threshold chosen with the question in hand could single out one row.
-            if charge.threshold != terms.threshold:
-                raise RejectedError(
-                    f"threshold {charge.threshold}", expected=f"{terms.threshold} of the policy"
-                )
+            due_threshold(charge, terms)
+        with found.attempt(logged.name):
+            anchor = context.registration(charge.pseudonym).registration.anchor
+            # Its sums would have been drawn with its nonce in view.
+            if terms.adaptive is not None and anchor is not None:
+                raise RejectedError("of an anchored account", expected="plain under murag-ada")
         with found.attempt(logged.name):
             DueActivation(context, charge.pseudonym).check(logged)
         with found.attempt(logged.name):
@@ -114,6 +111,23 @@ def _check_places(context: Context, found: Findings) -> None:
             if charge.time < last.get(charge.pseudonym, 0):
                 raise RejectedError("earlier than the account's charge before it")
         last[charge.pseudonym] = charge.time
+
+
+def due_threshold(charge: Charge, terms: GenerationTerms) -> None:
+    """Check that tau_t of an entry is the policy's, or the one that its released sums give.
+
+    Raises:
+        RejectedError: it is another one.
+    """
+    due = terms.threshold
+    if terms.adaptive is not None:
+        due = terms.adaptive.threshold_of(charge.sums)
+    elif charge.sums:
+        raise RejectedError("sums", expected="none under this policy")
+    # A threshold chosen with the question in hand could single out one row.
+    if charge.threshold != due:
+        whose = "of the policy" if terms.adaptive is None else "as the released sums say"
+        raise RejectedError(f"threshold {charge.threshold}", expected=f"{due} {whose}")
 
 
 def _check_opened(
@@ -138,89 +152,18 @@ def _check_opened(
     )
 
 
-def _check_groups(
-    context: Context, found: Findings, tenant: str, opened: dict[int, Response]
-) -> None:
+def _check_groups(context: Context, found: Findings, tenant: str) -> None:
     """The charge arguments over the sampled entries of a tenant."""
-    entries = context.charges_of(tenant)
-    sampled = [place for place, logged in enumerate(entries) if logged.index in opened]
-    if not sampled:
-        return
-    if not context.generation.charges_rows:
-        for place in sampled:
-            if opened[entries[place].index].proof:
-                found.fault("an argument where no rows are charged", entries[place].name)
-        return
-    with found.attempt(f"tenant {tenant}"):
-        # Without it a row may be charged any number of times, and the argument says nothing.
-        context.demand_budget(tenant)
-        index = context.accepted_index(tenant)
-        sums = context.engine.running_sums(context.charge_points(tenant), sampled)
-        before = dict(zip(sampled, sums, strict=True))
-        groups = list(_groups(sampled, context.generation.group))
-        step = max(1, _AT_ONCE // (index.rows * context.generation.group))
-        for start in range(0, len(groups), step):
-            context.progress(found.owner, start, len(groups))
-            proven: dict[str, ProvenCharges] = {}
-            for group in groups[start : start + step]:
-                logged = [entries[place] for place in group]
-                where = f"{logged[0].name} to {logged[-1].index}"
-                with found.attempt(where):
-                    proofs = [opened[one.index].proof for one in logged]
-                    if any(proofs[:-1]):
-                        raise RejectedError("an argument before the last entry of its group")
-                    statement = ChargeStatement(
-                        context.generation.uses,
-                        index.commitments,
-                        tuple(
-                            _entry(context, one, opened[one.index], before[place])
-                            for place, one in zip(group, logged, strict=True)
-                        ),
-                        context.policy.squared_norm,
-                    )
-                    proven[where] = statement, proofs[-1]
-            _check_arguments(context, found, proven)
-
-
-def _check_arguments(
-    context: Context, found: Findings, proven: Mapping[str, ProvenCharges]
-) -> None:
-    try:
-        context.engine.verify_charges(list(proven.values()))
-    except ChargesRejected as error:
-        places = list(proven)
-        for position, reason in error.reasons.items():
-            found.fault(reason, places[position])
-
-
-def _groups(places: list[int], size: int) -> Iterator[list[int]]:
-    return (places[start : start + size] for start in range(0, len(places), size))
-
-
-def _entry(
-    context: Context, logged: LoggedCharge, response: Response, before: bytes
-) -> ChargeEntry:
-    charge, policy = logged.charge, context.policy
-    allowed = filter_of(response, policy).allowed_in(context.column_arrays(charge.tenant, 1))
-    # Both are there: demand_budget has read all points, and a point has a threshold.
-    assert charge.threshold is not None
-    assert charge.charge is not None
-    return ChargeEntry.of(
-        policy_digest=policy.digest,
-        window=policy.window,
-        tenant=charge.tenant,
-        version=1,
-        index_root=context.stated_index(charge.tenant, 1).index_root,
-        seed_root=context.seed_root(charge.epoch),
-        activation_randomness=context.randomness(charge.activation),
-        body=logged.body,
-        log_index=logged.index,
-        query=np.array(response.embedding, dtype=np.int16),
-        threshold=charge.threshold,
-        allowed=allowed,
-        charged_before=before,
-        charge=charge.charge,
-    )
+    groups = ChargeGroups.of(context, tenant)
+    for number, group in enumerate(groups.groups):
+        context.progress(found.owner, number, len(groups.groups))
+        with found.attempt():
+            if context.generation.charges_rows:
+                groups.demand(number)
+                continue
+            for logged in groups.entries(group):
+                if context.response(logged).proof:
+                    found.fault("an argument where no rows are charged", logged.name)
 
 
 def check_answers(context: Context, found: Findings) -> None:

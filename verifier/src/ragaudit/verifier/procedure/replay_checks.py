@@ -4,22 +4,27 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
 from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.charges import Generated
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
 from ragaudit.ledger.messages.questions import Question
-from ragaudit.ledger.messages.replays import Replay
+from ragaudit.ledger.messages.replays import Replay, Votes
 from ragaudit.ledger.messages.verdict import Status
+from ragaudit.privacy.mechanisms.bins import bin_counts, running_sums
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
 from ragaudit.verifier.models import OwnGenerator
+from ragaudit.verifier.procedure.charge_groups import demand_charged
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.facts import MissingInput
+from ragaudit.verifier.procedure.facts import MissingInput, demand, known_or_missing
 from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.generation_checks import due_threshold
 from ragaudit.verifier.procedure.generation_facts import LoggedCharge
 
 NOT_REPLAYED = (
@@ -55,29 +60,32 @@ def check_generator(context: Context, found: Findings) -> None:
 
 
 def check_replay(context: Context, found: Findings) -> None:
-    """30: of each sampled answer, rows, voters, votes, coins and tokens are the due ones."""
-    terms = context.generation
+    """30: of each sampled entry, rows, sums, voters, votes, coins and tokens are the due ones."""
+    terms, adaptive = context.generation, context.generation.adaptive
     if not terms.replays:
         found.downgrade(
             Status.NOT_ESTABLISHED, f"the policy has no answer replayed: {NOT_REPLAYED}"
         )
         return
-    if context.policy.query_text_disclosure == "none":
-        found.downgrade(
-            Status.NOT_ESTABLISHED, f"the policy discloses no questions: {NOT_REPLAYED}"
-        )
-        return
+    closed = context.policy.query_text_disclosure == "none"
     own = context.own_generator
     replayed = differing = gone = unasked = 0
     for logged in context.challenged_charges:
         with found.attempt(logged.name):
             answer = context.answer_of.get(logged.index)
-            if answer is None:  # void, or check 28's
+            if closed or answer is None:  # void, or check 28's
+                # Sums are released whatever becomes of the answer, and are of no text.
+                if adaptive is not None:
+                    _Replayed(context, logged, answer).check_opened()
                 continue
             one = _Replayed(context, logged, answer)
             differing += one.check()
             replayed, gone, unasked = replayed + 1, gone + one.gone, unasked + one.unasked
-    if own is None or context.embedder is None:
+    if closed:
+        found.downgrade(
+            Status.NOT_ESTABLISHED, f"the policy discloses no questions: {NOT_REPLAYED}"
+        )
+    elif own is None or context.embedder is None:
         missing = "model" if own is None else "embedder"
         found.downgrade(
             Status.NOT_ESTABLISHED,
@@ -94,14 +102,17 @@ def check_replay(context: Context, found: Findings) -> None:
             Status.NOT_ESTABLISHED,
             f"{gone} used documents are said to be gone, which nothing shows: {NOT_REPLAYED}",
         )
-    found.summary = f"{replayed} answers computed again, {differing} votes differ"
+    counted = "" if adaptive is None else ", and the released sums of all sampled entries"
+    found.summary = f"{replayed} answers computed again{counted}, {differing} votes differ"
 
 
 class _Votes:
     """The provider's votes for one answer, each compared with the verifier's own model."""
 
-    def __init__(self, replay: Replay, own: OwnGenerator | None) -> None:
-        self._replay, self._own = replay, own
+    def __init__(
+        self, votes: Sequence[Votes], tokens: tuple[int, ...], own: OwnGenerator | None
+    ) -> None:
+        self._stated, self._tokens, self._own = votes, tokens, own
         self.differing = 0
         self.unasked = False  # whether the verifier's model did not answer
 
@@ -109,11 +120,11 @@ class _Votes:
         self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
     ) -> Sequence[int | None]:
         """Return the votes for the next place of an answer, that of who reads nothing first."""
-        if tuple(answer) != self._replay.answer.tokens[: len(answer)]:
+        if tuple(answer) != self._tokens[: len(answer)]:
             raise RejectedError(OTHER_TOKENS)
-        if len(answer) >= len(self._replay.votes):
+        if len(answer) >= len(self._stated):
             raise RejectedError("votes for fewer tokens than the answer has")
-        shown = self._replay.votes[len(answer)]
+        shown = self._stated[len(answer)]
         votes = (shown.public, *shown.voters)
         if len(votes) != len(documents):
             raise RejectedError(f"{len(shown.voters)} votes", expected=str(len(documents) - 1))
@@ -141,15 +152,29 @@ class _Votes:
 
 
 class _Replayed:
-    """One sampled answer; everything in it raises RejectedError, MalformedError, MissingInput."""
+    """One sampled entry; everything in it raises RejectedError, MalformedError, MissingInput.
 
-    def __init__(self, context: Context, logged: LoggedCharge, answer: Generated) -> None:
+    Args:
+        answer: None of a void.
+    """
+
+    def __init__(self, context: Context, logged: LoggedCharge, answer: Generated | None) -> None:
         self._context, self._logged, self._answer = context, logged, answer
+        nonce = b"" if answer is None or answer.nonce is None else answer.nonce
         self.gone = 0  # used documents that are said to be no longer there
         self.unasked = False  # whether the verifier's model did not answer for it
         self._response: Response = context.response(logged)
         name = items.replay_name(logged.index)
         self._replay = context.parsed(name, "replay", Replay.parse)
+        self._coins = KeyedCoins(self._key(nonce))
+
+    def check_opened(self) -> None:
+        """Check that the opened rows are the charged ones, and what was released of them."""
+        if self._answer is None and self._replay.answer is not None:
+            raise RejectedError("an answer to a void is opened")
+        self._check_charged()
+        if self._context.generation.adaptive is not None:
+            self._check_sums(self._context.generation.adaptive)
 
     def check(self) -> int:
         """Return how many votes the verifier's model gives otherwise."""
@@ -158,11 +183,15 @@ class _Replayed:
         answerer, vocabulary = terms.answerer, terms.generator.vocabulary
         # The policy's: tokens are asked for of a vocabulary.
         assert vocabulary is not None
-        self._check_charged()
+        stated, logged = replay.answer, self._answer
+        # Of a void nothing is asked.
+        if stated is None or replay.salt_a is None or logged is None:
+            raise RejectedError("no answer is opened")
+        self.check_opened()
         question = self._question()
         slots = top_slots(self._rows(), answerer.slots)
         mechanism = DpRag(
-            epsilon=terms.epsilon,
+            epsilon=terms.answer_epsilon,
             epsilon_token=answerer.epsilon_token,
             voters=answerer.voters,
             slots_per_voter=answerer.slots_per_voter,
@@ -172,8 +201,8 @@ class _Replayed:
             threshold=answerer.threshold,
         )
         own = context.own_generator
-        votes = _Votes(replay, own)
-        found = mechanism.answer(question, slots, votes, KeyedCoins(self._coins()))
+        votes = _Votes(replay.votes, stated.tokens, own)
+        found = mechanism.answer(question, slots, votes, self._coins)
         self.unasked = votes.unasked
         most = terms.differing_votes or 0
         # Greedy decoding is not the same to the bit on every machine.
@@ -184,10 +213,9 @@ class _Replayed:
             )
         if len(replay.votes) != len(found.tokens):
             raise RejectedError("votes for more tokens than the answer has")
-        stated = replay.answer
         if (found.tokens, found.private) != (stated.tokens, stated.private):
             raise RejectedError(OTHER_TOKENS)
-        if stated.digest(replay.salt_a) != self._answer.answer_digest:
+        if stated.digest(replay.salt_a) != logged.answer_digest:
             raise RejectedError("another answer than the logged one")
         if own is not None and own.vocabulary.text(stated.tokens) != stated.text:
             raise RejectedError("the text is not that of the tokens")
@@ -212,17 +240,30 @@ class _Replayed:
             if found != index.commitments[at : at + 32]:
                 raise RejectedError(f"row {row.position} is not the committed one")
 
+    def _check_sums(self, adaptive: AdaptiveTerms) -> None:
+        """The released sums are those of rows and coins."""
+        context, logged, charge = self._context, self._logged, self._logged.charge
+        # D holds every row of the bins that were read, and no other: if the entry charges exactly
+        # the live rows above the lower edge of the last one.
+        demand(known_or_missing("charges", lambda: due_threshold(charge, context.generation)))
+        demand_charged(context, logged)
+        counts = bin_counts(self._scores(), adaptive.edges)
+        found = running_sums(counts, adaptive.epsilon, adaptive.enough, self._coins)
+        if tuple(int(total) for total in found) != charge.sums:
+            raise RejectedError("rows and coins give other sums than were released")
+
+    def _scores(self) -> npt.NDArray[np.int64]:
+        """The scores of the charged rows, int64, in their order."""
+        query = np.array(self._response.embedding, dtype=np.int64)
+        vectors = [row.vector[:-4] for row in self._replay.rows]
+        return np.array(vectors, dtype=np.int64).reshape(len(vectors), len(query)) @ query
+
     def _rows(self) -> list[Row]:
         """The rows that the due ones of the charged rows are, with their texts."""
         context, replay = self._context, self._replay
-        query = np.array(self._response.embedding, dtype=np.int64)
         scored = [
-            Row(
-                row.position,
-                Fraction(int(np.array(row.vector[:-4], dtype=np.int64) @ query)),
-                "",
-            )
-            for row in replay.rows
+            Row(row.position, Fraction(int(score)), "")
+            for row, score in zip(replay.rows, self._scores(), strict=True)
         ]
         best = best_rows(scored, context.generation.answerer.slots)
         used = {row.position: row for row in replay.used}
@@ -245,7 +286,7 @@ class _Replayed:
             raise MissingInput("charges", f"{self._logged.name}: the text is not disclosed")
         return Question.parse(response.query, self._context.policy).text
 
-    def _coins(self) -> bytes:
+    def _key(self, nonce: bytes) -> bytes:
         charge = self._logged.charge
         return noise_key(
             self._response.key.key,
@@ -257,6 +298,6 @@ class _Replayed:
             slot=charge.slot,
             counter=charge.counter,
             activation_randomness=self._context.randomness(charge.activation),
-            nonce=self._answer.nonce or b"",
+            nonce=nonce,
             tag=COIN_TAG,
         )

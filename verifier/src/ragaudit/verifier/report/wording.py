@@ -241,7 +241,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "chain": ("chain", "its hash, as drand names it"),
     "delay_seconds": ("seconds after each instant", "at least, until the round is due"),
     "rounds": ("rounds", "of the activations, and last of the sample"),
-    "mechanism": ("mechanism", "murag: relevant rows pay for a question; naive: all rows do"),
+    "mechanism": ("mechanism", "murag, murag-ada: relevant rows pay for a question; naive: all do"),
     "uses": ("M", "how often a row may pay"),
     "epsilon_question": ("epsilon of one question", "for a row that pays"),
     "replace_one_null": ("epsilon, null-replace", "all answers, any number of accounts"),

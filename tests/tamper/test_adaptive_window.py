@@ -1,0 +1,180 @@
+"""Whole windows under MURAG-ADA: what is released of counts, and what a replay says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.circuits.selection import scores
+from ragaudit.lab.scenario.accounts import Account
+from ragaudit.lab.scenario.adaptive import AdaptiveWindow
+from ragaudit.lab.scenario.charging import Charged
+from ragaudit.lab.scenario.generating import GeneratingWindow
+from ragaudit.lab.scenario.integrity import LEFT_SHELF
+from ragaudit.lab.scenario.opening import Event
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.replays import Replay
+from ragaudit.ledger.messages.verdict import Status
+from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
+from ragaudit.privacy.mechanisms.coins import Coins, KeyedCoins
+from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters
+from ragaudit.privacy.mechanisms.retrieval import Row
+from ragaudit.privacy.mechanisms.streams import Adaptive, Bin, MuragAda
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.procedure import Outcome
+from second_policies import judged
+
+use_cached_table()
+
+
+class Played:
+    """The honest window, made once."""
+
+    window: AdaptiveWindow
+    items: dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def played() -> Played:
+    made = Played()
+    made.window = AdaptiveWindow()
+    made.items = made.window.items()
+    return made
+
+
+def open_checks(outcome: Outcome) -> dict[str, str]:
+    return {c.id: str(c.status) for c in outcome.checks if c.status is not Status.PASS}
+
+
+def test_an_honest_window_passes_and_says_what_it_costs(played: Played) -> None:
+    outcome = judged(played.window, played.items)
+    assert (outcome.result, open_checks(outcome)) == ("PASS", {})
+    costs = outcome.generation
+    assert costs is not None
+    # M = 2 uses of 10: what counting costs is in it.
+    assert [costs.replace_one_null, costs.replace_one] == [20, 40]
+    # Four entries, each with at most 4 counts, 4 slots and 2 draws for each of 4 tokens.
+    assert (costs.draws, costs.private) == (4 * (4 + 4 + 8), 2)
+    assert "released sums" in outcome.check("replay").reason
+
+
+def test_the_window_does_what_the_mechanism_does(played: Played) -> None:
+    """Counts, sums, thresholds, charges and answers of acme, question by question."""
+    window, terms = played.window, played.window.policy.generation
+    assert terms is not None
+    uses = terms.uses * terms.epsilon
+    edges = [127 * 127, *window.adaptive.edges]
+    stream = MuragAda(
+        window.mechanism,
+        DocumentBudgets(uses, terms.epsilon),
+        window.adaptive.epsilon,
+        tuple(Bin(Fraction(low), Fraction(high)) for high, low in pairwise(edges)),
+        window.adaptive.enough,
+    )
+    index = window.indices["acme"]
+    read = []
+    for asked in window.history("acme"):
+        exact = scores(index.vectors, asked.embedding)
+        rows = [Row(i, Fraction(int(s)), index.texts[i]) for i, s in enumerate(exact)]
+        coins = KeyedCoins(window.coin_key(asked))
+        outcome = stream.ask(asked.request.query, rows, window.voters, coins)
+        sums = tuple(Fraction(total) for total in asked.charge.sums)
+        assert asked.charge.threshold is not None
+        assert outcome.adaptive == Adaptive(sums, Fraction(asked.charge.threshold))
+        assert sorted(outcome.charged) == [*asked.positions]
+        assert sorted(outcome.used) == [*asked.used]
+        assert asked.answer is not None
+        assert (outcome.answer.tokens, outcome.answer.private) == (
+            asked.answer.tokens,
+            asked.answer.private,
+        )
+        read.append(len(sums))
+    # Some stop before the last bin, and one reads them all.
+    assert min(read) < max(read) == len(window.adaptive.edges)
+
+
+def test_a_void_opens_its_rows_and_no_answer(played: Played) -> None:
+    (void,) = (one for one in played.window.charged if one.answer is None)
+    name = names.replay_name(void.index)
+    replay = Replay.parse(played.items[name])
+    assert replay.rows and (replay.answer, replay.salt_a, replay.votes) == (None, None, ())
+    missing = {item: data for item, data in played.items.items() if item != name}
+    assert judged(played.window, missing).failed == ("replay",)
+    answered = next(one for one in played.window.charged if one.answer is not None)
+    other = Replay.parse(played.items[names.replay_name(answered.index)])
+    with_answer = replace(replay, answer=other.answer, salt_a=other.salt_a).encode()
+    outcome = judged(played.window, {**played.items, name: with_answer})
+    assert outcome.failed == ("replay",)
+    assert "to a void" in outcome.check("replay").reason
+
+
+def test_an_answer_that_is_not_opened_fails(played: Played) -> None:
+    asked = next(one for one in played.window.charged if one.answer is not None)
+    name = names.replay_name(asked.index)
+    replay = Replay.parse(played.items[name])
+    closed = Replay.of_void(replay.blinding, replay.rows).encode()
+    outcome = judged(played.window, {**played.items, name: closed})
+    assert outcome.failed == ("replay",)
+    assert "no answer is opened" in outcome.check("replay").reason
+
+
+class Filtered(AdaptiveWindow):
+    """A question is about some rows only: only these are counted."""
+
+    def script(self) -> list[Event]:
+        asked = ("charge", "alice", "treatment of bazeli ?", 1)
+        return [(*each, LEFT_SHELF) if each == asked else each for each in super().script()]
+
+
+@pytest.mark.slow
+def test_rows_that_a_filter_excludes_are_not_counted() -> None:
+    assert judged(Filtered()).result == "PASS"
+
+
+class Lowered(AdaptiveWindow):
+    """The first question's first sum is not that of coins and rows; reading stops where it did."""
+
+    def count(self, counts: Sequence[int], coins: Coins) -> tuple[int, ...]:
+        first, *others = super().count(counts, coins)
+        return (first, *others) if self.charged else (first - 1, *others)
+
+
+@pytest.mark.slow
+def test_sums_are_computed_again_where_questions_stay_closed() -> None:
+    left = {"embedding": "NOT ESTABLISHED", "replay": "NOT ESTABLISHED"}
+    outcome = judged(AdaptiveWindow(disclosure="none"))
+    assert (outcome.result, open_checks(outcome)) == ("CONDITIONAL", left)
+    lying = judged(Lowered(disclosure="none"))
+    assert lying.failed == ("replay",)
+    assert "other sums" in lying.check("replay").reason
+
+
+class SumsUnderMurag(GeneratingWindow):
+    """A window with one threshold for all questions releases sums."""
+
+    def alter_charge(self, account: Account, charge: Charge) -> Charge:
+        return replace(charge, sums=(len(self.charged),))
+
+    def generate(
+        self, asked: Charged, slots: Sequence[str], voters: TokenVoters, coins: Coins
+    ) -> TokenAnswer:
+        return super().generate(asked, slots, voters, KeyedCoins(self.coin_key(asked)))
+
+
+def test_sums_that_no_policy_asks_for_fail() -> None:
+    outcome = judged(SumsUnderMurag())
+    assert outcome.failed == ("charges",)
+    assert "none under this policy" in outcome.check("charges").reason
+
+
+@pytest.mark.slow
+def test_the_other_implementation_says_the_same(played: Played) -> None:
+    outcome = judged(played.window, played.items)
+    again = judged(played.window, played.items, engine=engine("reference"))
+    assert {c.id: c.status for c in again.checks} == {c.id: c.status for c in outcome.checks}
+    assert again.generation == outcome.generation
