@@ -2,23 +2,26 @@
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import httpx
 import pytest
-from generation_channel import model, model_url, records, write_model
+from generation_channel import DYING, model, model_url, records, write_model
 from prover_process import PLAIN, Setting
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
+from ragaudit.ledger.messages.charges import Charge, Void
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
+from ragaudit.prover.window.records import entries
 from ragaudit.verifier.embedding import embedder_of
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.generating import service_of
@@ -84,9 +87,14 @@ def play(
     prelude: str = "",
     asked: Sequence[tuple[str, dict[str, object]]] = ASKED,
     window: Mapping[str, object] = MappingProxyType({}),
+    then: Callable[[], None] = lambda: None,
     **changes: object,
 ) -> list[GeneratedFile]:
-    """Ask from several accounts, until the window is decided; the answers."""
+    """Ask from several accounts, until the window is decided; the answers.
+
+    Args:
+        then: is called after the last of them, while the window is open.
+    """
     setting.prover.prelude = prelude
     setting.open(**{
         "opens_after_seconds": 10,
@@ -102,6 +110,7 @@ def play(
         answer = setting.post(account, "ask", question)
         assert answer.status_code == 200, answer.text
         files.append(GeneratedFile.parse(answer.content))
+    then()
     setting.prover.wait_for(lambda: setting.prover.state() in ("archived", "audited"), 300)
     return files
 
@@ -143,7 +152,22 @@ def faults(found: Verdict) -> dict[str, str]:
 def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
     setting: Setting, tmp_path: Path
 ) -> None:
-    """Two tenants pay, some questions are about a ward, and a sample is proven and replayed."""
+    """Two tenants pay, some questions are about a ward, and a sample is proven and replayed.
+
+    The last question is charged by a prover that is killed before it asks the model; nobody asks
+    again, so its charge is voided at the end, and stays.
+    """
+    step = tmp_path / "step"
+    step.write_text("")
+
+    def killed() -> None:
+        step.write_text("charged")
+        with pytest.raises(httpx.HTTPError):
+            setting.post("eve", "ask", {"query": "symptom of bazeli ?"})
+        assert setting.prover.process is not None
+        assert setting.prover.process.wait() == -signal.SIGKILL
+        setting.prover.start()
+
     setting.add("eve", "two", wards("kolupe"))
     setting.add("fay", "one", wards("mirazo"))
     ward = {"op": "eq", "key": "ward", "value": "a"}
@@ -153,12 +177,13 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
     }
     asked: list[tuple[str, dict[str, object]]] = [
         ("ada", about), ("eve", about), ("bea", QUESTION), ("cyd", QUESTION), ("fay", about),
-        ("eve", {"query": "symptom of bazeli ?"}),
     ]  # fmt: skip
     sampling = {"eta": "0.5", "minimum": 1}
     files = play(
         setting,
+        DYING.format(step=str(step)),
         asked=asked,
+        then=killed,
         window={
             "opens_after_seconds": 20,
             "slots": 6,
@@ -184,7 +209,7 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
     assert (costs["replace_one_null"], costs["replace_one"]) == ("10", "20")
     charged = [file.public.charged for file in files]
     assert [(each.tenant, each.number) for each in charged] == [
-        ("one", 0), ("two", 0), ("one", 1), ("one", 2), ("one", 3), ("two", 1),
+        ("one", 0), ("two", 0), ("one", 1), ("one", 2), ("one", 3),
     ]  # fmt: skip
     # Ward a was asked about once before two questions about all: its rows are spent by the second.
     store = Store.open(setting.settings.store.url)
@@ -193,7 +218,11 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
             tenant: [each.size for _, each in charged_rows(connection, "w1", tenant, 0)]
             for tenant in ("one", "two")
         }
+        logged = list(entries(connection, "w1"))
     store.close()
+    voids = [Void.parse(each.body) for each in logged if each.kind == Void.KIND]
+    charges = [each.index for each in logged if each.kind == Charge.KIND]
+    assert [each.charge for each in voids] == charges[-1:]
     assert rows == {"one": [6, 12, 6, 0], "two": [6, 12]}
     assert isinstance(setting.verifier, VerifierProcess)
     settings = setting.verifier.path

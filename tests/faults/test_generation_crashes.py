@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from databases import ON_EACH_ENGINE
-from generation_channel import CHANNEL, model, model_url, records, write_model
+from generation_channel import CHANNEL, DYING, model, model_url, records, write_model
 from prover_process import Setting
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.charges import Charge, Generated
@@ -22,25 +22,6 @@ from ragaudit.prover.window.records import entries
 __all__ = ["model", "model_url"]
 
 pytestmark = [*ON_EACH_ENGINE, pytest.mark.slow]
-
-DYING = """
-import os, pathlib, signal
-from ragaudit.prover.generation import channel, charging
-step = pathlib.Path({step!r})
-def dying(name, honest):
-    def call(*arguments, **named):
-        found = honest(*arguments, **named)
-        if step.read_text() == name:
-            step.write_text("")
-            os.kill(os.getpid(), signal.SIGKILL)
-        return found
-    return call
-charging.insert_charge = dying("in the charge", charging.insert_charge)
-channel.mechanism_of = dying("charged", channel.mechanism_of)
-channel.put_answer = dying("in the answer", channel.put_answer)
-channel.Channel._file = dying("answered", channel.Channel._file)
-"""
-"""A prelude: the process is killed where a file says."""
 
 
 @pytest.fixture

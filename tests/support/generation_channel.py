@@ -44,6 +44,25 @@ TERMS: dict[str, Any] = {
     "generation": CHANNEL,
 }
 
+DYING = """
+import os, pathlib, signal
+from ragaudit.prover.generation import channel, charging
+step = pathlib.Path({step!r})
+def dying(name, honest):
+    def call(*arguments, **named):
+        found = honest(*arguments, **named)
+        if step.read_text() == name:
+            step.write_text("")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+    return call
+charging.insert_charge = dying("in the charge", charging.insert_charge)
+channel.mechanism_of = dying("charged", channel.mechanism_of)
+channel.put_answer = dying("in the answer", channel.put_answer)
+channel.Channel._file = dying("answered", channel.Channel._file)
+"""
+"""A prelude: the process is killed where a file says."""
+
 
 def records(treatment: str = "mirazo", count: int = 12) -> list[Document]:
     """Records of patients with one disease and one treatment."""
