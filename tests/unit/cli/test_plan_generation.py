@@ -1,6 +1,8 @@
 """`ragaudit plan generation`: numbers of the mechanisms' own laws, and what it says of them."""
 
 import json
+import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -14,10 +16,12 @@ TERMS = {"--epsilon": "8", "--questions": "100", "--supporting": "40", "--vocabu
          "--tokens": "3"}  # fmt: skip
 FRACTION = {"type": "string", "pattern": r"^[1-9][0-9]*(/[1-9][0-9]*)?$"}
 CHANCE = {"type": "number", "minimum": 0, "maximum": 1}
-STREAM = members(
-    uses={"type": ["integer", "null"]}, epsilon_question=FRACTION, epsilon_token=FRACTION,
-    served={"type": "integer", "minimum": 0}, chance=CHANCE, right=NUMBER,
-)  # fmt: skip
+SERVED: dict[str, Any] = {
+    "uses": {"type": ["integer", "null"]},
+    "epsilon_question": FRACTION, "epsilon_token": FRACTION,
+    "served": {"type": "integer", "minimum": 0}, "chance": CHANCE, "right": NUMBER,
+}  # fmt: skip
+STREAM = members(**SERVED)
 SCHEMA = members(
     format={"const": "ragaudit/v1/plan-generation"},
     terms=members(
@@ -29,6 +33,7 @@ SCHEMA = members(
     naive=STREAM,
     murag=several(STREAM),
     advised=COUNT,
+    murag_ada=members(**SERVED, epsilon_count=FRACTION, count_noise=NUMBER),
     votes_for_half=COUNT,
     dp_ksa=members(gap_for_half=NUMBER, chance=CHANCE),
     sentences=several({"type": "string"}),
@@ -81,6 +86,20 @@ def test_the_uses_with_most_right_answers_are_advised() -> None:
 def test_it_says_plainly_what_cannot_work(changes: dict[str, str], said: str) -> None:
     assert said in " ".join(planned(**changes)["sentences"])
     assert said in " ".join(run(**changes).stdout.split())
+
+
+def test_counting_costs_a_fifth_and_says_its_noise() -> None:
+    plan = planned(asked="3")
+    advised, adaptive = plan["murag"][1], plan["murag_ada"]
+    assert adaptive["epsilon_question"] == advised["epsilon_question"] == "4"
+    assert adaptive["epsilon_count"] == "4/5"
+    assert Fraction(adaptive["epsilon_token"]) == Fraction(16, 5) / 3
+    assert adaptive["chance"] < advised["chance"]
+    # The discrete Laplace law of scale 5/4, summed.
+    mass = {n: math.exp(-0.8 * abs(n)) for n in range(-200, 201)}
+    deviation = math.sqrt(sum(n * n * p for n, p in mass.items()) / sum(mass.values()))
+    assert adaptive["count_noise"] == pytest.approx(deviation, abs=1e-6)
+    assert f"a noise of {deviation:.1f} times sqrt(n)" in " ".join(plan["sentences"])
 
 
 def test_the_text_shows_the_same_numbers() -> None:

@@ -1,5 +1,6 @@
 """`ragaudit plan generation`: what a budget of private answers buys, and what cannot work."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,6 +27,8 @@ __all__ = [
 
 FORMAT = "ragaudit/v1/plan-generation"
 MOST_USES = 64
+COUNTING = Fraction(1, 5)
+"""Of eps_q, for the counts of MURAG-ADA."""
 GOOD, POOR = 0.9, 0.5
 """Chances of a right answer from which on, and below which, a sentence says so."""
 
@@ -64,6 +67,8 @@ class GenerationPlan:
         naive: every question paid by every document.
         murag: by uses of a document, rising.
         advised: the one of them with most right answers.
+        adaptive: MURAG-ADA with as many uses, a fifth of eps_q for its counts; the best case, in
+            which reading stops where it should.
         votes: agreeing voters with which a token is drawn half of the time, under `advised`.
         gap: agreeing voters with which DP-KSA releases a keyword half of the time, at the same
             uses; `gap_chance` is its chance with the supporting documents.
@@ -73,6 +78,7 @@ class GenerationPlan:
     naive: StreamPlan
     murag: tuple[StreamPlan, ...]
     advised: StreamPlan
+    adaptive: StreamPlan
     votes: int
     gap: float
     gap_chance: float
@@ -88,11 +94,11 @@ def make(terms: Terms) -> GenerationPlan:
         MalformedError: a value out of its range; ``where`` names it.
     """
 
-    def plan(uses: int | None) -> StreamPlan:
+    def plan(uses: int | None, counting: Fraction = Fraction(0)) -> StreamPlan:
         return stream_plan(
             terms.epsilon, uses, questions=terms.questions, asked=terms.asked,
             supporting=terms.supporting, voters=terms.voters, vocabulary=terms.vocabulary,
-            tokens=terms.tokens,
+            tokens=terms.tokens, counting=counting,
         )  # fmt: skip
 
     # More uses than a document is asked for only make every answer worse.
@@ -105,6 +111,7 @@ def make(terms: Terms) -> GenerationPlan:
         plan(None),
         murag,
         advised,
+        plan(uses, COUNTING),
         even_votes(terms.vocabulary, advised.epsilon_token),
         keyword_gap(terms.epsilon, terms.delta, uses),
         keyword_chance(votes, terms.epsilon, terms.delta, uses),
@@ -156,12 +163,22 @@ def sentences(plan: GenerationPlan) -> list[str]:
             f"{_number(advised.epsilon_question)}: at best {advised.right:.1f} of "
             f"{terms.questions} questions are answered rightly."
         )
+    found.append(
+        "Under MURAG-ADA a question finds its own threshold: with a fifth of eps_q for the counts, "
+        f"the n-th sum has a noise of {_count_noise(plan):.1f} times sqrt(n) documents."
+    )
     if plan.gap_chance < POOR:
         found.append(
             f"DP-KSA would stay silent: {plan.gap:.1f} voters must agree for a keyword to be "
             "released half of the time."
         )
     return found
+
+
+def _count_noise(plan: GenerationPlan) -> float:
+    """Return the standard deviation of the first sum, in documents."""
+    ratio = math.exp(-float(plan.adaptive.epsilon_question * COUNTING))
+    return math.sqrt(2 * ratio) / (1 - ratio)
 
 
 def document(plan: GenerationPlan) -> dict[str, Any]:
@@ -179,6 +196,11 @@ def document(plan: GenerationPlan) -> dict[str, Any]:
         "naive": _stream(plan.naive),
         "murag": [_stream(each) for each in plan.murag],
         "advised": plan.advised.uses,
+        "murag_ada": {
+            **_stream(plan.adaptive),
+            "epsilon_count": str(plan.adaptive.epsilon_question * COUNTING),
+            "count_noise": round(_count_noise(plan), 6),
+        },
         "votes_for_half": plan.votes,
         "dp_ksa": {"gap_for_half": round(plan.gap, 6), "chance": round(plan.gap_chance, 6)},
         "sentences": sentences(plan),
@@ -201,6 +223,7 @@ def lines(plan: GenerationPlan) -> list[str]:
     header = ["", "eps_q", "eps/token", "served", "chance", "right"]
     shown = [("NAIVE", plan.naive)]
     shown += [(f"MURAG, M = {each.uses}", each) for each in _shown(plan)]
+    shown += [(f"MURAG-ADA, M = {plan.adaptive.uses}", plan.adaptive)]
     rows = [header]
     for name, each in shown:
         rows.append([

@@ -160,6 +160,7 @@ def stream_plan(
     voters: int,
     vocabulary: int,
     tokens: int,
+    counting: Fraction = Fraction(0),
 ) -> StreamPlan:
     """Return what a budget buys.
 
@@ -173,13 +174,15 @@ def stream_plan(
         voters: m; each reads one document.
         vocabulary: tokens of the model.
         tokens: of an answer that the public model does not know.
+        counting: the share of eps_q that is for counts (MURAG-ADA), below 1.
     """
     count(asked, "asked", most=count(questions, "questions"))
     price = exact(epsilon, "epsilon", above=0) / (
         questions if uses is None else count(uses, "uses")
     )
-    token = price / count(tokens, "tokens")
-    rag = DpRag(price, _bounded(token, voters), voters, 1, vocabulary, 0, tokens)
+    answering = price * (1 - exact(counting, "counting", least=0, below=1))
+    token = answering / count(tokens, "tokens")
+    rag = DpRag(answering, _bounded(token, voters), voters, 1, vocabulary, 0, tokens)
     served = questions if uses is None else questions * min(uses, asked) // asked
     votes = min(count(supporting, "supporting", least=0), voters)
     return StreamPlan(uses, price, rag.epsilon_token, served, answer_chance(rag, votes, tokens))
