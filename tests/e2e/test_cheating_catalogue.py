@@ -247,6 +247,7 @@ BEHAVIOURS = {
     "COALITION": {
         "k-hat below the recomputed cluster": "coalition-understated",
         "pulled apart in time": "coalition-pulled-apart-in-time",
+        "by another estimate": "coalition-by-another-estimate",
     },
     "VERIFIER": {
         "noise for an index commitment": "noise-stored-as-an-index",

@@ -344,6 +344,16 @@ def test_sketch_by_definition(query: npt.NDArray[np.int16], seed: bytes) -> None
         assert (found[k >> 3] >> (k & 7) & 1) == (product >= 0)
 
 
+def test_sketches_of_many_are_those_of_each() -> None:
+    queries = np.random.default_rng(6).integers(-4095, 4096, size=(50, 33)).astype(np.int16)
+    many = sketch.sketches(queries, bytes(32), 128)
+    assert [row.tobytes() for row in many] == [sketch.sketch(q, bytes(32), 128) for q in queries]
+    with pytest.raises(MalformedError, match="shape"):
+        sketch.sketches(queries[0], bytes(32), 128)
+    with pytest.raises(MalformedError, match="shape"):
+        sketch.sketch(queries, bytes(32), 128)
+
+
 def test_known_sketch() -> None:
     query = (np.arange(20) - 9).astype(np.int16)
     assert sketch.sketch(query, bytes(32), 64).hex() == KNOWN_SKETCH

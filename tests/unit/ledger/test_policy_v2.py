@@ -19,7 +19,7 @@ from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.handover import check_index_lengths
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import FORMAT, Policy
-from ragaudit.ledger.messages.policy_terms import NOISE_MEMBERS
+from ragaudit.ledger.messages.policy_terms import DIRECTION, NOISE_MEMBERS
 from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.ledger.messages.questions import Question
 from ragaudit.ledger.messages.records import Opening, Record, TenantOpening, Version
@@ -92,12 +92,27 @@ def test_version_1_has_one_value_of_each() -> None:
         {"query_kinds": "text"}, {"query_kinds": None}, {"retry_seconds": -1},
         {"retry_seconds": 3601}, {"retry_seconds": None}, {"versions": None}, {"versions": 1},
         {"more": 1}, {"format": FORMAT}, {"account_index": False}, {"account_index": None},
-        {"account_index": 1},
+        {"account_index": 1}, {"coalition_estimate": None}, {"coalition_estimate": "alike"},
+        {"coalition_estimate": "ragaudit/v2/direction"},
     ],
 )  # fmt: skip
 def test_malformed_policies_of_version_2(change: dict[str, Any]) -> None:
     with pytest.raises((MalformedError, UnsupportedError)):
         Policy.from_json(policy_value(**change))
+
+
+def test_an_estimate_by_direction_is_named_or_not() -> None:
+    """An unknown estimate is refused, and so is any where there is no noise."""
+    named = Policy.from_json(noised(coalition_estimate=DIRECTION))
+    without = Policy.from_json(noised())
+    assert named.by_direction and not without.by_direction
+    assert b"coalition_estimate" not in without.canonical
+    for unknown in (
+        noised(coalition_estimate="ragaudit/v2/direction"),
+        policy_value(coalition_estimate=DIRECTION),
+    ):
+        with pytest.raises(UnsupportedError, match="not supported"):
+            Policy.from_json(unknown)
 
 
 def test_an_account_index_is_asked_for_or_not_mentioned() -> None:

@@ -25,3 +25,7 @@ def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
     unnoised = covered.not_covered("B", counts, noised=False, columns=True)
     assert unnoised == tuple(named[name] for name in order)
     assert covered.SAMPLE_ALONE in text
+    assert f"“{covered.HIDDEN}”" in text
+    directed = covered.not_covered("A", {}, by_direction=True)
+    assert directed[2] == covered.HIDDEN
+    assert directed == (*expected[:2], covered.HIDDEN, *expected[3:-4])

@@ -173,7 +173,7 @@ def estimate(
     count(tau, "tau", least=0)
     count(life, "life", least=0)
     count(threshold, "threshold", least=0)
-    queries = _read(records)
+    queries = read_records(records)
     if not len(queries.times):
         return Estimate(0, ())
     order = np.argsort(queries.times, kind="stable")
@@ -191,7 +191,7 @@ def estimate(
 
 
 @dataclass(frozen=True)
-class _Columns:
+class Columns:
     """What is kept of records, some 60 bytes of each: there may be a million.
 
     Attributes:
@@ -209,7 +209,7 @@ class _Columns:
     sketches: npt.NDArray[np.uint8]
 
 
-def _read(records: Iterable[Record]) -> _Columns:
+def read_records(records: Iterable[Record]) -> Columns:
     numbers: dict[bytes, int] = {}
     accounts, times = array("q"), array("q")
     anchored, sketches = bytearray(), bytearray()
@@ -230,7 +230,7 @@ def _read(records: Iterable[Record]) -> _Columns:
     names = sorted(numbers)
     place = np.empty(len(names), dtype=np.int64)
     place[[numbers[name] for name in names]] = np.arange(len(names))
-    return _Columns(
+    return Columns(
         names,
         place[np.frombuffer(accounts, dtype=np.int64)],
         np.frombuffer(times, dtype=np.int64),

@@ -147,6 +147,7 @@ _OF_NOISE = (
     "relation",
     "rows_per_document",
     "coalition_max",
+    "coalition_estimate",
     "experiment_seed",
 )
 _OF_VERSION_2 = (
@@ -159,6 +160,7 @@ _OF_VERSION_2 = (
     "retry_seconds",
     "versions",
     "account_index",
+    "coalition_estimate",
     "cosigners",
     "epochs",
     "time_stamps",
@@ -178,6 +180,8 @@ class WindowSettings(Section):
         public_columns: the type of each public column, by name.
         filters: whether requests may filter by public columns.
         account_index: whether the log ends with an index that proves every account's count.
+        coalition_estimate: what k-hat counts: accounts that ask "alike" within tau, or accounts'
+            worth of questions in one "direction" (docs/spec/07-coalition.md §7.5).
         cosigners: whether the policy names the further cosigners of ``cosigners.policy_file``, and
             what follows without their quorum: the audit fails, or the verdict says so.
         epochs: whether the window may go on under a new seed after a restore.
@@ -200,6 +204,7 @@ class WindowSettings(Section):
     retry_seconds: int = Field(default=60, ge=0, le=3600)
     versions: bool = False
     account_index: bool = True
+    coalition_estimate: Literal["alike", "direction"] = "alike"
     cosigners: Literal["required", "reported"] | None = None
     epochs: bool = True
     time_stamps: Literal["required", "reported"] | None = None

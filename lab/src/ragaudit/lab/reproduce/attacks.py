@@ -28,7 +28,7 @@ EXIT_DISAGREES = 4
 
 
 class Figure(StrEnum):
-    """Of the paper."""
+    """Of the paper, and what it leaves open."""
 
     TWO_A = "2a"
     TWO_B = "2b"
@@ -38,12 +38,14 @@ class Figure(StrEnum):
     FIVE = "5"
     SIX = "6"
     SEVEN = "7"
+    EVASION = "evasion"
 
 
 def _experiments() -> "dict[Figure, Callable[[Run], Result]]":
     from ragaudit.lab.reproduce.attacks_adversaries import figure_4  # noqa: PLC0415 - scipy
     from ragaudit.lab.reproduce.attacks_coalition import figure_7  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_embedder import figure_3  # noqa: PLC0415
+    from ragaudit.lab.reproduce.attacks_evasion import evasion  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_http import figure_2b_http  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_scalar import figure_2a  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_scale import figure_6  # noqa: PLC0415
@@ -58,6 +60,7 @@ def _experiments() -> "dict[Figure, Callable[[Run], Result]]":
         Figure.FIVE: figure_5,
         Figure.SIX: figure_6,
         Figure.SEVEN: figure_7,
+        Figure.EVASION: evasion,
     }
 
 

@@ -175,6 +175,7 @@ class Result:
         gates: predictions that were tested.
         remarks: what cannot be reproduced and why, and what follows.
         files: PNG and SVG by name, drawn when asked for.
+        shown: the findings as a table of text, in place of a line for each.
     """
 
     figure: str
@@ -184,6 +185,7 @@ class Result:
     gates: tuple[Gate, ...] = ()
     remarks: tuple[str, ...] = ()
     files: Callable[[], dict[str, bytes]] = field(default=dict, repr=False)
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +253,15 @@ def _text(result: Result) -> str:
         + ("" if each.cap is None else f", at most {each.cap:.4f} for any attack")
         for each in alone
     ]
-    lines += [
-        f"{each.name}: {each.value:.5g}" + (f" ({each.reason})" if each.reason else "")
-        for each in result.findings
-        if each.theory is None and each.paper is None
-    ]
+    lines += (
+        [result.shown]
+        if result.shown
+        else [
+            f"{each.name}: {each.value:.5g}" + (f" ({each.reason})" if each.reason else "")
+            for each in result.findings
+            if each.theory is None and each.paper is None
+        ]
+    )
     for gate in result.gates:
         lines += [f"{gate.verdict}  {gate.name}: {gate.claim}", f"    {gate.figures}"]
         lines += [f"    {gate.errors}"]

@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.receipts import (
     answer_digest,
 )
 from ragaudit.ledger.messages.requests import Answer, Document, Request
-from ragaudit.privacy import coalition
+from ragaudit.privacy import coalition, direction
 
 
 class SubmittingWindow(AnsweringWindow):
@@ -201,7 +201,7 @@ class SubmittingWindow(AnsweringWindow):
     # --- the close ---------------------------------------------------------------------------
 
     def estimate(self) -> int:
-        """Return k_hat of the records so far (spec 7.2), for the close entry."""
+        """Return k_hat of the records so far (spec 7.2 or 7.5), for the close entry."""
         records = [
             coalition.Record(
                 a.record.pseudonym,
@@ -211,6 +211,9 @@ class SubmittingWindow(AnsweringWindow):
             )
             for a in self.asked
         ]
+        if self.policy.by_direction:
+            limit = self.policy.queries_per_account
+            return direction.estimate_direction(records, limit=limit).k_hat
         return coalition.estimate(
             records,
             tau=self.policy.link_time,

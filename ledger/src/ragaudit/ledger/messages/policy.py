@@ -22,6 +22,7 @@ from ragaudit.ledger.messages.identifiers import (
     log_origin,
 )
 from ragaudit.ledger.messages.policy_terms import (
+    DIRECTION,
     FILTER_GRAMMAR,
     NOISE_MEMBERS,
     AuditTerms,
@@ -79,13 +80,10 @@ _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc d
     claim_margin_seconds release_seconds keys experiment_seed"""
 _MEMBERS_V2 = f"""{_MEMBERS} privacy metric largest_norm public_columns query_kinds retry_seconds
     versions"""
+# In version 2 only.
 _OPTIONAL = (
-    "account_index",
-    "cosigners",
-    "epochs",
-    "generation",
-    "time_stamps",
-)  # in version 2 only
+    "account_index", "coalition_estimate", "cosigners", "epochs", "generation", "time_stamps",
+)  # fmt: skip
 _SAMPLER: dict[str, object] = {"id": "ragaudit/v1/dgs", "distance": "2^-100"}
 
 
@@ -101,6 +99,7 @@ class Policy:
             epsilon is claimed, and the selection is the exact top K.
         norm_bound: B, 127 or, without noise only, 4095.
         account_index: whether the log ends with an account index (5.14).
+        by_direction: whether the coalition estimate is that of 7.5, not of 7.2.
         cosigners: whom else the checkpoints are shown to; None for nobody.
         epochs: whether the log may go on under later seed epochs (5.15).
         time_stamps: whether the audit fails without them; None: none are asked for.
@@ -136,6 +135,7 @@ class Policy:
     keys: PolicyKeys
     experiment_seed: str | None
     account_index: bool = False
+    by_direction: bool = False
     cosigners: CosignerTerms | None = None
     epochs: bool = False
     time_stamps: bool | None = None
@@ -354,6 +354,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         keys=keys,
         experiment_seed=f.optional(f.text, "experiment_seed", 1, 500),
         account_index="account_index" in f.value,
+        by_direction="coalition_estimate" in f.value,
         cosigners=CosignerTerms.read(f, keys) if "cosigners" in f.value else None,
         epochs="epochs" in f.value,
         time_stamps=read_time_stamps(f) if "time_stamps" in f.value else None,
@@ -368,6 +369,8 @@ def _check_supported(f: Fields, version: int, noised: bool) -> None:
         "filter_grammar": ("empty",) if version == 1 else ("empty", FILTER_GRAMMAR),
         "proof_mode": ("on-demand",),
     }
+    if "coalition_estimate" in f.value:  # without noise there is none
+        supported["coalition_estimate"] = (DIRECTION,) if noised else ()
     for name, values in supported.items():
         if f.raw(name) not in values:
             expected = " or ".join(map(str, values))

@@ -20,6 +20,8 @@ QueryKind: TypeAlias = Literal["text", "vector"]
 
 METRICS: Final = ("cosine", "inner-product", "l2")
 FILTER_GRAMMAR: Final = "ragaudit/v1/filter"
+DIRECTION: Final = "ragaudit/v1/direction"
+"""The coalition estimate of docs/spec/07-coalition.md §7.5."""
 DEFAULT_RETRY_SECONDS: Final = 60
 
 

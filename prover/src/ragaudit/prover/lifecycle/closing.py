@@ -17,6 +17,7 @@ from ragaudit.ledger.messages.handover import PART_ENTRIES, Entry, write_handove
 from ragaudit.ledger.messages.promises import Claim
 from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.privacy import coalition
+from ragaudit.privacy.direction import estimate_direction
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store.database import Store
@@ -96,7 +97,7 @@ class Closing:
                 _log.error("window %s: a claim cannot be logged: %s", live.name, error)
 
     def coalition_claim(self, live: OpenWindow, logged: Iterable[coalition.Record]) -> int:
-        """Return k-hat: the number of accounts in the largest cluster of alike queries (spec 7.2).
+        """Return k-hat, by the estimate that the policy names (spec 7.2 or 7.5).
 
         Without noise there is no coalition to bound, and it is 0.
 
@@ -107,6 +108,8 @@ class Closing:
         policy = live.policy
         if not policy.noised:
             return 0
+        if policy.by_direction:
+            return estimate_direction(logged, limit=policy.queries_per_account).k_hat
         estimate = coalition.estimate(
             logged,
             tau=policy.link_time,

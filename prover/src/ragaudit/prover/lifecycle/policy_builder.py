@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.beacon import QUICKNET, BeaconChain
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, Policy
-from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR, NOISE_MEMBERS
+from ragaudit.ledger.messages.policy_terms import DIRECTION, FILTER_GRAMMAR, NOISE_MEMBERS
 from ragaudit.ledger.messages.schedule_terms import NO_BEACON, BeaconTerms
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
@@ -188,6 +188,7 @@ def retrieval_members(settings: WindowSettings) -> dict[str, Any]:
         # Left out rather than false: that is the one form of a policy without them.
         **({"account_index": True} if settings.account_index else {}),
         **({"epochs": True} if settings.epochs else {}),
+        **({"coalition_estimate": DIRECTION} if settings.coalition_estimate == "direction" else {}),
     }
 
 

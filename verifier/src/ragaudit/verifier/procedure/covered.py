@@ -27,6 +27,14 @@ NOT_COVERED: Final = (
     "which documents a tenant's index holds: this is the provider's word.",
 )
 
+HIDDEN: Final = (
+    "Coalitions of more accounts than the policy plans for, and coalitions that evade the "
+    "estimator: accounts that each spend less than a tenth of their questions on the same document "
+    "need not count, and a strong common interest of others can cover a plan. The value for all "
+    "records of a tenant needs no estimate."
+)
+"""In place of the third, where the estimate is by direction."""
+
 UNOWNED: Final = (
     "Which accounts belong to which tenant: no owner of a tenant countersigned its index or its "
     "registrations, so that is the provider's word."
@@ -142,6 +150,7 @@ def reach(policy: Policy | None, numbers: Mapping[str, int | None]) -> tuple[str
         noised=policy.noised,
         columns=bool(policy.retrieval.public_columns),
         generation=policy.generation is not None,
+        by_direction=policy.by_direction,
     )
 
 
@@ -152,6 +161,7 @@ def not_covered(
     noised: bool = True,
     columns: bool = False,
     generation: bool = False,
+    by_direction: bool = False,
 ) -> tuple[str, ...]:
     """Return what a verdict does not cover (spec 10.4).
 
@@ -161,9 +171,12 @@ def not_covered(
         noised: whether the window has noise.
         columns: whether the policy declares public columns.
         generation: whether it has a generation channel.
+        by_direction: whether its coalition estimate is that by direction.
     """
     # Each text only where it is true: a list of all of them would say nothing of this window.
     texts = _with_noise(mode, numbers) if noised else _without_noise(mode, numbers)
+    if by_direction:
+        texts[2] = HIDDEN
     if columns:
         texts.append(COLUMNS)
     if numbers.get("versions"):

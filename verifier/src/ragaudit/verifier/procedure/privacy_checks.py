@@ -7,6 +7,7 @@ from ragaudit.encoding.errors import RejectedError
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy import coalition as estimating
+from ragaudit.privacy import direction
 from ragaudit.privacy.accounting import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
@@ -33,8 +34,9 @@ def check_coalition(context: Context, found: Findings) -> None:
     # Too large a claim is a fault too: epsilon is restated for what was claimed.
     if estimate.k_hat != claimed:
         found.fault(f"the provider claims {claimed} accounts, the sketches give {estimate.k_hat}")
+    alike = "asked about one direction" if context.policy.by_direction else "look alike"
     for cluster in estimate.clusters:
-        found.note(f"{len(cluster)} accounts look alike, the first is {cluster[0].hex()}")
+        found.note(f"{len(cluster)} accounts {alike}, the first is {cluster[0].hex()}")
     # Not FAIL: nothing is false, and many accounts that ask alike can be innocent.
     if estimate.k_hat > planned:
         found.downgrade(
@@ -42,7 +44,12 @@ def check_coalition(context: Context, found: Findings) -> None:
             f"{estimate.k_hat} accounts look as if they act together, the policy plans for "
             f"{planned}; epsilon is restated for {estimate.k_hat}",
         )
-    found.summary = f"largest group of accounts that look alike: {estimate.k_hat}, of {planned}"
+    group = (
+        "accounts' worth of questions about one direction"
+        if context.policy.by_direction
+        else ("largest group of accounts that look alike")
+    )
+    found.summary = f"{group}: {estimate.k_hat}, of {planned}"
 
 
 def _estimate(context: Context) -> estimating.Estimate:
@@ -57,6 +64,12 @@ def _estimate(context: Context) -> estimating.Estimate:
         )
         for logged in context.records
     )
+    if policy.by_direction:
+        return direction.estimate_direction(
+            records,
+            limit=policy.queries_per_account,
+            progress=lambda share: context.progress("coalition", int(100 * share), 100),
+        )
     return estimating.estimate(
         records,
         tau=policy.link_time,

@@ -4,7 +4,9 @@ from typing import Any, Final
 
 from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages.policy_terms import DIRECTION
 from ragaudit.privacy import coalition
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.window.open_window import OpenWindow
@@ -49,6 +51,36 @@ class PullsApart(Window):
         ).k_hat
 
 
+class Staggers(PrivateWindow):
+    """carol and dora ask the same three times each, one after the other, under 7.5.
+
+    Check 20 (`coalition`) reads no times there: the provider's claim is what 7.2 gives.
+    """
+
+    def document(self, keys: dict[str, str | None], changes: dict[str, Any]) -> dict[str, Any]:
+        return {**super().document(keys, changes), "coalition_estimate": DIRECTION}
+
+    def script(self) -> list[Event]:
+        return [
+            ("register", "carol", "beta", False, -25),
+            ("register", "dora", "beta", False, -24),
+            ("checkpoint", -20),
+            *(("query", "carol", "what both ask", 2, at) for at in (5, 6, 7)),
+            ("checkpoint", 8),
+            *(("query", "dora", "what both ask", 2, at) for at in (60, 61, 62)),
+            ("checkpoint", 63),
+        ]
+
+    def estimate(self) -> int:
+        """Return k_hat by the estimate that the policy does not name."""
+        records = [
+            coalition.Record(each.record.pseudonym, each.record.time, each.openings.sketch)
+            for each in self.asked
+        ]
+        threshold = self.policy.estimator.hamming_threshold
+        return coalition.estimate(records, tau=self.policy.link_time, threshold=threshold).k_hat
+
+
 CHEATS: Final = (
     ServiceCheat(
         name="coalition-understated", family="COALITION",
@@ -61,6 +93,13 @@ CHEATS: Final = (
         description="Dates the records of accounts that act together so that they are not linked.",
         why=ONE_CLOCK,
         window=PullsApart,
+        checks=("coalition",), reason="the provider claims 1 accounts, the sketches give 2",
+    ),
+    ConstructedCheat(
+        name="coalition-by-another-estimate", family="COALITION",
+        description="Claims what another estimate than the policy's gives of a staggered plan.",
+        why="the service claims by the estimate of its policy",
+        window=Staggers,
         checks=("coalition",), reason="the provider claims 1 accounts, the sketches give 2",
     ),
 )  # fmt: skip
