@@ -66,6 +66,19 @@ def test_no_sound_mechanism_is_refuted_in_a_thousand_audits(name: str) -> None:
     assert proportion_low(right, 50_000, 1 - 1e-6) - 0.5 <= found[0].allowed
 
 
+def test_many_audits_say_how_often_the_claim_is_refuted() -> None:
+    many = ("--runs", "40", "--trials", "50", "--pairs", "1", "--confidence", "0.99999")
+    found = json.loads(run("voting", *many, "--json"))
+    assert (found["verdict"], found["refuted"], found["runs"]) == ("NOT REFUTED", 0, 40)
+    assert found["trials"] == 2000 and found["chance"] == 1
+    assert found == json.loads(run("voting", *many, "--json"))
+    found = json.loads(run("half-the-sigma", *many, "--sigma", "4", "--json", code=1))
+    # Fifty trials refute nothing so near, two thousand do.
+    assert found["refuted"] == 0 and found["advantage_lower_bound"] > found["advantage_allowed"]
+    shown = run("observed-tokens", *many, code=1)
+    assert "40 of 40 audits refuted the claim; if it is true" in shown
+
+
 def test_the_attack_is_nearly_optimal() -> None:
     """Half of many rows selected: the boundary is nearly constant, and the claim nearly tight."""
     found = audit(subject("retrieval", Terms(rows=64)), Audit(trials=4000, pairs=1, seed=3))
@@ -179,6 +192,12 @@ class Tester:
         return lower_bound > 0.5
 
 mean, pairs, tester = Mean(), Pairs(), Tester()
+
+def attack(samples):
+    return -samples
+
+def blind(samples):
+    return np.zeros(len(samples))
 '''
 
 
@@ -197,6 +216,10 @@ def test_foreign_mechanisms_generators_and_testers_plug_in(foreign: str) -> None
     # Laplace of scale 1/4 and distance 1 is 4-DP: the certificate stays below.
     assert 1 < found["comparisons"][0]["certified"] <= 4
     assert "CLAIM REFUTED" in run(*common, "--tester", f"{foreign}:tester", code=1)
+    given = run(*common, "--attack", f"{foreign}:attack", code=1)
+    assert "first data set where the evidence about the changed record is above" in given
+    assert "NOT REFUTED" in run(*common, "--attack", f"{foreign}:blind")
+    assert "NOT REFUTED" in run("half-the-sigma", "--attack", f"{foreign}:blind")
     searching = sys.modules[foreign].pairs.divergences
     assert searching[0] is None and searching[1] > 0.5
     assert "NOT REFUTED" in run(*common[:-1], "8", "--trials", "40000")
@@ -218,6 +241,8 @@ def test_our_tester_is_one_of_theirs() -> None:
         (("nothing:there",), "--generator and --claim-epsilon"),
         (("nothing:there", "--generator", "a:b", "--claim-epsilon", "1"), "cannot be loaded"),
         (("voting", "--tester", "json:nothing"), "--tester json:nothing: cannot be loaded"),
+        (("voting", "--attack", "json:nothing"), "--attack json:nothing: cannot be loaded"),
+        (("voting", "--tester", "json:loads", "--runs", "2"), "--tester: a tester has its own"),
         (("voting", "--trials", "1"), "trials: 1"),
         (("retrieval", "--sigma", "0"), "sigma"),
         (("voting", "--epsilon", "none"), "epsilon"),

@@ -94,6 +94,7 @@ def test_a_leaky_rag_is_found_out(test: Test) -> None:
     # Were it not leaky, both would have a probability of at most 1 % and 2.5 %.
     assert found["p_permutation"] == 0.01
     assert found["exact_low"] > 0.7
+    assert json.loads((test.output / "result.json").read_text()) == found
     assert found["claim"]["refuted"] and found["claim"]["cap"] == pytest.approx(0.62246, abs=1e-5)
     assert set(found["exploratory"]) >= {"strategy verbatim", "strategy citation", "strategy fact"}
 
@@ -235,7 +236,10 @@ def test_the_order_is_random_and_the_same_for_a_seed(test: Test) -> None:
     [
         ("dead", "no answer: RemoteProtocolError"),
         ("text", "cannot be read: not JSON"),
-        ("elsewhere", "answer at answer: no text"),
+        (
+            "elsewhere",
+            "answer at answer: no text (expected a path into the reply, which has: reply)",
+        ),
         ("overloaded", "answers 503"),
     ],
 )
@@ -352,6 +356,14 @@ def test_a_bad_template_is_refused(test: Test, text: str, what: str) -> None:
     path = test.folder / "other.json"
     path.write_text(text)
     assert what in nobody(test, "--endpoint", str(path), code=2)
+
+
+def test_a_missing_key_is_said_before_anything_is_written(test: Test) -> None:
+    arguments = test.arguments("http://127.0.0.1:9/ask")
+    at = arguments.index("--key-file")
+    result = CliRunner().invoke(app, arguments[:at] + arguments[at + 2 :])
+    assert result.exit_code == 2 and "--key-file: no key" in result.stderr
+    assert not test.output.exists()
 
 
 def test_nothing_is_asked_without_consent(test: Test) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import typer
 
-__all__ = ["as_json", "down", "nearest", "up"]
+__all__ = ["as_json", "down", "json_text", "nearest", "up"]
 
 _PLACES: Final = Decimal("0.000001")
 _DIGITS: Final = 7
@@ -17,7 +17,12 @@ _LARGE: Final = 1e15
 
 def as_json(value: Any) -> None:
     """Print one JSON object; infinite numbers become the strings "inf" and "-inf"."""
-    typer.echo(json.dumps(_plain(value), allow_nan=False))
+    typer.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return one JSON object; infinite numbers become the strings "inf" and "-inf"."""
+    return json.dumps(_plain(value), allow_nan=False)
 
 
 def up(value: float) -> str:

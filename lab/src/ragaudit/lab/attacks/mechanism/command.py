@@ -1,6 +1,7 @@
 """`ragaudit attack mechanism`."""
 
 import importlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -8,6 +9,8 @@ import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.attacks.mechanism.auditing import Audit, Result, Verdict, audit, test_by
+from ragaudit.lab.attacks.mechanism.interfaces import Evidence
+from ragaudit.lab.attacks.mechanism.repeating import Repeated, repeat
 from ragaudit.lab.attacks.mechanism.subjects import SUBJECTS, Subject, Terms, subject
 from ragaudit.lab.attacks.mechanism.tester import Claim
 from ragaudit.lab.risk_command.progress import advancing
@@ -22,6 +25,8 @@ EXAMPLE = """Examples:
   ragaudit attack mechanism retrieval --sigma 1
 
   ragaudit attack mechanism half-the-sigma --sigma 1 --trials 5000 --json
+
+  ragaudit attack mechanism voting --runs 1000 --trials 50 --pairs 1 --confidence 0.99999
 
   ragaudit attack mechanism my_code:mechanism --generator my_code:pairs --claim-epsilon 1
 
@@ -54,6 +59,15 @@ def command(
     tester: Annotated[
         str | None, typer.Option(help="module:object, DP-Auditorium's PropertyTester.")
     ] = None,
+    attack: Annotated[
+        str | None,
+        typer.Option(
+            help="module:object, of outputs a number each, by which worlds are told apart."
+        ),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Audits, one seed after another: how many refute the claim?")
+    ] = 1,
     claim_epsilon: Annotated[
         str | None, typer.Option(help="Another claim than the mechanism's own; replace-one.")
     ] = None,
@@ -72,8 +86,23 @@ def command(
                     NeighboringRelation.REPLACE,
                 )
             )  # fmt: skip
-        found = _subject(name, terms, generator, claim)
-        code = _by_tester(found, tester, how, json) if tester else _by_attack(found, how, json)
+        evidence = _loaded(attack, "--attack") if attack else None
+        if tester and (attack or runs > 1):
+            raise MalformedError(
+                "a tester has its own attack, once", where="--tester",
+                expected="neither --attack nor --runs",
+            )  # fmt: skip
+
+        def make(seed: int) -> Subject:
+            found = _subject(name, replace(terms, seed=seed), generator, claim)
+            return found if evidence is None else replace(found, evidence=_given(evidence))
+
+        if tester:
+            code = _by_tester(make(seed), tester, how, json)
+        elif runs > 1:
+            code = _by_many(make, how, runs, json)
+        else:
+            code = _by_attack(make(seed), how, json)
     raise typer.Exit(code)
 
 
@@ -102,6 +131,50 @@ def _loaded(name: str, option: str) -> Any:
         raise MalformedError(
             f"cannot be loaded: {error}", where=f"{option} {name}", expected="module:object"
         ) from error
+
+
+def _given(evidence: Evidence) -> Callable[[Any], Evidence]:
+    """The user's attack, whatever the pair is."""
+    return lambda _pair: evidence
+
+
+def _by_many(make: Callable[[int], Subject], how: Audit, runs: int, json: bool) -> ExitCode:
+    with advancing(runs * how.samples, "samples", json) as done:
+        found = repeat(make, how, runs, done)
+    subject = make(how.seed)
+    if json:
+        as_json(_repeated(subject, found, how))
+    else:
+        pooled = found.pooled
+        typer.echo(f"{subject.name}, claimed to be {subject.claim.guarantee}")
+        typer.echo(
+            f"{found.refuted} of {found.runs} audits refuted the claim; if it is true, as many do "
+            f"with probability {found.chance:.2g} at most"
+        )
+        typer.echo(
+            f"{found.successes} of {pooled.trials} guesses right; advantage "
+            f"{pooled.advantage:.6f}, at least {down(pooled.lower)} with confidence "
+            f"{pooled.confidence:g}; the claim allows {up(found.allowed)}\n\n{found.verdict}"
+        )
+    return _CODES[found.verdict]
+
+
+def _repeated(subject: Subject, found: Repeated, how: Audit) -> dict[str, Any]:
+    return {
+        "mechanism": subject.name,
+        "claim": str(subject.claim.guarantee),
+        "verdict": found.verdict,
+        "runs": found.runs,
+        "refuted": found.refuted,
+        "chance": found.chance,
+        "trials": found.pooled.trials,
+        "successes": found.successes,
+        "advantage": found.pooled.advantage,
+        "advantage_lower_bound": found.pooled.lower,
+        "advantage_allowed": found.allowed,
+        "confidence": how.confidence,
+        "seed": how.seed,
+    }
 
 
 def _by_tester(found: Subject, tester: str, how: Audit, json: bool) -> ExitCode:

@@ -21,7 +21,7 @@ from ragaudit.lab.attacks.membership.reporting import figures, page, statement, 
 from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS
 from ragaudit.lab.risk.validation import check_probability
 from ragaudit.lab.risk_command.progress import advancing
-from ragaudit.lab.risk_command.show import as_json
+from ragaudit.lab.risk_command.show import as_json, json_text
 from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 from ragaudit.serving.secret_files import read_secret_file
 
@@ -88,6 +88,7 @@ def command(
     with failing():
         template = _template(endpoint, model, window, top_k)
         key = "" if key_file is None else read_secret_file(key_file)
+        template.check_key(key)
         signer = None if sign_key is None else _signer(sign_key)
         claim = _claim(claim_epsilon, claim_delta)
         classes = _classes(members, non_members, pool, embedder, seed)
@@ -191,6 +192,7 @@ def _write(
     output: Path, plan: Plan, campaign: Campaign, found: Judgement, signer: PrivateKey | None
 ) -> None:
     (output / "report.html").write_text(page(plan, found), encoding="utf-8")
+    (output / "result.json").write_text(json_text(figures(plan, found)) + "\n", encoding="utf-8")
     if signer is not None:
         envelope = statement(plan, campaign, found).issue(signer)
         (output / "result.dsse.json").write_bytes(envelope)

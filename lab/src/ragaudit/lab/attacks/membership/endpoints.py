@@ -88,6 +88,18 @@ class Template:
             "no template", where="--endpoint", expected="url, body, answer; citations, headers"
         )
 
+    def check_key(self, key: str) -> None:
+        """Check that there is a key if the headers want one.
+
+        Args:
+            key: may be empty.
+
+        Raises:
+            MalformedError: they do, and it is.
+        """
+        if not key and any("{key}" in value for value in self.headers.values()):
+            raise MalformedError("no key", where="--key-file", expected="a file of one line")
+
     def filled(self, query: str) -> Any:
         """Return the body of a question.
 
@@ -107,7 +119,12 @@ class Template:
         """
         texts = _at(reply, self.answer)
         if not texts or not all(isinstance(each, str) for each in texts):
-            raise MalformedError("no text", where=f"answer at {self.answer}")
+            # Its members, and not what they hold.
+            members = ", ".join(map(str, reply)) if isinstance(reply, dict) else "no object"
+            raise MalformedError(
+                "no text", where=f"answer at {self.answer}",
+                expected=f"a path into the reply, which has: {members[:200]}",
+            )  # fmt: skip
         cited = _at(reply, self.citations) if self.citations else []
         return Answer("\n".join(texts), tuple(str(each) for each in cited))
 
@@ -173,8 +190,7 @@ class Caller:
             timeout: seconds of each phase of a call.
             sleep: between tries.
         """
-        if not key and any("{key}" in value for value in template.headers.values()):
-            raise MalformedError("no key", where="--key-file", expected="a file of one line")
+        template.check_key(key)
         headers = {name: value.replace("{key}", key) for name, value in template.headers.items()}
         self._template, self._key, self._sleep = template, key, sleep
         self._http = BoundedHttp(
