@@ -165,6 +165,49 @@ def test_a_job_that_no_worker_survives_is_given_up(
     assert "row commitments cannot be done: 1 workers ended" in failed[0]
 
 
+def test_two_nodes_share_the_work_until_one_of_them_dies(
+    scene: Scene, tmp_path: Path, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "_BLOCK_ENTRIES", workload.rows.size // 4)
+    two = RayCluster(tmp_path / "two", cores=1)
+    second = two.join(cores=1)
+    settings = scene.settings.model_copy(
+        update={"ray_address": two.address, "ray_token_file": two.token_file}
+    )
+    runner, done = open_runner(settings, JOBS, scene.engine), threading.Event()
+    found: list[bytes] = []
+
+    def commit() -> None:
+        while not done.is_set():
+            window = WindowWork(runner, f"w{len(found)}")
+            found.append(window.commit_rows(workload.rows, workload.blindings))
+
+    def refused(cores: int) -> str:
+        try:
+            asked = settings.model_copy(update={"ray_cores": cores})
+            check_jobs(asked, JOBS, str(scene.engine.url))
+        except UnavailableError as error:
+            return str(error)
+        return ""
+
+    waiting = threading.Thread(target=commit)
+    try:
+        waiting.start()
+        wait_for(lambda: {*two.workers().values()} & two.raylets(second))
+        # Both have two cores together, which no job can use.
+        assert "no node has 2 cores" in refused(2) and not refused(1)
+        (killed,) = two.raylets(second)
+        os.kill(killed, signal.SIGKILL)
+        before = len(found)
+        wait_for(lambda: len(found) > before + 1)
+    finally:
+        done.set()
+        waiting.join()
+        runner.close()
+        two.stop()
+    assert set(found) == {core.commit_rows(workload.rows, workload.blindings)}
+
+
 def test_inputs_that_do_not_allow_it_are_reported(scene: Scene, workload: Workload) -> None:
     blindings = workload.blindings.copy()
     blindings[0] = 255  # no canonical scalar

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -52,6 +53,28 @@ class RayCluster:
                 start_new_session=True,
             )
         self._wait(port)
+        self._others: list[subprocess.Popen[bytes]] = []
+
+    def join(self, cores: int = 2) -> subprocess.Popen[bytes]:
+        """Start another node, which is a machine of its own to Ray; its process.
+
+        Args:
+            cores: that it lends.
+        """
+        # Two of one address are two nodes: each has its ports, sockets and workers.
+        node = subprocess.Popen(
+            [
+                *(sys.executable, "-c", COMMAND, "start", "--block", f"--address={self.address}"),
+                *("--node-ip-address=127.0.0.1", f"--num-cpus={cores}"),
+                *("--disable-usage-stats", "--object-store-memory=80000000"),
+            ],
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._others.append(node)
+        return node
 
     def _wait(self, port: int) -> None:
         until = time.monotonic() + 60
@@ -62,26 +85,48 @@ class RayCluster:
             time.sleep(0.2)
         raise AssertionError("Ray did not start")
 
-    def workers(self) -> list[int]:
-        """The processes of this cluster that work at a task now."""
-        found = []
+    def workers(self) -> dict[int, int]:
+        """The processes of this cluster that work at a task now, each with its node's raylet."""
+        # While it works at a task, a worker has its name.
+        return {pid: parent for pid, parent in self._children() if _line(pid)[:9] == b"ray::work"}
+
+    def raylets(self, node: subprocess.Popen[bytes]) -> set[int]:
+        """The process that a node's workers are children of."""
+        return {parent for _, parent in self._children() if _parent(parent) == node.pid}
+
+    def nodes(self) -> int:
+        """How many nodes have processes that wait for work."""
+        return len({parent for _, parent in self._children()})
+
+    def _children(self) -> Iterator[tuple[int, int]]:
+        """The processes of this cluster's raylets, each with its raylet."""
+        session = str(self.session).encode()
         for process in Path("/proc").glob("[0-9]*"):
-            try:
-                line = (process / "cmdline").read_bytes()
-                parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-                raylet = (Path("/proc") / parent / "cmdline").read_bytes()
-            except OSError:
-                continue
-            # While it works at a task, a worker has its name.
-            if line.startswith(b"ray::work") and str(self.session).encode() in raylet:
-                found.append(int(process.name))
-        return found
+            pid = int(process.name)
+            line = _line(parent := _parent(pid))
+            if b"raylet" in line.split(b"\0")[0] and session in line:
+                yield pid, parent
 
     def stop(self) -> None:
-        """End the head, and with it all that it started."""
-        self._head.send_signal(signal.SIGTERM)
-        try:
-            self._head.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._head.pid, signal.SIGKILL)
-            self._head.wait()
+        """End every node, and with it all that it started."""
+        for node in (*self._others, self._head):
+            node.send_signal(signal.SIGTERM)
+            try:
+                node.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(node.pid, signal.SIGKILL)
+                node.wait()
+
+
+def _line(pid: int) -> bytes:
+    try:
+        return (Path("/proc") / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0

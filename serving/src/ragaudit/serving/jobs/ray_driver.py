@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -162,8 +162,9 @@ class _Loop:
         self._report(what, key, data)
 
     def _slots(self) -> int:
-        resources: Mapping[str, float] = ray.cluster_resources()
-        return int(resources.get("CPU", 0)) // self._cores
+        # Of each node: what two of them have left together, no job can have.
+        nodes: Sequence[Mapping[str, Any]] = [node for node in ray.nodes() if node["Alive"]]
+        return sum(int(node["Resources"].get("CPU", 0)) // self._cores for node in nodes)
 
     def _report(self, what: str, key: str, data: bytes) -> None:
         self._connection.send_bytes(Report(what, key, data).encode())
