@@ -122,6 +122,15 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "a sigma beside a promise that it does not keep": (
         "noise", {"window": {"sigma": "6", "epsilon_acc": "2"}},
         "sigma 6 keeps an epsilon_acc of 5.897299, not 2", "window.sigma"),
+    "proofs that are handed over when the audit is over": (
+        "policy", {"window": {"release_seconds": 7200, "audit": {"deadline_seconds": 3600}}},
+        "", "policy: release_seconds"),
+    "more activation instants than a policy may have": (
+        "policy", {"window": {"length_seconds": 10**7, "activation_every_seconds": 1}},
+        "", "policy: activation_instants"),
+    "noise that a coalition averages away": (
+        "policy", {"window": {"sigma": "1"}},
+        "no finite epsilon for 500 queries of a coalition", "window.sigma"),
     "cosigners that no file names": (
         "cosigners", {"window": {"privacy": "none", "cosigners": "required"}},
         "no further cosigners", "window.cosigners"),

@@ -12,7 +12,10 @@ from pathlib import Path
 
 from ragaudit.embedders import none
 from ragaudit.encoding.errors import MalformedSettings, RagauditError
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
+from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.backends.interface import Backend, check_servable
 from ragaudit.prover.command.outside_checks import (
     check_beacon,
@@ -22,7 +25,7 @@ from ragaudit.prover.command.outside_checks import (
 )
 from ragaudit.prover.command.third_party_checks import check_cosigners, check_time_stamps
 from ragaudit.prover.keys import load_digest, load_key
-from ragaudit.prover.lifecycle.policy_builder import noise_of
+from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.disk import check_space
@@ -172,6 +175,32 @@ def _check_noise(settings: Settings) -> None:
         )
 
 
+def _check_policy(settings: Settings) -> None:
+    """No member of the window's settings contradicts another: such a policy can be made."""
+    provider, log, verifier, verdict = (PrivateKey.generate().public for _ in range(4))
+    cosigner = SigningKey("check.example", COSIGNATURE_V1, PrivateKey.generate()).verifier_key
+    shown = ShownKeys(
+        arbiter=None,
+        name="check.example",
+        cosigner=cosigner,
+        verifier=verifier,
+        verdict=verdict,
+        time=0,
+    )
+    # What else a window asks for are things of others, which have checks of their own.
+    without = {"cosigners": None, "time_stamps": None, "generation": None}
+    PolicyBuilder(settings.provider, provider).build(
+        window="check",
+        log_key=log,
+        settings=settings.window.model_copy(update=without),
+        tenants=["check"],
+        dimension=1,
+        verifier=shown,
+        previous_checkpoint=None,
+        now=system_clock(),
+    )
+
+
 def _check_watching(settings: Settings) -> None:
     Observer(settings.operation, service="ragaudit-prover", name=settings.provider)
 
@@ -223,6 +252,7 @@ CHECKS: Mapping[str, Callable[[Settings], object]] = {
     "metric": _check_metric,
     "embedder": _check_embedder,
     "noise": _check_noise,
+    "policy": _check_policy,
     "operation": _check_watching,
     "jobs": _check_jobs,
     "listening": check_listening,
@@ -254,6 +284,7 @@ _OTHERWISE: Mapping[str, tuple[str, str]] = {
     "metric": _STORE,
     "embedder": _EMBEDDER,
     "noise": ("window", "noise that keeps the promise"),
+    "policy": ("window", "members that make a policy together"),
     "operation": ("operation", "what the service can open"),
     "jobs": ("jobs", "process, a queue and workers, or a cluster"),
     "listening": ("server", "a free address of this machine"),
