@@ -178,3 +178,20 @@ def test_the_other_implementation_says_the_same(played: Played) -> None:
     again = judged(played.window, played.items, engine=engine("reference"))
     assert {c.id: c.status for c in again.checks} == {c.id: c.status for c in outcome.checks}
     assert again.generation == outcome.generation
+
+
+class AnchoredAccount(AdaptiveWindow):
+    """An anchored account asks; its question is voided."""
+
+    def script(self) -> list[Event]:
+        events: list[Event] = [
+            ("register", "carol", "beta", True, -23) if each[:2] == ("register", "carol") else each
+            for each in super().script()
+        ]
+        return [each for each in events if each[:2] != ("query", "carol")]
+
+
+def test_an_anchored_account_is_not_charged() -> None:
+    outcome = judged(AnchoredAccount())
+    assert outcome.failed == ("charges",)
+    assert "plain under murag-ada" in outcome.check("charges").reason
