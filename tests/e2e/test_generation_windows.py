@@ -257,3 +257,30 @@ def test_under_naive_the_verdict_is_conditional(setting: Setting) -> None:
     assert (found.result, faults(found)) == ("CONDITIONAL", {"replay": "NOT ESTABLISHED"})
     assert found.predicate.generation is not None
     assert found.predicate.generation["replace_one"] == "9"
+
+
+def test_under_murag_ada_released_sums_are_audited(setting: Setting, tmp_path: Path) -> None:
+    bins = {"edges": [12000, 6000, 0], "epsilon": "1", "enough": 4}
+    asked = play(
+        setting, mechanism="murag-ada", threshold=None, bins=bins, epsilon_token="2"
+    )  # fmt: skip
+    found = verdict(setting)
+    assert (found.result, faults(found)) == ("PASS", {})
+    costs = found.predicate.generation
+    assert costs is not None
+    # One count of 1 and two tokens of 2 are one use of 5.
+    assert (costs["replace_one_null"], costs["private_tokens"]) == ("10", 2)
+    # What was released stands in the receipt.
+    for file in asked:
+        sums, threshold = file.public.charged.sums, file.public.charged.threshold
+        assert threshold == [12000, 6000, 0][len(sums) - 1]
+    assert isinstance(setting.verifier, VerifierProcess)
+    settings = setting.verifier.path
+    path = bundle(setting, tmp_path)
+    done = recheck(
+        path,
+        engine=engine("core"),
+        embedder=embedder_of(path, settings),
+        generators=service_of(settings),
+    )
+    assert (done.differences, done.not_repeated) == ((), ())
