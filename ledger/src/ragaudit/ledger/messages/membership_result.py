@@ -1,4 +1,4 @@
-"""The signed result of a membership test: an in-toto test-result (docs/spec 10.8)."""
+"""The signed result of a membership test: an in-toto test-result (docs/spec 10.9)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
