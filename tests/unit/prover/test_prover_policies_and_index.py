@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.privacy.coalition import Record
 from ragaudit.prover.errors import MalformedDocument, VerifierUnreachable
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.stored import last_index
+from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import WindowSettings
 from ragaudit.prover.store.states import State
@@ -74,6 +77,22 @@ class TestPolicies:
         policy = Policy.parse(window.policy)
         assert (policy.version, policy.sigma, policy.norm_bound) == (2, "40", 127)
         assert not policy.retrieval.filters
+        assert not policy.by_direction
+
+    def test_a_window_whose_estimate_is_by_direction(self, scenario: Any) -> None:
+        """The claim at the close is that of spec 7.5: no pair has to be near in time."""
+        settings = {"privacy": "gaussian", "coalition_estimate": "direction"}
+        window = scenario.service.create_window("w1", {**settings, "queries_per_account": 2})
+        policy = Policy.parse(window.policy)
+        assert policy.by_direction
+        asked = [Record(name, 10**7 * n, bytes(32)) for n, name in enumerate((b"a", b"a", b"b"))]
+        live = SimpleNamespace(policy=policy)
+        assert Closing.coalition_claim(scenario.service, live, asked) == 2  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("privacy", [{}, {"privacy": "none"}])
+    def test_an_estimate_that_has_no_meaning(self, scenario: Any, privacy: dict[str, str]) -> None:
+        with pytest.raises(MalformedSettings, match="coalition_estimate"):
+            scenario.service.create_window("w1", {**privacy, "coalition_estimate": "direction"})
 
     def test_too_few_documents_for_k(self, scenario: Any) -> None:
         with pytest.raises(MalformedDocument, match="12 documents"):
