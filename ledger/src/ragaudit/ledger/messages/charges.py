@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.encoding.tagged import Field, read_int, read_optional_digest, read_text
@@ -110,6 +110,15 @@ class Charge(EntryBody):
         check_range("sums", len(self.sums), 0, MAX_BINS)
         for total in self.sums:
             check_range("sum", total, -_LARGEST_SUM, _LARGEST_SUM)
+
+    @classmethod
+    def parse_promised(cls, body: bytes) -> Self:
+        """Return the charge of a promise's body; MalformedRecord if it is none."""
+        return cls.parse(body)
+
+    def promised(self) -> Self:
+        """Return what is promised of the entry: all of it, as its nonce stands in the answer."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, Record
+from ragaudit.ledger.messages.records import Opening, QueryEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class EpochSchedule:
             raise ReceiptRejected("no epoch in force", where="epoch")
         return found
 
-    def named(self, record: Record) -> LoggedEpoch:
+    def named(self, record: QueryEntry) -> LoggedEpoch:
         """Return the epoch that a record names, whenever it is in force.
 
         Args:
@@ -112,7 +112,7 @@ class EpochSchedule:
             raise ReceiptRejected(f"{record.epoch}", where="epoch", expected=expected)
         return self.epochs[record.epoch - 1]
 
-    def verify(self, record: Record) -> LoggedEpoch:
+    def verify(self, record: QueryEntry) -> LoggedEpoch:
         """Return the epoch that a record names, which must be the one in force at its time.
 
         Args:

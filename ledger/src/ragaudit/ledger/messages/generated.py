@@ -6,7 +6,7 @@ Nothing here depends on how many documents paid, or on which: that stays with th
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from ragaudit.encoding.digests import SALT_BYTES, leaf_data, salted, structure
+from ragaudit.encoding.digests import SALT_BYTES, leaf_data, structure
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import Field
@@ -24,7 +24,7 @@ from ragaudit.ledger.messages.generator_manifest import MAX_VOCABULARY
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES
 from ragaudit.ledger.messages.records import MAX_QUERIES
-from ragaudit.ledger.messages.requests import Openings, Request, embedding_digest
+from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.ledger.messages.signed import AccountMessage
 
 __all__ = [
@@ -324,20 +324,16 @@ class GeneratedFile(JsonMessage):
         Raises:
             ReceiptRejected: another question or answer than the entries have.
         """
-        charge, answer = self.public.charged, self.public.answered
-        openings, asked = self.private.openings, self.request.retrieval
-        if (openings.question, openings.filter) != (asked.question, asked.filter):
-            raise ReceiptRejected("another question or filter than asked", where="openings")
-        for name, found, expected in (
-            ("filter", salted(openings.salt_f, openings.filter), charge.filter_digest),
-            ("query", salted(openings.salt_q, openings.question.data), charge.query_digest),
-            (
-                "embedding",
-                embedding_digest(openings.salt_e, openings.embedding),
-                charge.embedding_digest,
-            ),
-            ("sketch", salted(openings.salt_s, openings.sketch), charge.sketch_digest),
-            ("answer", self.answer.digest(self.private.salt_a), answer.answer_digest),
-        ):
-            if found != expected:
-                raise ReceiptRejected("does not open its digest", where=name)
+        self.private.openings.verify(self.public.charged, self.request.retrieval)
+        if self.answer.digest(self.private.salt_a) != self.public.answered.answer_digest:
+            raise ReceiptRejected("does not open its digest", where="answer")
+
+    def with_proofs(self, charge: TlogProof, answer: TlogProof) -> "GeneratedFile":
+        """Return the file with the inclusion proofs of both entries, which are not checked here."""
+        public = self.public
+        proven = replace(
+            public,
+            charge=public.charge.with_proof(charge),
+            answer=public.answer.with_proof(answer),
+        )
+        return replace(self, public=proven)

@@ -15,10 +15,12 @@ from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey
 from ragaudit.encoding.tagged import Field
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.chains import NONCE_BYTES
+from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import MAX_QUERIES, Record
+from ragaudit.ledger.messages.records import MAX_QUERIES, QueryEntry, Record
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.ledger.messages.signed import AccountMessage
 
@@ -30,11 +32,14 @@ MAX_CLAIM_BYTES: Final = 2**15
 
 @dataclass(frozen=True, slots=True)
 class Promise(AccountMessage):
-    """The record that will be logged for a request, but for nonce and selection; signed.
+    """What is logged for an anchored account's request, whatever its nonce will be; signed.
+
+    The record, but for nonce and selection; or, of a question to be answered in words, the charge
+    entry, which is in the log before this leaves.
 
     Attributes:
         origin: of the window's log.
-        body: of the promised record, see `Record.parse_promised`.
+        body: of the promised record or charge entry, see their `parse_promised`.
         request: what was asked. Its openings are not signed: the body has their digests.
     """
 
@@ -44,12 +49,18 @@ class Promise(AccountMessage):
 
     origin: str
     body: bytes
-    request: Request
+    request: Request | GenerationRequest
     openings: Openings
 
     @classmethod
     def issue(
-        cls, key: PrivateKey, *, origin: str, body: bytes, request: Request, openings: Openings
+        cls,
+        key: PrivateKey,
+        *,
+        origin: str,
+        body: bytes,
+        request: Request | GenerationRequest,
+        openings: Openings,
     ) -> "Promise":
         """Sign a promise; store it durably before it is sent.
 
@@ -76,7 +87,7 @@ class Promise(AccountMessage):
         # The verifier takes a claim up to time + life + skew by its own clock (5.8), which may be
         # behind this one by another skew.
         skew = 1000 * policy.clock_skew_seconds
-        return self.record.time + policy.promise_life + 2 * skew + 1
+        return self.promised.time + policy.promise_life + 2 * skew + 1
 
     @property
     def identity(self) -> bytes:
@@ -91,6 +102,22 @@ class Promise(AccountMessage):
         """The promised record; MalformedRecord if the body is none."""
         return Record.parse_promised(self.body)
 
+    @property
+    def charge(self) -> Charge:
+        """The promised charge entry; MalformedRecord if the body is none."""
+        return Charge.parse_promised(self.body)
+
+    @property
+    def promised(self) -> QueryEntry:
+        """What is promised: to a question of the generation channel a charge, else a record."""
+        return self.charge if isinstance(self.request, GenerationRequest) else self.record
+
+    @property
+    def asked(self) -> Request:
+        """The request, as the digests of either kind of entry cover it."""
+        request = self.request
+        return request.retrieval if isinstance(request, GenerationRequest) else request
+
     @classmethod
     def members_of(cls, value: Any) -> str:
         """Return the names of a promise's members.
@@ -99,7 +126,7 @@ class Promise(AccountMessage):
         and a claim holds the promise (8.3).
         """
         match value:
-            case {"request": {"kind": _}}:
+            case {"request": dict(request)} if "kind" in request or "top_k" not in request:
                 return f"origin body request {Openings.SALTED} signature"
         return cls.MEMBERS
 
@@ -117,19 +144,26 @@ class Promise(AccountMessage):
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        request = f.message("request", Request)
+        request: Request | GenerationRequest
+        match f.raw("request"):
+            # How many rows come back is asked of the retrieval channel alone.
+            case {"top_k": _}:
+                asked = request = f.message("request", Request)
+            case _:
+                request = f.message("request", GenerationRequest)
+                asked = request.retrieval
         promise = cls(
             f.origin(),
             f.hex("body", limit=MAX_BODY_BYTES),
             request,
-            Openings.read(f) if request.kind is None else Openings.read(f, request),
+            Openings.read(f) if asked.kind is None else Openings.read(f, asked),
             signature=f.hex("signature", SIGNATURE_BYTES),
         )
-        _ = promise.record  # refused here, where the message is malformed, and nowhere later
+        _ = promise.promised  # refused here, where the message is malformed, and nowhere later
         return promise
 
     def verify(self, key: PublicKey) -> None:
-        """Check signature, openings, and that the record is of the request.
+        """Check signature, openings, and that the entry is of the request.
 
         Args:
             key: the policy's `keys.provider`.
@@ -139,25 +173,26 @@ class Promise(AccountMessage):
         """
         # The signature first: whatever is found wrong after it accuses the provider.
         AccountMessage.verify(self, key)
-        record = self.record
+        entry = self.promised
         # The counter fixes the noise and K how much is released; the openings cover neither.
-        if (record.counter, record.top_k) != (self.request.counter, self.request.top_k):
+        top_k = entry.top_k if isinstance(entry, Record) else self.asked.top_k
+        if (entry.counter, top_k) != (self.request.counter, self.asked.top_k):
             raise ReceiptRejected("another counter or K than asked", where="promise")
-        self.openings.verify(record, self.request)
+        self.openings.verify(entry, self.asked)
 
-    def verify_kept(self, record: Record) -> None:
-        """Check that ``record`` is the promised one but for nonce and selection.
+    def verify_kept(self, entry: QueryEntry) -> None:
+        """Check that ``entry`` is the promised one; a record, but for nonce and selection.
 
         Args:
-            record: of the receipt or the log, at the promise's counter.
+            entry: of the receipt or the log, at the promise's counter.
 
         Raises:
             ReceiptRejected: it contradicts the promise.
         """
         # Compared whole: with the nonce the provider can compute the noise, and any field still
         # open (query, K, time) would be a choice of what to answer with it.
-        if record.promised() != self.record:
-            raise ReceiptRejected("the record contradicts the promise", where="promise")
+        if entry.promised() != self.promised:
+            raise ReceiptRejected(f"the {entry.KIND} contradicts the promise", where="promise")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,21 @@ from typing import NoReturn
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.chains import activation_of
+from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_views import AccountView, Embed, GroupOperations, WindowView
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.records import QueryEntry, Record
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.ledger.messages.vectors import float32_values
 from ragaudit.ledger.messages.versions import LoggedVersion
 
 
-def check_body(record: Record, request: Request, view: WindowView) -> LoggedVersion:
-    """Check what a record must say of policy, opening and request; return the index it names.
+def check_body(record: QueryEntry, request: Request, view: WindowView) -> LoggedVersion:
+    """Check what an entry must say of policy, opening and request; return the index it names.
 
     Args:
-        record: promised or logged.
+        record: promised or logged; also a charge entry.
         request: the account's own copy.
         view: of the window.
 
@@ -32,9 +33,10 @@ def check_body(record: Record, request: Request, view: WindowView) -> LoggedVers
     same("policy", record.policy_digest, policy.digest)
     same("window", record.window, policy.window)
     view.epoch(record)
-    same("top_k", record.top_k, request.top_k)
-    if record.top_k > policy.top_k_max:
-        reject(f"K = {record.top_k}", "top_k", f"1..{policy.top_k_max}")
+    if isinstance(record, Charge):
+        _check_charge(record, policy)
+    else:
+        _check_record(record, request, policy)
     if record.counter >= policy.queries_per_account:
         reject(f"counter {record.counter}", "counter", f"0..{policy.queries_per_account - 1}")
     if record.slot >= policy.slots:
@@ -46,13 +48,28 @@ def check_body(record: Record, request: Request, view: WindowView) -> LoggedVers
         reject("a time outside the window", "time", period)
     if request.counter is not None:
         same("counter", record.counter, request.counter)
-    if not policy.noised and record.nonce is not None:
-        reject("a nonce where no noise is drawn", "nonce", "none")
     return index
 
 
+def _check_record(record: Record, request: Request, policy: Policy) -> None:
+    same("top_k", record.top_k, request.top_k)
+    if record.top_k > policy.top_k_max:
+        reject(f"K = {record.top_k}", "top_k", f"1..{policy.top_k_max}")
+    if not policy.noised and record.nonce is not None:
+        reject("a nonce where no noise is drawn", "nonce", "none")
+
+
+def _check_charge(charge: Charge, policy: Policy) -> None:
+    if policy.generation is None:
+        reject("a charge entry", "charge", "a window with a generation channel")
+    # Another threshold would be one that was chosen with the question in hand.
+    same("threshold", charge.threshold, policy.generation.threshold)
+    # Later ones are of a restored prover, which may have lost charges.
+    same("epoch", charge.epoch, 1)
+
+
 def check_account(
-    record: Record, view: WindowView, account: AccountView, index: LoggedVersion
+    record: QueryEntry, view: WindowView, account: AccountView, index: LoggedVersion
 ) -> str | None:
     """Compare with what is known of the account; return what is not known.
 
@@ -86,7 +103,7 @@ def check_account(
 
 def check_openings(
     openings: Openings,
-    record: Record,
+    record: QueryEntry,
     request: Request,
     policy: Policy,
     operations: GroupOperations,

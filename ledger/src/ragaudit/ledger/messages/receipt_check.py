@@ -15,6 +15,7 @@ from ragaudit.ledger.errors import ReceiptRejected, StepRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_body import (
@@ -126,7 +127,7 @@ def check_quorum(public: PublicReceipt, policy: Policy) -> list[StepResult]:
 
 def check_promise(
     promise: Promise,
-    request: Request,
+    request: Request | GenerationRequest,
     view: WindowView,
     operations: GroupOperations,
     *,
@@ -150,10 +151,10 @@ def check_promise(
         if promise.origin != view.policy.origin:
             reject("of another log", expected=view.policy.origin)
         promise.verify(view.policy.keys.provider)
-        record = promise.record
-        index = check_body(record, request, view)
-        check_account(record, view, account, index)
-        check_openings(promise.openings, record, request, view.policy, operations)
+        entry, asked = promise.promised, promise.asked
+        index = check_body(entry, asked, view)
+        check_account(entry, view, account, index)
+        check_openings(promise.openings, entry, asked, view.policy, operations)
         if embed is not None and request.query:
             texts, vectors = [request.query], [promise.openings.embedding]
             check_embeddings(["query"], texts, vectors, embed, view.policy.embedder_tolerance)

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.epochs import EpochSchedule, LoggedEpoch
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, Record, Version
+from ragaudit.ledger.messages.records import Opening, QueryEntry, Version
 from ragaudit.ledger.messages.ties import TiesStatement
 from ragaudit.ledger.messages.versions import LoggedVersion, VersionSchedule
 
@@ -59,7 +59,7 @@ class WindowView:
         """The versions of all tenants; MalformedRecord if the entries do not follow each other."""
         return VersionSchedule.of(self.policy, self.opening, self.versions, self.covered_sizes)
 
-    def index(self, record: Record) -> LoggedVersion:
+    def index(self, record: QueryEntry) -> LoggedVersion:
         """Return the index that a record was answered from.
 
         Args:
@@ -78,7 +78,7 @@ class WindowView:
             return schedule.verify(record)
         return schedule.named(record)
 
-    def epoch(self, record: Record) -> LoggedEpoch:
+    def epoch(self, record: QueryEntry) -> LoggedEpoch:
         """Return the seed epoch that a record names.
 
         Args:

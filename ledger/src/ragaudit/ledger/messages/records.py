@@ -352,6 +352,9 @@ Body: TypeAlias = (
     Opening | Registration | Record | Close | Version | Epoch | Accounts | Charge | Generated | Void
 )
 
+QueryEntry: TypeAlias = Record | Charge
+"""A query of an account: it has one counter over records and charge entries."""
+
 _KINDS: dict[str, type[Body]] = {kind.KIND: kind for kind in get_args(Body)}
 
 

@@ -15,7 +15,7 @@ from ragaudit.ledger.messages.filters import Filter, request_filter
 from ragaudit.ledger.messages.identifiers import check_document_id
 from ragaudit.ledger.messages.policy import LARGE_B, Policy, QueryKind
 from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES, Question, query_members
-from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, Record
+from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, QueryEntry
 from ragaudit.ledger.messages.vectors import int16_bytes, vector_text
 
 __all__ = [
@@ -343,13 +343,13 @@ class Openings:
             salt_s=f.hex("salt_s", SALT_BYTES),
         )
 
-    def verify(self, record: Record, request: Request) -> None:
+    def verify(self, record: QueryEntry, request: Request) -> None:
         """Check that they open ``record``, and are what ``request`` asked.
 
         Norm of the embedding and recomputation of the sketch are the caller's.
 
         Args:
-            record: promised or logged.
+            record: promised or logged; also a charge entry.
             request: the account's own copy: the provider could have answered another query.
 
         Raises:

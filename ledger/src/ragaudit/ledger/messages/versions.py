@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, Record, TenantOpening, Version
+from ragaudit.ledger.messages.records import Opening, QueryEntry, TenantOpening, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class VersionSchedule:
             raise ReceiptRejected("no version in force", where="version")
         return found
 
-    def named(self, record: Record) -> LoggedVersion:
+    def named(self, record: QueryEntry) -> LoggedVersion:
         """Return the version that a record names, whenever it is in force.
 
         Args:
@@ -113,7 +113,7 @@ class VersionSchedule:
             raise ReceiptRejected(f"{record.version}", where="version", expected=expected)
         return _with_rows(known[record.version], record)
 
-    def verify(self, record: Record) -> LoggedVersion:
+    def verify(self, record: QueryEntry) -> LoggedVersion:
         """Return the version that a record names, which must be the one in force at its time.
 
         Args:
@@ -129,7 +129,7 @@ class VersionSchedule:
         return _with_rows(version, record)
 
 
-def _with_rows(version: LoggedVersion, record: Record) -> LoggedVersion:
+def _with_rows(version: LoggedVersion, record: QueryEntry) -> LoggedVersion:
     if record.rows != version.index.rows:
         expected = f"{version.index.rows}"
         raise ReceiptRejected(f"{record.rows}", where="rows", expected=expected)
