@@ -6,7 +6,7 @@
     ├── RefusedError         WrongState, ClocksDiffer, IndexInUse, QueryRefused, KeyChanged,
     │   │                    UnpinnedVerifier, NotPinned, WindowUnusable
     │   ├── NotFound         UnknownTenant, UnknownAccount, UnknownWindow, UnknownRecord
-    │   ├── Conflict         PromisePending
+    │   ├── Conflict         PromisePending, ChargeVoided, AccountAnchored
     │   ├── TooMany          TooManyRequests
     │   └── PeerRefused      VerifierRefused
     └── UnavailableError     VerifierUnreachable, NoWindowOpen, VersionMoved, NotLeading
@@ -135,6 +135,14 @@ class PromisePending(Conflict):
     def extension(self) -> Mapping[str, object]:
         """The pending promise."""
         return {"promise": self.promise}
+
+
+class ChargeVoided(Conflict):
+    """The charge of this counter has no answer and gets none: the next counter is due."""
+
+
+class AccountAnchored(Conflict):
+    """An anchored account was asked to take an answer without a promise."""
 
 
 class ChallengeRejected(RejectedError):

@@ -132,7 +132,7 @@ class Service:
             accounts=self.accounts,
         )
         self.generator = None if settings.generator is None else Generator(settings.generator)
-        channel = Channel(self.answering, self.generator)
+        channel = Channel(self.answering, self.generator, self.verifier)
         self.generating = Generating(channel, self.answering.context, self.asking, components.pause)
         self._closing = (self.runner, self.cosigning, self.rounds, self.generating, channel)
         self.refresher = components.refresher(

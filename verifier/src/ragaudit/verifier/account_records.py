@@ -101,7 +101,8 @@ class _Account:
 
     def claims(self) -> list[Any]:
         listed = self._listed(items.CLAIMS, Claims)
-        return [claim.to_json() for claim in listed if self._promised(claim.promise.body)]
+        found = [each for each in listed if each.promise.promised.pseudonym == self.pseudonym]
+        return [claim.to_json() for claim in found]
 
     def disputes(self) -> list[Any]:
         listed = Disputes.parse(self.evidence.get(items.DISPUTES, b"[]")).messages
@@ -119,11 +120,6 @@ class _Account:
         # What does not decode is check 5's, and names nobody.
         with suppress(MalformedError):
             return kind.parse(body).pseudonym == self.pseudonym
-        return False
-
-    def _promised(self, body: bytes) -> bool:
-        with suppress(MalformedError):
-            return Record.parse_promised(body).pseudonym == self.pseudonym
         return False
 
 

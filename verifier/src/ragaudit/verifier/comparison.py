@@ -326,6 +326,7 @@ class Comparison:
         for whole, parts in (
             ("accounts", ("anchored", "plain")),
             ("records", ("records_anchored", "records_plain")),
+            ("charges", ("charges_anchored", "charges_plain")),
         ):
             numbers = [signed.get(name) for name in (whole, *parts)]
             known = [number for number in numbers if type(number) is int]

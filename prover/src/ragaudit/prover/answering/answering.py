@@ -13,6 +13,7 @@ from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
+from ragaudit.prover.answering.promised_charges import PromisedCharges
 from ragaudit.prover.answering.query import Logged, Promised, Query
 from ragaudit.prover.answering.stage import Context, seconds_until
 from ragaudit.prover.errors import PromisePending, VersionMoved
@@ -181,6 +182,7 @@ class Promises:
         self._store = answering.context.store
         self._clock = answering.context.clock
         self._verifier = verifier
+        self._charges = PromisedCharges(answering.context, verifier)
 
     def promise(self, live: OpenWindow, account: Account, request: Request) -> Promise:
         """Return the signed promise for a request; the stored one if it was asked before.
@@ -192,14 +194,17 @@ class Promises:
             request: with the counter that the account expects (spec 5.8).
 
         Raises:
-            PromisePending: the counter was promised to another request. Two different promises
+            PromisePending: the counter was promised to another request, or a charge of the account
+                has no answer yet. Two different promises
                 for one counter would be evidence against the prover.
             Conflict: not the account's next counter, not registered, plain, or promised for good.
+            ChargeVoided: a charge had this counter, and its nonce was not revealed in time.
             QueryRefused, MalformedQuery, MalformedError: as for a query; closed also so near to
                 the end that a promise could not be claimed.
             VerifierUnreachable: the promise expired, and whether it was claimed is not known.
         """
         with live.account_lock(account.name):
+            self._charges.check_none(live, account, request.counter)
             admitted = self._answering.query(live, account).admit(anchored=True)
             counter = admitted.registered.counter
             # A promise for any other counter could not be logged: counters have no gaps (check 8).

@@ -22,6 +22,7 @@ from ragaudit.ledger.messages.requests import Openings, Request, embedding_diges
 from ragaudit.ledger.messages.vectors import float32_values
 from ragaudit.prover.answering.selected import Logged, Selected
 from ragaudit.prover.answering.stage import Context, Stage, check_claim, check_request
+from ragaudit.prover.errors import AccountAnchored
 from ragaudit.prover.index.committed import VERSION
 from ragaudit.prover.randomness import EPOCH
 from ragaudit.prover.store.accounts import Account
@@ -63,11 +64,15 @@ class Query:
             raise Conflict(
                 "the account is not registered", where=window.name, expected="POST .../registration"
             )
-        if anchored != (registered.anchor is not None):
-            raise Conflict(
-                "the account is anchored" if registered.anchor else "the account is plain",
+        if registered.anchor is not None and not anchored:
+            raise AccountAnchored(
+                "the account is anchored, and cannot be shown a promise here",
                 where=window.name,
-                expected=".../promise and .../reveal" if registered.anchor else ".../query",
+                expected="a promise: .../promise, or .../ask with a counter; or a plain account",
+            )
+        if registered.anchor is None and anchored:
+            raise Conflict(
+                "the account is plain", where=window.name, expected="a call without a counter"
             )
 
         # What is refused from here on is signed, and the log must not contradict it (check 14).
@@ -318,7 +323,7 @@ class Promised(Stage):
     def select(self, nonce: bytes) -> "Selected":
         """Go on with the 32-byte nonce, revealed to this prover or claimed at the verifier."""
         promise = self.promise
-        return self.selection(promise.record, promise.request, promise.openings, nonce)
+        return self.selection(promise.record, promise.asked, promise.openings, nonce)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from ragaudit.encoding.digests import SALT_BYTES
-from ragaudit.encoding.errors import UnsupportedError
-from ragaudit.ledger.messages.charges import Generated, Void
+from ragaudit.encoding.errors import Conflict, UnsupportedError
+from ragaudit.ledger.messages.charges import Generated
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.generated import (
     GeneratedAnswer,
@@ -20,6 +20,7 @@ from ragaudit.ledger.messages.generated import (
     GeneratedReceipt,
     GenerationRequest,
 )
+from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.replays import UsedRow, Votes
 from ragaudit.privacy.mechanisms.dp_rag import TokenVoters
 from ragaudit.prover.answering.answering import Answering
@@ -28,10 +29,12 @@ from ragaudit.prover.errors import UnknownRecord, WindowUnusable
 from ragaudit.prover.generation.charging import Charging, terms_of
 from ragaudit.prover.generation.due import coins_of
 from ragaudit.prover.generation.generator import Generator, mechanism_of
+from ragaudit.prover.generation.promising import Promising
 from ragaudit.prover.index.committed import CommittedIndex, part
 from ragaudit.prover.index.form import IndexForm
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State, check_state
+from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.charges import (
     MadeOf,
     StoredAnswer,
@@ -39,10 +42,13 @@ from ragaudit.prover.window.charges import (
     answer_of_charge,
     charge_at,
     put_answer,
+    put_void,
     unanswered,
 )
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.promised import revealed_nonce
+from ragaudit.prover.window.registrations import find
 from ragaudit.serving.exchange import phase
 
 __all__ = ["Channel"]
@@ -51,7 +57,9 @@ __all__ = ["Channel"]
 class Channel:
     """The generation channel of every window of a prover. Safe to use from several threads."""
 
-    def __init__(self, answering: Answering, generator: Generator | None) -> None:
+    def __init__(
+        self, answering: Answering, generator: Generator | None, verifier: VerifierClient
+    ) -> None:
         """Collect the parts.
 
         Args:
@@ -59,6 +67,7 @@ class Channel:
         """
         self._context = answering.context
         self._charging = Charging(answering)
+        self.promising = Promising(answering, self._charging, verifier)
         self._generator = generator
 
     @property
@@ -87,8 +96,20 @@ class Channel:
         self._of(live)
         return self._charging.charge(live, account, request)
 
+    def promise(self, live: OpenWindow, account: Account, request: GenerationRequest) -> Promise:
+        """Charge an anchored account's question and promise it; as `Promising.promise`.
+
+        Raises:
+            UnsupportedError: the window has no generation channel, or this prover not its model.
+        """
+        # After the promise nothing is refused: without the model nothing is promised.
+        self._of(live)
+        return self.promising.promise(live, account, request)
+
     def answer(self, live: OpenWindow, charge: StoredCharge) -> GeneratedFile:
         """Return the receipt file of a charge, generated now if it is not stored yet.
+
+        That of an anchored account is answered once its nonce is stored.
 
         It may not leave before ``public.issued``.
 
@@ -134,18 +155,29 @@ class Channel:
             raise UnknownRecord("no such receipt of this account", where=where)
         return self._file(origin, charge, answer)
 
-    def void(self, live: OpenWindow) -> None:
-        """Void the charges without an answer, at the end of a window: they stay charged."""
+    def settle(self, live: OpenWindow) -> None:
+        """Answer the charges whose nonce was revealed, and void all others without an answer.
+
+        At the end of a window. What is voided stays charged.
+
+        Raises:
+            GeneratorUnavailable, BackendUnavailable: a revealed charge cannot be answered now. It
+                cannot be voided, either: call again.
+        """
         with self._context.store.read() as connection:
-            left = unanswered(connection, live.name)
-        for position, tenant in left:
+            left = [
+                charge_at(connection, live.name, each) for each in unanswered(connection, live.name)
+            ]
+        for charge in left:
+            assert charge is not None  # it has a place
             with live.committing(self._context.store) as transaction:
                 connection = transaction.connection
-                # An earlier run may have come so far.
-                if answer_of_charge(connection, live.name, position) is None:
-                    salt = live.randomness.draw(SALT_BYTES, "void", live.name, position)
-                    body = Void(live.name, tenant, position, self._context.clock())
-                    put_answer(connection, live, body, salt)
+                # Of this transaction: a nonce that comes after the void is refused.
+                nonce = revealed_nonce(connection, live.name, charge.account, charge.body.counter)
+                if nonce is None:
+                    put_void(connection, live, charge, self._context.clock())
+            if nonce is not None and self._stored(charge) is None:
+                self._answer(live, charge, self._of(live), State.CLOSED)
 
     def _of(self, live: OpenWindow) -> Generator:
         terms = terms_of(live)
@@ -161,9 +193,20 @@ class Channel:
         with self._context.store.read() as connection:
             return answer_of_charge(connection, charge.window, charge.entry.index)
 
-    def _answer(self, live: OpenWindow, charge: StoredCharge, generator: Generator) -> StoredAnswer:
-        """Generate, and make the answer durable; another's, if one was stored meanwhile."""
+    def _answer(
+        self,
+        live: OpenWindow,
+        charge: StoredCharge,
+        generator: Generator,
+        state: State = State.OPEN,
+    ) -> StoredAnswer:
+        """Generate, and make the answer durable; another's, if one was stored meanwhile.
+
+        Args:
+            state: in which the window must be.
+        """
         body, terms = charge.body, terms_of(live)
+        nonce = self._nonce(charge)
         used, voters = self._used(live, charge), _Noted(generator.voters)
         texts = [row.content or "" for row in used]
         with phase("generate"):
@@ -172,7 +215,7 @@ class Channel:
                 texts + [""] * (terms.answerer.slots - len(texts)),
                 voters,
                 # After those of the released sums.
-                coins_of(live, body, drawn=len(body.sums)),
+                coins_of(live, body, drawn=len(body.sums), nonce=nonce),
             )
         rising = tuple(sorted(used, key=lambda row: row.position))
         made_of = MadeOf(rising, tuple(voters.votes)) if terms.replays else None
@@ -188,12 +231,12 @@ class Channel:
             if answer_of_charge(connection, live.name, charge.entry.index) is not None:
                 return
             status = self._context.windows.status(connection, live.name)
-            check_state(live.name, status.state, (State.OPEN,))
+            check_state(live.name, status.state, (state,))
             if status.unusable is not None:
                 raise WindowUnusable(status.unusable, where=live.name)
             now = max(self._context.clock(), body.time)
             entry = Generated(
-                live.name, body.tenant, charge.entry.index, now, None, answer.digest(salt_a)
+                live.name, body.tenant, charge.entry.index, now, nonce, answer.digest(salt_a)
             )
             leaves = _due(body.time, 1000 * terms.answer_delay_seconds, now)
             put_answer(
@@ -212,6 +255,20 @@ class Channel:
         stored = self._stored(charge)
         assert stored is not None  # it is durable
         return stored
+
+    def _nonce(self, charge: StoredCharge) -> bytes | None:
+        """Return the nonce of an anchored account's charge, None of a plain account's.
+
+        Raises:
+            Conflict: it was not revealed yet. Coins without it would be a draw of the provider's.
+        """
+        place = (charge.window, charge.account, charge.body.counter)
+        with self._context.store.read() as connection:
+            registered = find(connection, charge.window, charge.account)
+            nonce = revealed_nonce(connection, *place)
+        if nonce is None and (registered is None or registered.anchor is not None):
+            raise Conflict("the nonce was not revealed", where="counter")
+        return nonce
 
     def _used(self, live: OpenWindow, charge: StoredCharge) -> list[UsedRow]:
         """Return the best of the rows that paid, the best first."""

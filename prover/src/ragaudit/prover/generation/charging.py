@@ -16,13 +16,14 @@ from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
+from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.privacy.mechanisms.budgets import BudgetExhausted
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.query import Admitted
-from ragaudit.prover.answering.stage import check_request
-from ragaudit.prover.errors import MalformedQuery
+from ragaudit.prover.answering.stage import check_claim, check_request, seconds_until
+from ragaudit.prover.errors import MalformedQuery, PromisePending
 from ragaudit.prover.generation.due import Due, coins_of, due_rows, nothing_due
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.randomness import EPOCH
@@ -40,7 +41,8 @@ from ragaudit.prover.window.charges import (
 )
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.registrations import count_record
+from ragaudit.prover.window.promised import find_promise, put_promise
+from ragaudit.prover.window.registrations import Registered, count_record
 from ragaudit.serving.exchange import phase
 from sqlalchemy import Connection
 
@@ -91,17 +93,72 @@ class Charging:
                 if before is not None:
                     return before
                 admitted = self._answering.query(live, account).admit(anchored=False)
-            # Charges of before a restore may be lost with what they charged.
-            if admitted.epoch != EPOCH:
-                raise self._context.refuse(
-                    live, admitted.registered, "unavailable", "restored: the channel is closed"
-                )
-            _check(request, admitted)
-            with phase("embed"):
-                openings = admitted.openings(request.retrieval)
-            # In all processes: whoever reads what was charged sees every charge before its own.
-            with live.account_lock(f"\n{admitted.registered.tenant}"):
-                return self._charge(live, admitted, request, digest, openings, terms)
+            return self._charged(live, admitted, request, digest, terms)
+
+    def promise(self, live: OpenWindow, account: Account, request: GenerationRequest) -> Promise:
+        """Charge an anchored account's question, and return the promise of the entry.
+
+        Both are durable, in one transaction. The caller holds the account's lock, and has seen that
+        no promise of a charge is pending.
+
+        Args:
+            account: authenticated, registered as anchored.
+            request: with the account's next counter.
+
+        Raises:
+            UnsupportedError, MalformedQuery, MalformedError, QueryRefused, BudgetExhausted,
+            StoreUnavailable: as `charge`; closed also where a promise could not be claimed.
+            PromisePending: the counter was promised to a query of the retrieval channel.
+            Conflict: another counter, not registered, or plain.
+        """
+        terms = terms_of(live)
+        digest = hashlib.sha256(request.encode()).digest()
+        with phase("admit"):
+            admitted = self._answering.query(live, account).admit(anchored=True)
+        counter = admitted.registered.counter
+        if request.counter != counter:
+            raise Conflict(
+                f"counter {request.counter}",
+                where="counter",
+                expected=f"{counter}, the account's next one",
+            )
+        with self._context.store.read() as connection:
+            pending = find_promise(connection, live.name, account.name, counter)
+        # Its record may still be logged, or claimed: a charge may not take its counter.
+        if pending is not None:
+            raise PromisePending(
+                "the counter has a promise for a query",
+                promise=pending.to_json(),
+                retry_after=seconds_until(
+                    pending.superseded_from(live.policy), self._context.clock()
+                ),
+                expected="the nonce of that promise; once expired, another .../promise",
+            )
+        self._charged(live, admitted, request, digest, terms)
+        with self._context.store.read() as connection:
+            made = find_promise(connection, live.name, account.name, counter)
+        assert made is not None  # it is durable with the charge
+        return made
+
+    def _charged(
+        self,
+        live: OpenWindow,
+        admitted: Admitted,
+        request: GenerationRequest,
+        digest: bytes,
+        terms: GenerationTerms,
+    ) -> StoredCharge:
+        # Charges of before a restore may be lost with what they charged.
+        if admitted.epoch != EPOCH:
+            raise self._context.refuse(
+                live, admitted.registered, "unavailable", "restored: the channel is closed"
+            )
+        _check(request, admitted)
+        with phase("embed"):
+            openings = admitted.openings(request.retrieval)
+        # In all processes: whoever reads what was charged sees every charge before its own.
+        with live.account_lock(f"\n{admitted.registered.tenant}"):
+            return self._charge(live, admitted, request, digest, openings, terms)
 
     def _before(
         self, live: OpenWindow, account: Account, digest: bytes, terms: GenerationTerms
@@ -151,6 +208,8 @@ class Charging:
                 raise Conflict("another question was charged meanwhile", where=live.name)
             transaction.use_counter(current.pseudonym, record.counter, record.counter + 1)
             body = _body(admitted.stamp(current, record), number, due)
+            if current.anchor is not None:
+                self._promise(connection, live, current, body, request, openings)
             stored = insert_charge(
                 connection,
                 live,
@@ -167,6 +226,35 @@ class Charging:
 
         with phase("commit"):
             return live.commit(self._context.store, commit)
+
+    def _promise(
+        self,
+        connection: Connection,
+        live: OpenWindow,
+        current: Registered,
+        body: Charge,
+        request: GenerationRequest,
+        openings: Openings,
+    ) -> None:
+        """Sign and store the promise of a charge, in the charge's own transaction."""
+        # The account needs the margin to claim it at the verifier (check 12).
+        if body.time > live.policy.last_promise:
+            raise self._context.refuse(
+                live, current, "closed", "no promise is made so near to the end"
+            )
+        place = (live.name, current.account, body.counter)
+        if find_promise(connection, *place) is not None:
+            raise Conflict("the counter was promised meanwhile", where=live.name)
+        promise = Promise.issue(
+            self._context.key,
+            origin=live.origin,
+            body=body.promised().encode(),
+            request=request,
+            openings=openings,
+        )
+        # Before anything is kept: a promise that cannot be claimed does not bind the prover.
+        check_claim(promise)
+        put_promise(connection, *place, promise)
 
     def _due(
         self,
@@ -215,8 +303,6 @@ class _Counts:
 
 
 def _check(request: GenerationRequest, admitted: Admitted) -> None:
-    if request.counter is not None:
-        raise MalformedQuery("a counter", where="counter", expected="null: the account is plain")
     try:
         request.check_policy(admitted.window.policy)
     except (MalformedRecord, UnsupportedError) as error:

@@ -71,12 +71,15 @@ def due_rows(
     return Due(np.flatnonzero(due), blinding, threshold, point, sums)
 
 
-def coins_of(live: OpenWindow, question: Record | Charge, drawn: int = 0) -> KeyedCoins:
+def coins_of(
+    live: OpenWindow, question: Record | Charge, drawn: int = 0, nonce: bytes | None = None
+) -> KeyedCoins:
     """Return the coins of a question.
 
     Args:
-        question: of a plain account: a record without time and selection, or its charge entry.
+        question: a record without time and selection, or its charge entry.
         drawn: draws that were used before.
+        nonce: of an anchored account, 32 bytes; None of a plain one.
     """
     key = noise_key(
         live.epochs.tree(question.epoch).key(question.slot, question.counter),
@@ -88,7 +91,7 @@ def coins_of(live: OpenWindow, question: Record | Charge, drawn: int = 0) -> Key
         slot=question.slot,
         counter=question.counter,
         activation_randomness=live.activation_randomness(question.activation),
-        nonce=b"",
+        nonce=nonce or b"",
         tag=COIN_TAG,
     )
     return KeyedCoins(key, drawn)

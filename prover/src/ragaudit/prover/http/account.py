@@ -1,7 +1,9 @@
 """What an account may ask: its registration, its queries."""
 
+from functools import partial
 from typing import Annotated, Any
 
+import anyio.to_thread
 from fastapi import APIRouter, Header, Path, Response, status
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.generated import GenerationRequest
@@ -100,10 +102,24 @@ async def ask(
     """Answer a plain account in words; the body is the receipt file, canonical JSON.
 
     It leaves at a fixed time after the question was charged. The same question within the policy's
-    terms is not charged again, and has the same answer.
+    terms is not charged again, and has the same answer. An anchored account gives its counter; the
+    body is then the promise of the charge, which has its answer at .../ask/reveal.
     """
-    request = GenerationRequest(body.query, body.filter)
+    request = GenerationRequest(body.query, body.filter, body.counter)
+    if body.counter is not None:
+        promise = partial(service.generating.promise, account, request, window=window)
+        return signed_json((await anyio.to_thread.run_sync(promise)).encode())
     file = await service.generating.generate(account, request, window=window)
+    return signed_json(file.encode())
+
+
+@router.post("/ask/reveal", operation_id="revealAsked")
+async def reveal_asked(
+    service: ServiceDependency, account: ActingDependency, window: WindowName, body: RevealBody
+) -> Response:
+    """Answer a promised question in words; the body is the receipt file, the same each time."""
+    nonce = hex_decode(body.nonce)
+    file = await service.generating.reveal(account, body.counter, nonce, window=window)
     return signed_json(file.encode())
 
 

@@ -66,7 +66,7 @@ class QueryBody(_Body):
 
 
 class AskBody(_Body):
-    """A plain account's question to the generation channel."""
+    """A question to the generation channel; an anchored account's with its next counter."""
 
     query: str = Field(
         min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["What helps against it?"]
@@ -75,6 +75,12 @@ class AskBody(_Body):
         default="",
         max_length=MAX_FILTER_BYTES,
         description="canonical JSON over public columns (spec 5.12); empty: none",
+    )
+    counter: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_COUNTER,
+        description="of an anchored account, which is answered at .../ask/reveal; else left out",
     )
 
 

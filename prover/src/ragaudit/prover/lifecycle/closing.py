@@ -13,6 +13,7 @@ from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.handover import PART_ENTRIES, Entry, write_handover
 from ragaudit.ledger.messages.promises import Claim
 from ragaudit.ledger.messages.records import Close, Record
@@ -72,7 +73,7 @@ class Closing:
                 return False
             self.log_claims(live, page.claims)
             after = page.next
-        self._channel.void(live)
+        self._channel.settle(live)
         self._log_close(live)
         return True
 
@@ -90,7 +91,7 @@ class Closing:
                 # Whatever the verifier hands on: only what we promised is logged.
                 _log.warning("window %s: a claim was dropped: %s", live.name, error)
         # An account's counters must rise in the log without a gap (check 8).
-        for claim in sorted(valid, key=lambda claim: claim.promise.record.counter):
+        for claim in sorted(valid, key=lambda claim: claim.promise.promised.counter):
             try:
                 self._log_claim(live, claim)
             except Conflict as error:
@@ -168,21 +169,25 @@ class Closing:
         if promise.origin != live.origin:
             raise ReceiptRejected("a promise of another window", where="claim")
         promise.verify(live.policy.keys.provider)
-        record = promise.record
+        entry = promise.promised
         with self._store.read() as connection:
-            registered = find_pseudonym(connection, live.name, record.pseudonym)
+            registered = find_pseudonym(connection, live.name, entry.pseudonym)
         if registered is None or registered.anchor is None:
             raise ReceiptRejected("a promise to nobody registered", where="claim")
-        verify_nonce(live.name, record.pseudonym, registered.anchor, record.counter, claim.nonce)
+        verify_nonce(live.name, entry.pseudonym, registered.anchor, entry.counter, claim.nonce)
         return claim
 
     def _log_claim(self, live: OpenWindow, claim: Claim) -> None:
-        promise, record = claim.promise, claim.promise.record
+        promise, entry = claim.promise, claim.promise.promised
         with self._store.read() as connection:
-            registered = find_pseudonym(connection, live.name, record.pseudonym)
+            registered = find_pseudonym(connection, live.name, entry.pseudonym)
             assert registered is not None  # `_read_claim` found it
+            if isinstance(entry, Charge):
+                # In the log already; with its nonce it is answered when all claims are read.
+                self._channel.promising.claimed(live, registered, claim)
+                return
             # It was answered after all, or logged by an earlier run.
-            if record_of(connection, live.name, registered.account, record.counter) is not None:
+            if record_of(connection, live.name, registered.account, entry.counter) is not None:
                 return
         # As at a query: nothing else of this account may use its counters meanwhile.
         with live.account_lock(registered.account):

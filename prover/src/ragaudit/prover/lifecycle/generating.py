@@ -13,6 +13,7 @@ from functools import partial
 import anyio.to_thread
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise
 from ragaudit.prover.answering.stage import Context
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.lifecycle.asking import Asking
@@ -53,7 +54,7 @@ class Generating:
     async def generate(
         self, account: Account, request: GenerationRequest, *, window: str | None = None
     ) -> GeneratedFile:
-        """Answer an account in words when the answer is due; it may be that of an earlier request.
+        """Answer a plain account when the answer is due; it may be that of an earlier request.
 
         Args:
             account: authenticated.
@@ -64,6 +65,39 @@ class Generating:
             RagauditError: as `Channel.charge`, at once; as `Channel.answer`, when it is due.
         """
         live, charge = await anyio.to_thread.run_sync(self._charge, account, request, window)
+        return await self._answer(live, charge)
+
+    def promise(self, account: Account, request: GenerationRequest, *, window: str) -> Promise:
+        """Charge an anchored account's question and promise it, durably; as `Channel.promise`.
+
+        Args:
+            account: authenticated.
+            request: with the counter that the account expects.
+            window: by name.
+        """
+        return self._channel.promise(self._asking.window(account, window), account, request)
+
+    async def reveal(
+        self, account: Account, counter: int, nonce: bytes, *, window: str
+    ) -> GeneratedFile:
+        """Answer an anchored account's promised question when the answer is due.
+
+        Args:
+            account: authenticated.
+            counter: of the promise.
+            nonce: the account's, 32 bytes.
+            window: by name.
+
+        Raises:
+            RagauditError: as `Promising.reveal`, at once; as `Channel.answer`, when it is due.
+        """
+        live = self._asking.window(account, window)
+        charge = await anyio.to_thread.run_sync(
+            self._channel.promising.reveal, live, account, counter, nonce
+        )
+        return await self._answer(live, charge)
+
+    async def _answer(self, live: OpenWindow, charge: StoredCharge) -> GeneratedFile:
         step_aside()
         # In the context of the request: its phases are counted, wherever they run.
         work = partial(copy_context().run, self._channel.answer, live, charge)

@@ -36,7 +36,7 @@ from ragaudit.ledger.messages.countersignature import Activation, Countersignatu
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.handover_parts import HeldParts, RecordsBody
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.ledger.messages.time_stamps import TimeStamp
 from ragaudit.prover.errors import NotPinned, VerifierMessageRejected, VerifierRefused
@@ -217,11 +217,11 @@ class VerifierClient(Connection):
             raise VerifierMessageRejected("not the next page of claims", where="claims")
         return page
 
-    def claimed(self, window: str, record: Record) -> bool | None:
+    def claimed(self, window: str, record: QueryEntry) -> bool | None:
         """Return whether the promised record was claimed, None while it may still be.
 
         Args:
-            record: as promised; pseudonym, counter and time name the promise.
+            record: as promised, or a charge; pseudonym, counter and time name the promise.
 
         Raises:
             VerifierMessageRejected: not an answer to that.

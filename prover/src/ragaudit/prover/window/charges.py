@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
@@ -29,6 +30,7 @@ __all__ = [
     "StoredCharge",
     "answer_of_charge",
     "charge_at",
+    "charge_of",
     "charged_rows",
     "charges_of",
     "find_charge",
@@ -36,6 +38,7 @@ __all__ = [
     "made_of",
     "next_number",
     "put_answer",
+    "put_void",
     "unanswered",
 ]
 
@@ -267,6 +270,22 @@ def find_charge(
     return None if found is None else int(found[0])
 
 
+def charge_of(
+    connection: Connection, window: str, account: str, counter: int
+) -> StoredCharge | None:
+    """Return the charge entry with an account's counter, None if it has none.
+
+    Args:
+        counter: c, from 0.
+    """
+    columns = tables.charge.c
+    query = select(columns.position).where(
+        columns.window == window, columns.account == account, columns.counter == counter
+    )
+    position = connection.scalar(query)
+    return None if position is None else charge_at(connection, window, int(position))
+
+
 def charge_at(connection: Connection, window: str, position: int) -> StoredCharge | None:
     """Return the charge at a position of the log, None if there is none."""
     columns = tables.charge.c
@@ -344,17 +363,31 @@ def put_answer(
     )
 
 
-def unanswered(connection: Connection, window: str) -> list[tuple[int, str]]:
-    """Return position and tenant of the charges without an answer, in the log's order."""
+def put_void(connection: Connection, live: OpenWindow, charge: StoredCharge, time: int) -> None:
+    """Void a charge that has no answer; nothing happens to one that has.
+
+    Args:
+        charge: whose nonce, if it is an anchored account's, was never revealed.
+        time: Unix milliseconds.
+    """
+    place = charge.entry.index
+    # An earlier run may have come so far.
+    if answer_of_charge(connection, live.name, place) is None:
+        salt = live.randomness.draw(SALT_BYTES, "void", live.name, place)
+        put_answer(connection, live, Void(live.name, charge.body.tenant, place, time), salt)
+
+
+def unanswered(connection: Connection, window: str) -> list[int]:
+    """Return the positions of the charges without an answer, in the log's order."""
     charge, generated = tables.charge.c, tables.generated.c
     same = (generated.window == charge.window) & (generated.charge == charge.position)
     query = (
-        select(charge.position, charge.tenant)
+        select(charge.position)
         .join_from(tables.charge, tables.generated, same, isouter=True)
         .where(charge.window == window, generated.charge.is_(None))
         .order_by(charge.position)
     )
-    return [(int(position), tenant) for position, tenant in connection.execute(query)]
+    return [int(position) for position in connection.scalars(query)]
 
 
 def _entry(connection: Connection, window: str, position: int) -> LoggedEntry:

@@ -50,14 +50,24 @@ def note_nonce(
     connection.execute(update(tables.promise).where(place).values(nonce=nonce))
 
 
+def revealed_nonce(connection: Connection, window: str, account: str, counter: int) -> bytes | None:
+    """Return the nonce that was revealed to this prover for a promise, None if there is none.
+
+    Args:
+        counter: of the promise.
+    """
+    place = _promised(window, account, counter)
+    nonce = connection.scalar(select(tables.promise.c.nonce).where(place))
+    return None if nonce is None else bytes(nonce)
+
+
 def is_revealed(connection: Connection, window: str, account: str, counter: int) -> bool:
     """Return whether the nonce of a promise was revealed to this prover.
 
     Args:
         counter: of the promise.
     """
-    place = _promised(window, account, counter)
-    return connection.scalar(select(tables.promise.c.nonce).where(place)) is not None
+    return revealed_nonce(connection, window, account, counter) is not None
 
 
 def _promised(window: str, account: str, counter: int) -> ColumnElement[bool]:

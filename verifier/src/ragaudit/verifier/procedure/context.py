@@ -32,7 +32,7 @@ from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.records import QueryEntry, Record
 from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.generation_facts import GenerationFacts, LoggedCharge
@@ -57,19 +57,19 @@ class ReceivedClaim:
     """A promise that the provider signed for this log; ``received`` in Unix milliseconds."""
 
     promise: Promise
-    record: Record
+    promised: QueryEntry
     nonce: bytes = field(repr=False)
     received: int
 
     @property
     def query(self) -> tuple[bytes, int]:
-        """(pseudonym, counter) of the promised record."""
-        return self.record.pseudonym, self.record.counter
+        """(pseudonym, counter) of the promised record or charge."""
+        return self.promised.pseudonym, self.promised.counter
 
     def in_time(self, policy: Policy) -> bool:
         """Return whether the promise still lived when the verifier took the claim (9.3)."""
         life = policy.promise_life_seconds + policy.clock_skew_seconds
-        return self.received <= self.record.time + 1000 * life
+        return self.received <= self.promised.time + 1000 * life
 
 
 _S = TypeVar("_S", PublicReceipt, Refusal)
@@ -238,7 +238,7 @@ class Context(GenerationFacts):
             if promise.identity not in self.clock.claims:
                 raise MissingInput("sampling", "the clock has no time of intake for a claim")
             received = self.clock.claims[promise.identity]
-            claims.append(ReceivedClaim(promise, promise.record, claim.nonce, received))
+            claims.append(ReceivedClaim(promise, promise.promised, claim.nonce, received))
         return tuple(claims)
 
     @property
@@ -246,11 +246,14 @@ class Context(GenerationFacts):
         """The promised record of every claim that binds the provider, by (pseudonym, counter).
 
         The records that keep them are logged when the window ends, at the times of their promises.
+        Promised charges are in the log before anybody can claim them, and are not among these.
         """
         return {
-            claim.query: claim.record
+            claim.query: claim.promised
             for claim in self.claims
-            if claim.in_time(self.policy) and self.reveals_nonce(claim)
+            if isinstance(claim.promised, Record)
+            and claim.in_time(self.policy)
+            and self.reveals_nonce(claim)
         }
 
     def reveals_nonce(self, claim: ReceivedClaim) -> bool:

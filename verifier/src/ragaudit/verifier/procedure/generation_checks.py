@@ -1,5 +1,6 @@
 """Checks 26 to 28: budgets, charges and answers of the generation channel (spec 11)."""
 
+from itertools import pairwise
 from typing import Final
 
 from ragaudit.encoding.errors import RejectedError
@@ -188,11 +189,31 @@ def check_answers(context: Context, found: Findings) -> None:
             bounds.check_change(reply.time, entry.index)
             if isinstance(reply, Generated):
                 _check_nonce(context, logged, reply)
+    _check_turns(context, found)
     for index, logged in charges.items():
         if index not in replied:
             found.fault("neither answered nor void", logged.name)
     voids = sum(isinstance(reply, Void) for _, reply in context.replies)
     found.summary = f"{len(replied) - voids} answers and {voids} voids, one for each charge entry"
+
+
+def _check_turns(context: Context, found: Findings) -> None:
+    """An anchored account's charge is answered or void before its next query is in the log.
+
+    The nonce of a later query gives all earlier ones away: a charge that still waits could then be
+    answered, or not, by whoever has seen its coins.
+    """
+    ends = {reply.charge: entry.index for entry, reply in reversed(context.replies)}
+    for pseudonym in context.askers:
+        with found.attempt(f"account {pseudonym.hex()}"):
+            if context.registration(pseudonym).registration.anchor is None:
+                continue
+            for logged, following in pairwise(context.queries_of(pseudonym)):
+                if ends.get(logged.entry, 0) > following.entry:
+                    raise RejectedError(
+                        f"entry {following.entry} of the account stands before what ends its "
+                        f"{logged.name}"
+                    )
 
 
 def _check_nonce(context: Context, logged: LoggedCharge, reply: Generated) -> None:

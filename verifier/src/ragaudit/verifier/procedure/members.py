@@ -187,11 +187,26 @@ def _count(signed: Mapping[str, Any], name: str) -> int:
     return number if type(number) is int and 0 <= number < 2**40 else 0
 
 
+def _charge_counts(context: Context, anchored: frozenset[bytes] | None) -> dict[str, int | None]:
+    """How many charge entries there are, and of how many the account showed its chain."""
+    charges = known(lambda: context.charges)
+    shown = None
+    if charges is not None and anchored is not None:
+        shown = sum(logged.charge.pseudonym in anchored for logged in charges)
+    total = None if charges is None else len(charges)
+    return {
+        "charges": total,
+        "charges_anchored": shown,
+        "charges_plain": _difference(total, shown),
+    }
+
+
 def counts(context: Context) -> dict[str, int | None]:
     """Return the member ``counts``; null for what is not at hand.
 
     A verdict of a v2 policy counts the later versions of indexes too, where the policy allows them
-    the later seed epochs, and without noise the rows that the last versions mark as null rows.
+    the later seed epochs, with a generation channel the charge entries, and without noise the rows
+    that the last versions mark as null rows.
     """
     registrations, records = known(lambda: context.registrations), known(lambda: context.records)
     anchored = known(lambda: context.anchored)
@@ -206,6 +221,8 @@ def counts(context: Context) -> dict[str, int | None]:
         versions["versions"] = known(lambda: context.version_count)
     if policy is not None and policy.epochs:
         versions["epochs"] = known(lambda: context.epoch_count)
+    if policy is not None and policy.generation is not None:
+        versions |= _charge_counts(context, anchored)
     if policy is not None and policy.marks_null_rows:
         versions["null_rows"] = known(lambda: context.null_row_count)
     return versions | {

@@ -343,13 +343,15 @@ def _check_no_chains(context: Context, found: Findings) -> None:
 
 
 def _check_share(context: Context, found: Findings) -> None:
-    """The verifier's terms may demand a share of records whose account showed its chain."""
-    records, least = context.records, context.terms.bounds["least_anchored_share"]
-    count = sum(context.by_account.count(pseudonym) for pseudonym in context.anchored)
-    # Of records, not of accounts: accounts that ask nothing cost a provider nothing.
-    if count < least * len(records):
+    """The verifier's terms may demand a share of queries whose account showed its chain."""
+    total = len(context.records) + len(context.charges)
+    least = context.terms.bounds["least_anchored_share"]
+    count = sum(len(context.queries_of(pseudonym)) for pseudonym in context.anchored)
+    # Of queries, not of accounts: accounts that ask nothing cost a provider nothing.
+    if count < least * total:
+        what = "records and charge entries" if context.charges else "records"
         found.fault(
-            f"{count} of {len(records)} records are of accounts that showed their chain, and the "
+            f"{count} of {total} {what} are of accounts that showed their chain, and the "
             f"verifier's terms demand a share of {least}"
         )
 

@@ -13,6 +13,7 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import StepRejected
 from ragaudit.ledger.log.tree import leaf_hash
+from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.disputes import file_digest
 from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.policy import Policy
@@ -22,8 +23,11 @@ from ragaudit.ledger.messages.receipt_check import (
     check_receipt_file,
 )
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, bound_receipt
+from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.procedure.context import Context, ReceivedClaim
+from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.generation_facts import LoggedCharge
 
 ANSWER_STEP: Final = 4  # where a file fails that is signed and has not the form of an answer
 
@@ -45,14 +49,14 @@ def check_promises(context: Context, found: Findings) -> None:
         with found.attempt(where):
             if context.reveals_nonce(claim):
                 _check_time(context.policy, claim)
-                _check_record(context, claim)
+                _check_kept(context, claim)
                 count += 1
     found.summary = f"{count} revealed promises, all kept"
 
 
 def _check_time(policy: Policy, claim: ReceivedClaim) -> None:
     """RejectedError for a promise made after its claim, or too late for anybody to claim it."""
-    made = claim.record.time
+    made = claim.promised.time
     # One-sided: an old promise is what an account may claim, one of the future nobody could have.
     if made > claim.received + 1000 * policy.clock_skew_seconds:
         raise RejectedError(
@@ -65,7 +69,36 @@ def _check_time(policy: Policy, claim: ReceivedClaim) -> None:
         )
 
 
-def _check_record(context: Context, claim: ReceivedClaim) -> None:
+def _check_kept(context: Context, claim: ReceivedClaim) -> None:
+    """RejectedError unless the log keeps the promise; check 8 says that one entry counts so."""
+    if isinstance(claim.promised, Charge):
+        _check_charge(context, claim, claim.promised)
+    else:
+        _check_record(context, claim, claim.promised)
+
+
+def _check_charge(context: Context, claim: ReceivedClaim, promised: Charge) -> None:
+    """RejectedError unless the promised charge stands, with an answer that has the nonce."""
+    pseudonym, counter = claim.query
+    queries = context.queries_of(pseudonym)
+    same = [one for one in queries if isinstance(one, LoggedCharge) and one.counter == counter]
+    if not same:
+        raise RejectedError("no charge entry keeps it, although its nonce was revealed")
+    kept = [one for one in same if one.charge.promised() == promised]
+    # Another place among the charges, or other rows that pay, would be chosen with coins in view.
+    if not kept:
+        raise RejectedError("the charge entry contradicts it")
+    answer = context.answer_of.get(kept[0].index)
+    # Whoever sees the coins and may stay silent chooses among answers.
+    if answer is None:
+        raise RejectedError("no answer keeps it, although its nonce was revealed")
+    if answer.nonce != claim.nonce:
+        # One that is not of the chain is check 11's, and that there is none check 28's.
+        owner = "answers" if answer.nonce is None else "nonces"
+        raise MissingInput(owner, "the answer has another nonce")
+
+
+def _check_record(context: Context, claim: ReceivedClaim, promised: Record) -> None:
     """RejectedError unless a record keeps the promise; check 8 says that only one counts so."""
     pseudonym, counter = claim.query
     summaries = context.by_account.get(pseudonym, ())
@@ -75,9 +108,7 @@ def _check_record(context: Context, claim: ReceivedClaim) -> None:
     # A provider that saw the nonce, and with it the noise, must not drop the query.
     if not same:
         raise RejectedError("no record keeps it, although its nonce was revealed")
-    if not any(
-        record.nonce == claim.nonce and record.promised() == claim.record for record in same
-    ):
+    if not any(record.nonce == claim.nonce and record.promised() == promised for record in same):
         raise RejectedError("the record contradicts it")
 
 

@@ -29,7 +29,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import PRIVATE_FORMATS
 from ragaudit.ledger.messages.promises import Claim, ClaimsPage, Promise, Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.records import Record, Registration
+from ragaudit.ledger.messages.records import QueryEntry, Registration
 from ragaudit.verifier.service import cosigner, handover, submissions, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.submissions import Kind, Submission, check_origin
@@ -120,12 +120,12 @@ class Intake:
         policy = self._policy(origin)
         # The nonce shows that the account asked: a promise alone may be made by the provider.
         promise, submission = _claim(document, policy)
-        self._check_nonce(origin, policy, promise.record, document.nonce, shown)
+        self._check_nonce(origin, policy, promise.promised, document.nonce, shown)
         with self._database.write() as transaction:
             # From the end on the provider reads them, to log each that its log lacks, and closes
             # (8.3).
             check_before(transaction, origin, policy.end)
-            if transaction.now > _expiry(promise.record.time, policy):
+            if transaction.now > _expiry(promise.promised.time, policy):
                 raise RejectedError("the promise has expired", where="promise")
             share = submissions.share(self._cap, policy.slots)
             if submissions.stored(transaction.connection, origin, submission) is None:
@@ -181,7 +181,7 @@ class Intake:
         self,
         origin: Origin,
         policy: Policy,
-        record: Record,
+        record: QueryEntry,
         nonce: bytes,
         registration: Registration | None,
     ) -> None:
@@ -353,9 +353,9 @@ def _claim(document: ClaimBody, policy: Policy) -> tuple[Promise, Submission]:
         encoded = Claim(promise, document.nonce).encode()
     except RefusedError as error:
         raise RejectedError(error.what, where="promise", expected=error.expected) from error
-    record = promise.record
+    entry = promise.promised
     return promise, Submission(
-        Kind.CLAIM, record.counter, promise.identity, encoded, record.pseudonym
+        Kind.CLAIM, entry.counter, promise.identity, encoded, entry.pseudonym
     )
 
 
