@@ -13,7 +13,13 @@ from ragaudit.client.errors import (
     StateConflict,
 )
 from ragaudit.client.pool import AsyncPool, Pool
-from ragaudit.client.results import AsyncReceipt, Receipt, SearchResult
+from ragaudit.client.results import (
+    AsyncReceipt,
+    CheckedAnswer,
+    Receipt,
+    SearchResult,
+    WordsResult,
+)
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.messages.submissions import Submission
 
@@ -24,6 +30,7 @@ __all__ = [
     "AsyncReceipt",
     "BudgetExhausted",
     "CannotClaim",
+    "CheckedAnswer",
     "Client",
     "InvalidReply",
     "MalformedError",
@@ -36,4 +43,5 @@ __all__ = [
     "ServiceUnreachable",
     "StateConflict",
     "Submission",
+    "WordsResult",
 ]

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.ledger.messages.vectors import float32_bytes
 
-__all__ = ["Asked", "check_asked", "request_body", "request_of"]
+__all__ = ["Asked", "check_asked", "request_body", "request_of", "words_request"]
 
 Asked = str | Sequence[float]
 """A text, or the application's own vector of d numbers."""
@@ -60,7 +61,23 @@ def request_of(
     return Request.of(policy, question, top_k, filter=wanted, counter=counter)
 
 
-def request_body(request: Request) -> dict[str, Any]:
+def words_request(policy: Policy, question: str, wanted: str) -> GenerationRequest:
+    """Return the request of a question to be answered in words.
+
+    Args:
+        policy: of the window.
+        question: checked.
+        wanted: the filter's canonical text; empty for none.
+
+    Raises:
+        MalformedRecord, UnsupportedError: the window takes no such request.
+    """
+    request = GenerationRequest(question, wanted)
+    request.check_policy(policy)
+    return request
+
+
+def request_body(request: Request | GenerationRequest) -> dict[str, Any]:
     """Return the body that asks a request (spec 8.6).
 
     Its kind shows in its members, and a plain account names no counter.

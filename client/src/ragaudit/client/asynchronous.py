@@ -5,8 +5,7 @@ next value; `pool` asks through several accounts at once.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,16 +13,24 @@ from typing import Any, TypeVar, Unpack
 
 from ragaudit.client import disputing
 from ragaudit.client.asking import Asked, check_asked, request_body, request_of
-from ragaudit.client.checker import Checker, await_proof
-from ragaudit.client.errors import AnswerRejected, ProviderRefusal, StateConflict
+from ragaudit.client.checker import Checker
+from ragaudit.client.errors import StateConflict
 from ragaudit.client.options import ClientOptions, anchored, arbiter, pins, system_clock, verifier
-from ragaudit.client.results import COMPLETION_SECONDS, AsyncReceipt, CheckedReceipt, SearchResult
+from ragaudit.client.proofs import complete
+from ragaudit.client.results import (
+    COMPLETION_SECONDS,
+    AsyncReceipt,
+    CheckedAnswer,
+    CheckedReceipt,
+    SearchResult,
+    WordsResult,
+)
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.session import Session
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import AccountState, Window
-from ragaudit.encoding.errors import InternalError, UnavailableError
+from ragaudit.client.words import Words
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.submissions import Submission
@@ -69,9 +76,9 @@ class AsyncClient:
         self._arbiter = partial(arbiter, options, seconds)
         self._checker = Checker(self._session)
         self._revealing = Revealing(self._session, self._checker, seconds)
+        self._words = Words(self._session, self._checker, self._revealing)
         # Two queries at once would ask for the same value of the chain.
         self._turn = asyncio.Lock()
-        self._last: int | None = None  # counter of a plain account's last record
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -149,7 +156,28 @@ class AsyncClient:
         check_asked(query, top_k)
         return await self._queued(self._search(query, top_k, filter))
 
-    async def resume(self) -> Result | None:
+    async def ask(
+        self,
+        question: str,
+        *,
+        filter: str = "",  # noqa: A002 - the request's member
+    ) -> WordsResult:
+        """Return the answer in words to one question, after its checks and those of its receipt.
+
+        Of an anchored account it is charged and promised, then revealed, as a query is.
+
+        Args:
+            question: 1 to 8,192 bytes of UTF-8.
+            filter: its canonical text, where the policy has a grammar; empty for none.
+
+        Raises:
+            UnsupportedError: the window has no generation channel.
+            RagauditError: as `search`.
+        """
+        check_asked(question, 1)
+        return await self._queued(self._ask(question, filter))
+
+    async def resume(self) -> Result | WordsResult | None:
         """Return the answer to a query whose promise was kept before a crash; None without one.
 
         The nonce is revealed again with the same counter: the provider must give the answer
@@ -177,7 +205,9 @@ class AsyncClient:
         return await self._queued(self._claim())
 
     async def complete(
-        self, receipt: CheckedReceipt, timeout_seconds: float = COMPLETION_SECONDS
+        self,
+        receipt: CheckedReceipt | CheckedAnswer,
+        timeout_seconds: float = COMPLETION_SECONDS,
     ) -> None:
         """Fetch the inclusion proof of a receipt, check it and add it to the receipt.
 
@@ -188,17 +218,10 @@ class AsyncClient:
         Raises:
             AnswerRejected, ServiceUnreachable: as `Receipt.complete`.
         """
-        # A proof never changes what it proves: one is enough.
-        if receipt.completed:
-            return
-        proof = await await_proof(self._session, self._checker, receipt, timeout_seconds)
-        old = receipt.file
-        file = ReceiptFile(old.request, old.answer, old.public.with_proof(proof), old.private)
-        receipt.checks = await asyncio.to_thread(self._checker.completed, file, receipt.checks)
-        receipt.file = file
-        state = self._session.state
-        if state is not None and receipt.path is not None:
-            await asyncio.to_thread(state.keep_receipt, receipt.counter, file.encode())
+        if isinstance(receipt, CheckedAnswer):
+            await self._words.complete(receipt, timeout_seconds)
+        else:
+            await complete(self._session, self._checker, receipt, timeout_seconds)
 
     async def receipts(self) -> list[ReceiptFile]:
         """Return the receipts in the state directory, by counter; none without one."""
@@ -311,12 +334,20 @@ class AsyncClient:
         await self._resume()
         return await self._search_anchored(request)
 
-    async def _resume(self) -> Result | None:
+    async def _ask(self, question: str, wanted: str) -> WordsResult:
+        await self._resume()
+        return await self._words.ask(question, wanted)
+
+    async def _resume(self) -> Result | WordsResult | None:
         await self._session.ready()
         if not self.anchored:
             return None
         answered = await self._revealing.resume()
-        return None if answered is None else self._result(answered)
+        if answered is None:
+            return None
+        if isinstance(answered, CheckedAnswer):
+            return self._words.result(answered)
+        return self._result(answered)
 
     async def _claim(self) -> bool:
         await self._session.register()
@@ -330,48 +361,25 @@ class AsyncClient:
         file = await asyncio.to_thread(self._checker.answer, data, request)
         await self._session.follow(file.public.record)
         checks = await asyncio.to_thread(self._checker.receipt, file, None)
-        await self._timed(lambda: self._checker.plain_time(file, request_time))
+        await self._session.timed(lambda: self._checker.plain_time(file, request_time))
         counter = file.public.record.counter
-        missed = 0 if self._last is None else counter - self._last - 1
-        # The log holds a counter once: one of the two answers is of no record.
-        if missed < 0:
-            raise AnswerRejected(f"counter {counter} again", expected=f"above {self._last}")
-        self._last = counter
+        missed = self._session.plain_counter(counter)
         kept_path, state = None, self._session.state
         if state is not None:
             kept_path = await asyncio.to_thread(state.keep_receipt, counter, file.encode())
         return self._result(CheckedReceipt(file, checks, kept_path), missed)
 
     async def _search_anchored(self, asked: Request) -> Result:
-        request, request_time, first = self._revealing.asking(asked)
-        path = self._session.path("promise")
-        value = await self._session.provider.post(path, request_body(request), repeatable=True)
-        if (record := self._checker.promised(value)) is not None:
-            await self._session.follow(record)
-        promise = await self._timed(
-            lambda: self._checker.promise(value, request, request_time, first=first)
-        )
-        return self._result(await self._revealing.reveal(promise))
+        promise = await self._revealing.promised("promise", asked)
+        checked = await self._revealing.reveal(promise)
+        assert isinstance(checked, CheckedReceipt)  # of a promised record
+        return self._result(checked)
 
     def _result(self, receipt: CheckedReceipt, missed: int = 0) -> Result:
         queries = self._session.window.view.policy.queries_per_account
         checked_receipt = AsyncReceipt(receipt.file, receipt.checks, receipt.path, self.complete)
         documents = receipt.file.answer.documents
         return SearchResult(documents, checked_receipt, queries - receipt.counter - 1, missed)
-
-    async def _timed(self, check: Callable[[], T]) -> T:
-        """Run a check. A time that does not fit is no lie where this machine's clock is off.
-
-        Raises:
-            StateConflict: this clock differs from the verifier's, too.
-        """
-        try:
-            return await asyncio.to_thread(check)
-        except AnswerRejected as error:
-            if error.where.endswith("time") and self._session.verifier is not None:
-                with suppress(UnavailableError, InternalError, ProviderRefusal):
-                    await self._session.check_verifier()
-            raise
 
     def _required_verifier(self) -> VerifierService:
         if self._session.verifier is None:

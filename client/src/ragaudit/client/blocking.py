@@ -25,7 +25,15 @@ from typing import Any, TypeVar, Unpack
 from ragaudit.client import disputing
 from ragaudit.client.asking import Asked
 from ragaudit.client.asynchronous import AsyncClient, ClientOptions
-from ragaudit.client.results import AsyncReceipt, CheckedReceipt, Receipt, SearchResult
+from ragaudit.client.results import (
+    COMPLETION_SECONDS,
+    AsyncReceipt,
+    CheckedAnswer,
+    CheckedReceipt,
+    Receipt,
+    SearchResult,
+    WordsResult,
+)
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import SignsFor, VerifierService
 from ragaudit.client.window import AccountState, Window
@@ -153,10 +161,36 @@ class Client:
         """
         return blocking_result(run(self._client.search(query, top_k, filter=filter)))
 
-    def resume(self) -> SearchResult[Receipt] | None:
+    def ask(
+        self,
+        question: str,
+        *,
+        filter: str = "",  # noqa: A002 - the request's member
+    ) -> WordsResult:
+        """Return the answer in words to one question, after its checks and those of its receipt.
+
+        Args:
+            question: 1 to 8,192 bytes of UTF-8.
+            filter: its canonical text, where the policy has a grammar; empty for none.
+
+        Raises:
+            MalformedError: not a question; the other errors are those of `AsyncClient.ask`.
+        """
+        return run(self._client.ask(question, filter=filter))
+
+    def complete(self, receipt: CheckedAnswer, timeout_seconds: float = COMPLETION_SECONDS) -> None:
+        """Fetch and check the inclusion proofs of an answer in words, and add them to its receipt.
+
+        Args:
+            receipt: of this account; it is changed in place.
+            timeout_seconds: how long to wait for each of them.
+        """
+        run(self._client.complete(receipt, timeout_seconds))
+
+    def resume(self) -> SearchResult[Receipt] | WordsResult | None:
         """Return the answer to a query whose promise was kept before a crash; None without one."""
         result = run(self._client.resume())
-        return None if result is None else blocking_result(result)
+        return blocking_result(result) if isinstance(result, SearchResult) else result
 
     def claim(self) -> bool:
         """Give the verifier a revealed, unanswered promise; return whether there is one."""

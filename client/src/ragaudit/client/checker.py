@@ -1,37 +1,24 @@
-"""Run every check on what the provider sends; keep what fails as evidence.
+"""Run every check on what the provider sends; keep what fails as evidence."""
 
-A proof that the provider withholds fails too: `await_proof` waits for it, and then asks the
-verifier what it has cosigned.
-"""
-
-import asyncio
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.vector_operations import VectorOperations
-from ragaudit.client.errors import (
-    AnswerRejected,
-    ProviderRefusal,
-    ServiceUnreachable,
-    StateConflict,
-)
-from ragaudit.client.results import CheckedReceipt
-from ragaudit.client.session import POLL_SECONDS, Session
+from ragaudit.client.errors import AnswerRejected, StateConflict
+from ragaudit.client.session import Session
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import Window
-from ragaudit.encoding.errors import (
-    InternalError,
-    MalformedError,
-    RagauditError,
-    RefusedError,
-    UnavailableError,
-)
+from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
+from ragaudit.ledger.messages.generated_check import (
+    check_generated_file,
+    check_generated_inclusion,
+)
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import (
@@ -50,8 +37,9 @@ from ragaudit.ledger.messages.ties import TiesStatement
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
-__all__ = ["Checker", "CoreOperations", "await_proof", "embedding", "pending"]
+__all__ = ["Checker", "CoreOperations", "embedding", "pending"]
 
+F = TypeVar("F", ReceiptFile, GeneratedFile)
 SCALAR_BYTES = 32
 
 
@@ -124,7 +112,14 @@ class Checker:
         self._session = session
         self._operations = CoreOperations()
 
-    def promise(self, value: Any, request: Request, request_time: int, *, first: bool) -> Promise:
+    def promise(
+        self,
+        value: Any,
+        request: Request | GenerationRequest,
+        request_time: int,
+        *,
+        first: bool,
+    ) -> Promise:
         """Return the promise if it is the one that was asked for.
 
         Args:
@@ -147,7 +142,7 @@ class Checker:
                 promise, request, session.window.view, self._operations,
                 account=session.registered.view(counter), embed=self._embed(),
             )  # fmt: skip
-            promise_time = promise.record.time
+            promise_time = promise.promised.time
             # An old promise is false only where nobody can have asked for the counter before.
             if promise_time > now + skew or (first and promise_time < request_time - skew):
                 raise _another_time("promise", promise_time, request_time, now)
@@ -158,7 +153,7 @@ class Checker:
         return promise
 
     def promised(self, value: Any) -> Record | None:
-        """Return the record that a reply promises, not checked; None if it is no promise.
+        """Return the record that a reply promises, not checked; None if it promises none.
 
         Args:
             value: the provider's reply, JSON; `promise` says what is wrong with it.
@@ -178,14 +173,65 @@ class Checker:
         Raises:
             AnswerRejected: not a receipt file, or one of another request; the evidence is kept.
         """
+        return self._parsed(ReceiptFile, data, request)
+
+    def words(self, data: bytes, request: GenerationRequest) -> GeneratedFile:
+        """Return the file of an answer in words, parsed and not yet checked; raises as `answer`.
+
+        Args:
+            data: the body of the reply.
+            request: the one that was sent, counter included.
+        """
+        return self._parsed(GeneratedFile, data, request)
+
+    def _parsed(self, kind: type[F], data: bytes, request: Request | GenerationRequest) -> F:
         try:
-            file = ReceiptFile.parse(data)
+            file = kind.parse(data)
             # Otherwise a provider could answer an easier question, rightly signed.
             if file.request != request:
                 raise AnswerRejected("an answer to another request", where="request")
         except RagauditError as error:
             raise self.rejected(request.counter, _shown(data), error) from error
         return file
+
+    def words_receipt(self, file: GeneratedFile, promise: Promise | None) -> list[StepResult]:
+        """Return the outcome of each check of docs/spec 11.10, and of the window's pin as step 0.
+
+        Args:
+            file: the answer in words with its receipt.
+            promise: of the charge; None for a plain account.
+
+        Raises:
+            AnswerRejected: a check fails; the evidence is kept.
+        """
+        session, counter = self._session, file.request.counter
+        anchor = None if session.chain is None else session.chain.anchor
+        try:
+            steps = check_generated_file(
+                file, session.window.view, self._operations, anchor=anchor, promise=promise,
+                embed=self._embed(), account=session.registered.view(counter),
+            )  # fmt: skip
+        except RagauditError as error:
+            raise self.rejected(counter, file.to_json(), error) from error
+        return [_pinning(session.window), *steps]
+
+    def words_completed(
+        self, file: GeneratedFile, earlier: Sequence[StepResult]
+    ) -> list[StepResult]:
+        """Return the outcomes for an answer whose receipt has got its inclusion proofs.
+
+        Args:
+            file: with the proofs.
+            earlier: the outcomes without them; they stay, but for that of the inclusion.
+
+        Raises:
+            AnswerRejected: a proof is false; the evidence is kept.
+        """
+        try:
+            step = check_generated_inclusion(file.public, self._session.window.view)
+        except RagauditError as error:
+            raise self.rejected(file.request.counter, file.to_json(), error) from error
+        return [step if each.number == step.number else each for each in earlier]
 
     def receipt(self, file: ReceiptFile, promise: Promise | None) -> list[StepResult]:
         """Return the outcome of each check of docs/spec 5.9, and of the window's pin as step 0.
@@ -234,7 +280,7 @@ class Checker:
         except RagauditError as error:
             raise self.rejected(file.request.counter, file.to_json(), error) from error
 
-    def plain_time(self, file: ReceiptFile, request_time: int) -> None:
+    def plain_time(self, file: ReceiptFile | GeneratedFile, request_time: int) -> None:
         """Check the time of a plain answer against this machine's clock (docs/spec 5.9).
 
         Args:
@@ -250,7 +296,7 @@ class Checker:
             error = _another_time("answer", time, request_time, now)
             raise self.rejected(None, file.to_json(), error) from error
 
-    def overdue(self, file: ReceiptFile) -> bool:
+    def overdue(self, file: ReceiptFile | GeneratedFile) -> bool:
         """Return whether the merge delay is over, within which the inclusion proof is due.
 
         Args:
@@ -308,8 +354,8 @@ def pending(promise: Promise, policy: Policy) -> StateConflict:
     """
     expires = -(-promise.superseded_from(policy) // 1000)
     return StateConflict(
-        f"a promise of {rfc3339(promise.record.time)} is pending",
-        where=f"counter {promise.record.counter}",
+        f"a promise of {rfc3339(promise.promised.time)} is pending",
+        where=f"counter {promise.promised.counter}",
         expected="a fresh one, when that one has expired",
         next_instant=expires,
     )
@@ -329,7 +375,9 @@ def _another_time(where: str, time: int, request_time: int, now: int) -> AnswerR
     )
 
 
-def _time(file: ReceiptFile) -> int:
+def _time(file: ReceiptFile | GeneratedFile) -> int:
+    if isinstance(file, GeneratedFile):
+        return file.public.charged.time
     return file.public.record.time
 
 
@@ -339,61 +387,3 @@ def _shown(data: bytes) -> Any:
         return json_value(data)
     except ValueError:
         return data.decode("utf-8", "replace")
-
-
-_TOO_EARLY = 425  # RFC 8470; here: no cosigned checkpoint covers the record yet
-
-
-async def await_proof(
-    session: Session, checker: Checker, receipt: CheckedReceipt, seconds: float
-) -> TlogProof:
-    """Return the inclusion proof of a receipt, not checked yet.
-
-    Args:
-        session, checker: of the account.
-        receipt: without a proof.
-        seconds: how long to wait.
-
-    Raises:
-        AnswerRejected: the proof is withheld: the merge delay is over, and the verifier has
-            cosigned a checkpoint that covers the record.
-        ServiceUnreachable: no proof in time.
-    """
-    path = session.path(f"receipts/{receipt.index}/proof")
-    # The loop's clock, which nobody sets: a wait must not end early or never.
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    while True:
-        try:
-            return TlogProof.parse((await session.provider.get_text(path)).encode())
-        except ProviderRefusal as error:
-            if error.status != _TOO_EARLY:
-                raise
-            # Before that the provider may wait for its next checkpoint, as it promised.
-            if checker.overdue(receipt.file):
-                await _check_withheld(session, checker, receipt)
-            if loop.time() > deadline:
-                raise ServiceUnreachable("no inclusion proof yet", where=path) from error
-        await asyncio.sleep(POLL_SECONDS)
-
-
-async def _check_withheld(session: Session, checker: Checker, receipt: CheckedReceipt) -> None:
-    """Check that the verifier has not cosigned what the provider gives no proof of.
-
-    Raises:
-        AnswerRejected: it has.
-    """
-    # Without a verifier nobody can tell a provider that waits from one that withholds.
-    if (verifier := session.verifier) is None:
-        return
-    try:
-        size = await verifier.cosigned_size(session.window.view.policy.keys.log)
-    except (RefusedError, UnavailableError, InternalError):
-        return  # no evidence: the provider may be waiting for a verifier that is away
-    if size > receipt.index:
-        error = ReceiptRejected(
-            "no inclusion proof after the merge delay",
-            where=f"index {receipt.index}",
-            expected=f"one under the cosigned checkpoint of {size} entries",
-        )
-        raise checker.rejected(receipt.counter, receipt.file.to_json(), error)

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.client import blocking, chain_commands, count_commands, missing_commands, offline
+from ragaudit.client import (
+    blocking,
+    chain_commands,
+    count_commands,
+    missing_commands,
+    offline,
+    offline_words,
+)
 from ragaudit.client.command_window import (
     AllowUnpinned,
     AsJson,
@@ -142,8 +149,11 @@ def check(
             None if promise is None else offline.read_promise(promise),
             offline.load_embedder(target),
         )
-        checked = offline.check(value, target, facts, file)
-        steps, withdrawn = checked.checks, checked.withdrawn
+        if offline_words.is_words(value):
+            steps = offline_words.check(value, target, facts, file).checks
+        else:
+            checked = offline.check(value, target, facts, file)
+            steps, withdrawn = checked.checks, checked.withdrawn
     except RagauditError as error:
         failure = error
     # The failure is raised below: the report shows the checks that were done before it.
@@ -172,7 +182,7 @@ def promised(
     It must have been made between the writing of the two files, by this machine's clock.
     """
     with failing(as_json):
-        name = offline.read_promise(file).record.window
+        name = offline.read_promise(file).promised.window
         target = load_named(name, window, prover, pins_of(policy, verifier_key, allow_unpinned))
         facts = offline.Facts(offline.read_account(account), embedder=offline.load_embedder(target))
         limit = offline.check_promised(file, request, target, facts, system_clock())

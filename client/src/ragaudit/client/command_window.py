@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.client import blocking, offline
+from ragaudit.client import blocking, offline, offline_words
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.signing import PublicKey
@@ -70,7 +70,10 @@ def load(
         path: of the file, for errors.
         window, prover, pins: as of `load_named`.
     """
-    name = offline.public_half(value, path).record.window
+    if offline_words.is_words(value):
+        name = offline_words.window_name(value, path)
+    else:
+        name = offline.public_half(value, path).record.window
     return load_named(name, window, prover, pins)
 
 

@@ -16,6 +16,7 @@ from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableE
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode, rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import (
@@ -175,7 +176,7 @@ def _key(text: str, path: Path) -> PrivateKey:
         raise MalformedError("no key in it", where=str(path), expected="64 digits 0-9a-f") from None
 
 
-def read_request(path: Path) -> Request:
+def read_request(path: Path) -> Request | GenerationRequest:
     """Return the request at ``path``, as it was posted.
 
     Args:
@@ -187,7 +188,9 @@ def read_request(path: Path) -> Request:
     value = read_json(path)
     if not isinstance(value, dict):
         raise MalformedError("not an object", where=str(path), expected="a request")
-    return Request.from_json({"filter": "", "counter": None, **value})
+    asked = {"filter": "", "counter": None, **value}
+    # How many rows come back is asked of the retrieval channel alone.
+    return (Request if "top_k" in asked else GenerationRequest).from_json(asked)
 
 
 def read_promise(path: Path) -> Promise:
@@ -295,7 +298,7 @@ def check(
     anchor, view = facts.anchor, AccountView()
     if facts.account is not None:
         anchor = facts.account.anchor
-        view = _account_view(facts.account, window)
+        view = account_view(facts.account, window)
     embed = None if facts.embedder is None else embedding(facts.embedder, window.view.policy)
     steps = check_receipt_file(
         file, window.view, CoreOperations(),
@@ -322,10 +325,10 @@ def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: i
         CannotClaim: no time is left to claim it.
     """
     promise, request, policy = read_promise(file), read_request(query), window.view.policy
-    view = AccountView() if facts.account is None else _account_view(facts.account, window)
+    view = AccountView() if facts.account is None else account_view(facts.account, window)
     embed = None if facts.embedder is None else embedding(facts.embedder, window.view.policy)
     check_promise(promise, request, window.view, CoreOperations(), account=view, embed=embed)
-    time, skew = promise.record.time, 1000 * policy.clock_skew_seconds
+    time, skew = promise.promised.time, 1000 * policy.clock_skew_seconds
     # The files' times stand for asking and receiving: nobody else's clock is asked.
     first, last = _written(query) - skew, _written(file) + skew
     if time > last:
@@ -362,7 +365,7 @@ def read_bytes(path: Path) -> bytes:
         raise UnavailableError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
-def _account_view(account: AccountState, window: Window) -> AccountView:
+def account_view(account: AccountState, window: Window) -> AccountView:
     """Return what the records of the account must say, as far as the log shows its registration."""
     view = account.view(None)
     entry = account.registration

@@ -13,13 +13,20 @@ from typing import TypeVar
 from ragaudit.client.asynchronous import AsyncClient
 from ragaudit.client.blocking import Client, blocking_result, run
 from ragaudit.client.errors import BudgetExhausted, StateConflict
-from ragaudit.client.results import AsyncReceipt, CheckedReceipt, Receipt, SearchResult
+from ragaudit.client.results import (
+    AsyncReceipt,
+    CheckedReceipt,
+    Receipt,
+    SearchResult,
+    WordsResult,
+)
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = ["AsyncPool", "Pool"]
 
 T = TypeVar("T")
+A = TypeVar("A", SearchResult[AsyncReceipt], WordsResult)
 
 
 class AsyncPool:
@@ -72,11 +79,26 @@ class AsyncPool:
             StateConflict: the pool has no account.
             RagauditError: any other error of `AsyncClient.search`.
         """
+        return await self._first(lambda client: client.search(query, top_k))
+
+    async def ask(self, question: str) -> WordsResult:
+        """Return the answer in words to one question, asked through a free account.
+
+        Args:
+            question: 1 to 8,192 bytes of UTF-8.
+
+        Raises:
+            RagauditError: as `search`, and `AsyncClient.ask`.
+        """
+        return await self._first(lambda client: client.ask(question))
+
+    async def _first(self, asking: Callable[[AsyncClient], Awaitable[A]]) -> A:
+        """Ask through the account that has waited longest and has queries left."""
         while True:
             client = await self._take()
             spent = False
             try:
-                result = await client.search(query, top_k)
+                result = await asking(client)
                 # The answer says so already: the account need not be asked again to be refused.
                 spent = result.remaining == 0
                 return result
@@ -193,6 +215,17 @@ class Pool:
             BudgetExhausted, StateConflict, RagauditError: as `AsyncPool.search`.
         """
         return blocking_result(run(self._pool.search(query, top_k)))
+
+    def ask(self, question: str) -> WordsResult:
+        """Return the answer in words to one question, asked through a free account.
+
+        Args:
+            question: 1 to 8,192 bytes of UTF-8.
+
+        Raises:
+            RagauditError: as `AsyncPool.ask`.
+        """
+        return run(self._pool.ask(question))
 
     def claim(self) -> int:
         """Give the verifier what was revealed and not answered; return of how many accounts."""

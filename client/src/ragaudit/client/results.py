@@ -5,11 +5,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.receipt_check import StepResult
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Document
 
-__all__ = ["AsyncReceipt", "CheckedReceipt", "Receipt", "SearchResult"]
+__all__ = [
+    "AsyncReceipt",
+    "CheckedAnswer",
+    "CheckedReceipt",
+    "Receipt",
+    "SearchResult",
+    "WordsResult",
+]
 
 COMPLETION_SECONDS = 60.0
 
@@ -53,6 +61,60 @@ class CheckedReceipt:
     def not_done(self) -> list[StepResult]:
         """Return the checks that could not be done; the detail of each says what was missing."""
         return [step for step in self.checks if step.status == "not done"]
+
+
+@dataclass
+class CheckedAnswer:
+    """The receipt of an answer in words whose checks have run.
+
+    Attributes:
+        file: request, answer, public and private half.
+        checks: the steps of docs/spec 11.10, and the pinning of the window as step 0.
+        path: where the client keeps it, or None without a state directory.
+    """
+
+    file: GeneratedFile = field(repr=False)
+    checks: Sequence[StepResult]
+    path: Path | None
+
+    @property
+    def index(self) -> int:
+        """Return the position of the charge entry in the window's log."""
+        return self.file.public.charge.index
+
+    @property
+    def counter(self) -> int:
+        """Return the account's counter of this question, from 0."""
+        return self.file.public.charged.counter
+
+    @property
+    def completed(self) -> bool:
+        """Return whether both entries have their inclusion proofs under a cosigned checkpoint."""
+        return None not in (self.file.public.charge.proof, self.file.public.answer.proof)
+
+    @property
+    def not_done(self) -> list[StepResult]:
+        """Return the checks that could not be done; the detail of each says what was missing."""
+        return [step for step in self.checks if step.status == "not done"]
+
+
+@dataclass(frozen=True)
+class WordsResult:
+    """What a question was answered in words.
+
+    Attributes:
+        text: of the answer.
+        private: how many of its tokens were asked of documents; with 0 the model alone answered.
+        receipt: checked.
+        remaining: queries that the account has left.
+        missed: as of `SearchResult`.
+    """
+
+    text: str
+    private: int
+    receipt: CheckedAnswer
+    remaining: int
+    missed: int = 0
 
 
 @dataclass

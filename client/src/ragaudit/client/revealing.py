@@ -11,21 +11,26 @@ have looked at the noise first, so (docs/spec/08-services.md, 8.10):
 
 import asyncio
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
+from ragaudit.client.asking import request_body
 from ragaudit.client.checker import Checker
 from ragaudit.client.errors import (
     AnswerRejected,
     CannotClaim,
     PromiseUnanswered,
+    ProviderRefusal,
     ServiceUnreachable,
     StateConflict,
 )
-from ragaudit.client.results import CheckedReceipt
+from ragaudit.client.results import CheckedAnswer, CheckedReceipt
 from ragaudit.client.session import Session
 from ragaudit.client.state import PendingPromise, StateDirectory
 from ragaudit.encoding.errors import RagauditError, RefusedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import NONCE_BYTES, NonceChain
+from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.ledger.messages.requests import Request
@@ -36,6 +41,9 @@ CLAIM_SECONDS = 10.0
 """Kept free for a claim at the end of a promise's life, at most a third of that life. At the end
 of the window the policy's margin is kept free."""
 
+Checked = CheckedReceipt | CheckedAnswer
+R = TypeVar("R", Request, GenerationRequest)
+_VOIDED = "urn:ragaudit:problem:charge-voided"
 LEAST_SECONDS = 1.0
 """Less than this for an answer is no attempt."""
 
@@ -50,7 +58,7 @@ def seconds_left(promise: Promise, policy: Policy, now: int) -> float:
     """
     life = 1000 * policy.promise_life_seconds
     claiming = min(round(1000 * CLAIM_SECONDS), life // 3)
-    return (min(promise.record.time + life - claiming, policy.last_promise) - now) / 1000
+    return (min(promise.promised.time + life - claiming, policy.last_promise) - now) / 1000
 
 
 def seconds_to_reveal(promise: Promise, policy: Policy, now: int) -> float:
@@ -72,8 +80,8 @@ def seconds_to_reveal(promise: Promise, policy: Policy, now: int) -> float:
     if (seconds := seconds_left(promise, policy, now)) >= LEAST_SECONDS:
         return seconds
     raise CannotClaim(
-        f"not revealed: a promise of {rfc3339(promise.record.time)} leaves no time to claim",
-        where=f"counter {promise.record.counter}",
+        f"not revealed: a promise of {rfc3339(promise.promised.time)} leaves no time to claim",
+        where=f"counter {promise.promised.counter}",
         expected="a later query, or the next window",
     )
 
@@ -85,7 +93,7 @@ class Revealing:
         self._session = session
         self._checker = checker
         self._seconds = timeout_seconds
-        self._task: asyncio.Task[CheckedReceipt] | None = None
+        self._task: asyncio.Task[Checked] | None = None
         self._asked: tuple[int, int] = (-1, 0)
         self._reached: int | None = None
 
@@ -94,7 +102,37 @@ class Revealing:
         if self._task is not None and not self._task.done():
             await asyncio.wait({self._task})
 
-    def asking(self, asked: Request) -> tuple[Request, int, bool]:
+    async def promised(self, path: str, asked: R) -> Promise:
+        """Return the checked promise of a request for the next counter.
+
+        Args:
+            path: of the call that promises, below the window's own.
+            asked: the request without its counter.
+
+        Raises:
+            AnswerRejected, StateConflict: as `Checker.promise`.
+            BudgetExhausted, ProviderRefusal, ServiceUnreachable: there is none.
+        """
+        state, _ = self._anchored()
+        session = self._session
+        request, request_time, first = self.asking(asked)
+        place, body = session.path(path), request_body(request)
+        try:
+            value = await session.provider.post(place, body, repeatable=True)
+        except ProviderRefusal as error:
+            if error.problem.get("type") != _VOIDED:
+                raise
+            # Charged for a promise that never arrived, or that came too late to be revealed.
+            await asyncio.to_thread(state.skip, self.asking(asked)[0].counter or 0)
+            request, request_time, first = self.asking(asked)
+            value = await session.provider.post(place, request_body(request), repeatable=True)
+        if (record := self._checker.promised(value)) is not None:
+            await session.follow(record)
+        return await session.timed(
+            lambda: self._checker.promise(value, request, request_time, first=first)
+        )
+
+    def asking(self, asked: R) -> tuple[R, int, bool]:
         """Return the next request, and what is known of its counter.
 
         Args:
@@ -114,7 +152,7 @@ class Revealing:
         first = counter == self._reached or (counter == 0 and self._session.began_chain)
         return replace(asked, counter=counter), self._asked[1], first
 
-    async def reveal(self, promise: Promise) -> CheckedReceipt:
+    async def reveal(self, promise: Promise) -> Checked:
         """Keep a checked promise, reveal its nonce, and return the checked answer.
 
         Args:
@@ -126,14 +164,14 @@ class Revealing:
             ServiceUnreachable: nothing was sent.
         """
         state, _ = self._anchored()
-        session, counter = self._session, promise.record.counter
+        session, counter = self._session, promise.promised.counter
         seconds = seconds_to_reveal(promise, session.window.view.policy, session.clock())
         # Durable before it is sent: after a crash the same query is finished, never another.
         pending = PendingPromise(counter, promise.request.to_json(), promise.to_json())
         await asyncio.to_thread(state.keep_promise, pending)
         return await self._begin(pending, promise, min(seconds, self._seconds), fresh=True)
 
-    async def resume(self) -> CheckedReceipt | None:
+    async def resume(self) -> Checked | None:
         """Reveal the kept promise again and return the checked answer; None if there is none.
 
         A promise whose nonce never left is dropped if too little time is left to reveal it.
@@ -177,7 +215,7 @@ class Revealing:
 
     async def _begin(
         self, pending: PendingPromise, promise: Promise, seconds: float, *, fresh: bool
-    ) -> CheckedReceipt:
+    ) -> Checked:
         """Reveal in a task of its own, which a cancelled caller does not stop."""
         # Cancelled half-way, the nonce would be out and nobody would claim.
         self._task = asyncio.create_task(self._revealed(pending, promise, seconds, fresh))
@@ -186,7 +224,7 @@ class Revealing:
 
     async def _revealed(
         self, pending: PendingPromise, promise: Promise, seconds: float, fresh: bool
-    ) -> CheckedReceipt:
+    ) -> Checked:
         """Reveal and take the answer.
 
         Args:
@@ -195,11 +233,11 @@ class Revealing:
         """
         state, chain = self._anchored()
         body = {"counter": pending.counter, "nonce": chain.nonce(pending.counter).hex()}
-        path = self._session.path("reveal")
+        words = isinstance(promise.request, GenerationRequest)
+        path = self._session.path("ask/reveal" if words else "reveal")
         try:
             data = await self._session.provider.request("POST", path, body, seconds=seconds)
-            file = await asyncio.to_thread(self._checker.answer, data, promise.request)
-            checks = await asyncio.to_thread(self._checker.receipt, file, promise)
+            checked = await asyncio.to_thread(self._check, data, promise)
         except ServiceUnreachable as error:
             # The nonce cannot have left, now or earlier: there is nothing to claim.
             if fresh and not error.sent:
@@ -216,9 +254,18 @@ class Revealing:
         except Exception:
             await self._try_claim(pending)
             raise
-        path_kept = await asyncio.to_thread(state.keep_answer, pending.counter, file.encode())
+        keep = partial(state.keep_answer, words=words)
+        checked.path = await asyncio.to_thread(keep, pending.counter, checked.file.encode())
         self._reached = pending.counter + 1
-        return CheckedReceipt(file, checks, path_kept)
+        return checked
+
+    def _check(self, data: bytes, promise: Promise) -> Checked:
+        """Return the answer to a reveal, with its checks."""
+        if isinstance(promise.request, GenerationRequest):
+            words = self._checker.words(data, promise.request)
+            return CheckedAnswer(words, self._checker.words_receipt(words, promise), None)
+        file = self._checker.answer(data, promise.request)
+        return CheckedReceipt(file, self._checker.receipt(file, promise), None)
 
     async def _unanswered(self, pending: PendingPromise, error: RagauditError) -> PromiseUnanswered:
         claimed, outcome = await self._try_claim(pending)
@@ -252,7 +299,7 @@ class Revealing:
         await asyncio.to_thread(state.keep_promise, replace(pending, claimed=True))
 
 
-def _look(task: asyncio.Task[CheckedReceipt]) -> None:
+def _look(task: asyncio.Task[Checked]) -> None:
     """Retrieve the task's error: without a caller left to take it, asyncio would warn of it."""
     if not task.cancelled():
         task.exception()

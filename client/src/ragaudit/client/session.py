@@ -2,10 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragaudit.client.errors import AnswerRejected, ServiceUnreachable, StateConflict
+from ragaudit.client.errors import (
+    AnswerRejected,
+    ProviderRefusal,
+    ServiceUnreachable,
+    StateConflict,
+)
 from ragaudit.client.state import AccountKeys, StateDirectory
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
@@ -17,7 +23,7 @@ from ragaudit.client.window import (
     check_activated,
     check_entry,
 )
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
@@ -49,6 +55,7 @@ class Session:
         began_chain: whether this session drew the chain's seed.
         window: the window, once `opened`.
         registered: the account, once `ready`.
+        last_counter: of a plain account's last query.
     """
 
     def __init__(
@@ -72,6 +79,7 @@ class Session:
         self.keys: AccountKeys | None = None
         self.chain: NonceChain | None = None
         self.began_chain = False
+        self.last_counter: int | None = None
         self._pins = pins
         self._wanted = window
         self._state_root = state_root
@@ -140,6 +148,33 @@ class Session:
         known = [each.index for each in versions if each.activation is not None]
         if (record.tenant, record.version) not in [(it.tenant, it.version) for it in known]:
             self._window = await self._fetch_window()
+
+    def plain_counter(self, counter: int) -> int:
+        """Take the counter of a plain account's answer; return how many queries were missed.
+
+        Raises:
+            AnswerRejected: it came before.
+        """
+        missed = 0 if self.last_counter is None else counter - self.last_counter - 1
+        # The log holds a counter once: one of the two answers is of no query.
+        if missed < 0:
+            raise AnswerRejected(f"counter {counter} again", expected=f"above {self.last_counter}")
+        self.last_counter = counter
+        return missed
+
+    async def timed(self, check: Callable[[], T]) -> T:
+        """Run a check. A time that does not fit is no lie where this machine's clock is off.
+
+        Raises:
+            StateConflict: this clock differs from the verifier's, too.
+        """
+        try:
+            return await asyncio.to_thread(check)
+        except AnswerRejected as error:
+            if error.where.endswith("time") and self.verifier is not None:
+                with suppress(UnavailableError, InternalError, ProviderRefusal):
+                    await self.check_verifier()
+            raise
 
     def path(self, rest: str) -> str:
         """Return the path of a call in this window.
@@ -317,8 +352,10 @@ class Session:
 
     def _check_counter(self, state: StateDirectory, account: AccountState) -> None:
         counter = state.next_counter()
-        pending = state.pending() is not None
-        # One record more than kept here may be the answer to the pending promise.
+        # One more than kept here may be what is promised: a question to be answered in words is
+        # charged before its promise arrives.
+        charges = self.window.view.policy.generation is not None
+        pending = charges or state.pending() is not None
         if not counter <= account.counter <= counter + pending:
             raise StateConflict(
                 f"the provider has logged {account.counter} records, this client {counter}",

@@ -6,6 +6,7 @@
     <directory>/promise.json          the promise, durable before its nonce is revealed
     <directory>/progress.json         the next counter
     <directory>/receipts/<counter>.json
+    <directory>/answers/<counter>.json               answers in words, with their receipts
     <directory>/promises/<counter>.json              what each of them was promised to be
     <directory>/rejected/<counter>-<random>.json     answers that a check refused: evidence
     <directory>/lock                  held while a client uses the directory
@@ -102,10 +103,12 @@ class StateDirectory:
         """
         self.directory = directory
         self._receipts = directory / "receipts"
+        self._answers = directory / "answers"
         self._promises = directory / "promises"
         self._rejected = directory / "rejected"
         with _using(directory):
-            for folder in (directory, self._receipts, self._promises, self._rejected):
+            folders = (self._receipts, self._answers, self._promises, self._rejected)
+            for folder in (directory, *folders):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -236,12 +239,26 @@ class StateDirectory:
         with _using(self.directory):
             (self.directory / "promise.json").unlink(missing_ok=True)
 
-    def keep_answer(self, counter: int, receipt_file: bytes) -> Path:
+    def skip(self, counter: int) -> None:
+        """Go on behind a counter whose charge was voided before its nonce left.
+
+        Args:
+            counter: the next one so far.
+
+        Raises:
+            StateConflict: a promise is pending.
+        """
+        if self.pending() is not None:
+            raise StateConflict("a promise awaits its answer", where=f"counter {counter}")
+        self._write("progress.json", {"format": PROGRESS_FORMAT, "next": counter + 1})
+
+    def keep_answer(self, counter: int, receipt_file: bytes, *, words: bool = False) -> Path:
         """Make the receipt durable, advance the counter, put the promise beside the receipt.
 
         Args:
             counter: of the query, from 0.
             receipt_file: canonical JSON, both halves.
+            words: whether it is of an answer in words.
 
         Returns:
             Where the receipt is.
@@ -250,19 +267,20 @@ class StateDirectory:
         if (pending := self.pending()) is not None:
             write_durably(self._promises / f"{counter}.json", dumps(pending.promise))
         # In this order a crash makes the client reveal again; it never skips or repeats a counter.
-        path = self.keep_receipt(counter, receipt_file)
+        path = self.keep_receipt(counter, receipt_file, words=words)
         self._write("progress.json", {"format": PROGRESS_FORMAT, "next": counter + 1})
         self.drop_promise()
         return path
 
-    def keep_receipt(self, counter: int, receipt_file: bytes) -> Path:
+    def keep_receipt(self, counter: int, receipt_file: bytes, *, words: bool = False) -> Path:
         """Make a receipt durable, a plain account's or a completed one; return where it is.
 
         Args:
             counter: of the query; an earlier file of it is replaced.
             receipt_file: canonical JSON, both halves.
+            words: whether it is of an answer in words.
         """
-        path = self._receipts / f"{counter}.json"
+        path = (self._answers if words else self._receipts) / f"{counter}.json"
         write_durably(path, receipt_file)
         return path
 

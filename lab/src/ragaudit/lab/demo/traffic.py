@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ragaudit.client import Client, Receipt
+from ragaudit.client import Client, Receipt, SearchResult
 from ragaudit.client.errors import AnswerRejected, PromiseUnanswered
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.demo.arbitration import arbitrate
@@ -186,7 +186,7 @@ class Traffic:
     @staticmethod
     def _resume(client: Client, outcome: Outcome, receipts: list[Receipt]) -> None:
         result = client.resume()
-        if result is not None:
+        if isinstance(result, SearchResult):
             receipts.append(result.receipt)
             outcome.answered += 1
             outcome.resumed = True

@@ -1,0 +1,214 @@
+"""The client library and a real prover: questions in words, checked, claimed, resumed."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from generation_channel import (
+    CHANNEL,
+    QUESTION,
+    TERMS,
+    channel,
+    count,
+    make_channel,
+    model,
+    model_url,
+    real_channel,
+    records,
+)
+from ragaudit.cli.main import app
+from ragaudit.client import AnswerRejected, Client, PromiseUnanswered, StateConflict, WordsResult
+from ragaudit.client.revealing import Revealing
+from ragaudit.client.state import StateDirectory
+from ragaudit.ledger.messages.charges import Generated
+from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.generation.channel import Channel
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.states import State
+from ragaudit.serving.generators.errors import GeneratorUnavailable
+from ragaudit.serving.generators.tokens import NextTokens
+from scenario import ProverScenario
+from typer.testing import CliRunner
+
+__all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
+
+Open = Callable[..., Client]
+
+
+class Crash(BaseException):
+    """The client's process ends here."""
+
+
+def crash(*_: Any, **__: Any) -> Any:
+    raise Crash
+
+
+@pytest.fixture
+def opened(channel: ProverScenario, tmp_path: Path) -> Iterator[Open]:
+    """A function that gives a client of bob, anchored, or of ada, plain; the window is open."""
+    scenario, clients = channel, list[Client]()
+    keys = scenario.verifier.get("/v1/keys").json()
+
+    def make(account: str = "bob") -> Client:
+        # Each its own: an application of another test's would be of another event loop.
+        more: Any = {"state_dir": tmp_path / "state"} if account == "bob" else {"anchored": False}
+        client = Client(
+            "http://prover",
+            scenario.keys[account],
+            verifier_url="http://verifier",
+            verifier_key=keys["verifier"],
+            clock=scenario.clock,
+            transport=httpx.ASGITransport(scenario.api.app),
+            verifier_transport=httpx.ASGITransport(scenario.verifier.app),
+            **more,
+        )
+        clients.append(client)
+        return client
+
+    StoredDocuments(scenario.service.store).add("one", records(), replace=True)
+    scenario.create(**{**TERMS, "generation": CHANNEL})
+    scenario.drive(State.COUNTERSIGNED)
+    for account in ("ada", "bob"):
+        client = make(account)
+        client.register()
+        client.close()
+    scenario.service.driver.checkpoint("w1")
+    scenario.clock.at(scenario.policy().start)
+    scenario.drive(State.OPEN)
+    yield make
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.parametrize("account", ["ada", "bob"])
+def test_an_answer_in_words_whose_receipt_was_checked(
+    opened: Open, channel: ProverScenario, account: str, tmp_path: Path
+) -> None:
+    client = opened(account)
+    result = client.ask(QUESTION)
+    receipt = result.receipt
+    assert result.text == receipt.file.answer.text
+    assert result.remaining == channel.policy().queries_per_account - 1
+    assert [each.name for each in receipt.not_done] == ["inclusion", "embedder"]
+    assert (receipt.path is None) == (account == "ada")
+    # One counter over both kinds of query.
+    assert client.search("bread", top_k=2).receipt.counter == 1
+    channel.service.driver.checkpoint("w1")
+    client.complete(receipt)
+    assert receipt.completed
+    assert [each.name for each in receipt.not_done] == ["embedder"]
+
+
+def test_files_are_checked_on_the_command_line(
+    opened: Open, channel: ProverScenario, tmp_path: Path
+) -> None:
+    receipt = opened().ask(QUESTION).receipt
+    assert receipt.path is not None
+    window = tmp_path / "window.json"
+    window.write_bytes(channel.api.get("/v1/windows/w1").content)
+    account = tmp_path / "account.json"
+    headers = channel.headers("bob")
+    account.write_bytes(channel.api.get("/v1/windows/w1/account", headers=headers).content)
+    promise = receipt.path.parent.parent / "promises" / "0.json"
+    common = ["--window", str(window), "--allow-unpinned"]
+    more = ["--account", str(account), "--promise", str(promise)]
+    found = CliRunner().invoke(app, ["receipt", "check", str(receipt.path), *common, *more])
+    assert found.exit_code == 0, found.output
+    wrong = GeneratedFile.parse(receipt.path.read_bytes()).to_json()
+    wrong["answer"]["text"] = "another answer"
+    other = tmp_path / "wrong.json"
+    other.write_bytes(GeneratedFile.from_json(wrong).encode())
+    found = CliRunner().invoke(app, ["receipt", "check", str(other), *common])
+    assert found.exit_code != 0
+    assert "answer digest" in found.output
+
+
+@pytest.mark.parametrize("moment", ["after the promise", "before the answer"])
+def test_a_crash_is_survived_with_the_same_promise(
+    opened: Open, channel: ProverScenario, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = opened()
+    with monkeypatch.context() as patch:
+        name = "_begin" if moment == "after the promise" else "keep_answer"
+        patch.setattr(Revealing if name == "_begin" else StateDirectory, name, crash)
+        with pytest.raises(Crash):
+            first.ask(QUESTION)
+    first.close()
+    resumed = opened().resume()
+    assert isinstance(resumed, WordsResult)
+    assert resumed.receipt.file.request.query == QUESTION
+    assert count(channel, tables.charge) == 1
+
+
+def test_a_promise_that_never_arrived_uses_up_its_counter(
+    opened: Open, channel: ProverScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = opened()
+    with monkeypatch.context() as patch:
+        patch.setattr(StateDirectory, "keep_promise", crash)
+        with pytest.raises(Crash):
+            first.ask(QUESTION)
+    first.close()
+    policy = channel.policy()
+    channel.clock.now += 1000 * policy.clock_skew_seconds + 1
+    second = opened()
+    with pytest.raises(StateConflict, match="is pending") as pending:
+        second.ask(QUESTION)
+    assert pending.value.next_instant is not None
+    channel.clock.at(pending.value.next_instant)
+    assert second.ask(QUESTION).receipt.counter == 1
+    assert second.ask(f"{QUESTION} 2").receipt.counter == 2
+
+
+def test_an_answer_that_is_not_the_promised_one_is_claimed(
+    opened: Open, channel: ProverScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = opened()
+    channel.service.driver.step("w1")
+    honest = Channel._file
+
+    def lie(self: Channel, *arguments: Any) -> GeneratedFile:
+        file = honest(self, *arguments)
+        answer = GeneratedAnswer("another", file.answer.tokens, file.answer.private)
+        return GeneratedFile(file.request, answer, file.public, file.private)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Channel, "_file", lie)
+        with pytest.raises(AnswerRejected, match="answer digest") as rejected:
+            client.ask(QUESTION)
+    assert rejected.value.claimed
+    assert rejected.value.evidence is not None
+    # The answer is still due, and it is the same one.
+    assert isinstance(client.resume(), WordsResult)
+
+
+def test_a_revealed_question_without_an_answer_is_claimed_and_answered_at_the_end(
+    opened: Open, channel: ProverScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = opened()
+    channel.service.driver.step("w1")
+
+    def fail(*_: Any) -> Any:
+        raise GeneratorUnavailable("no model now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NextTokens, "next_tokens", fail)
+        with pytest.raises(PromiseUnanswered) as unanswered:
+            client.ask(QUESTION)
+        assert unanswered.value.claimed
+        # Nothing else is asked before.
+        with pytest.raises(PromiseUnanswered):
+            client.search("bread", top_k=2)
+    channel.service.driver.checkpoint("w1")
+    channel.clock.at(channel.policy().end)
+    channel.drive(State.CLOSED)
+    channel.service.driver.step("w1")
+    assert count(channel, tables.generated) == 1
+    with channel.service.store.read() as connection:
+        bodies = connection.execute(tables.entry.select()).all()
+    answers = [Generated.parse(each.body) for each in bodies if each.kind == Generated.KIND]
+    assert len(answers) == 1
+    assert answers[0].nonce is not None
