@@ -14,6 +14,7 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
     StateConflict,
 )
+from ragaudit.client.results import SearchResult
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
 from ragaudit.encoding.canonical_json import loads
@@ -55,6 +56,7 @@ def test_a_crash_is_survived_with_the_same_promise_and_nonce(
     resumed = second.resume()
     assert (resumed is None) == (moment == "before the promise")
     result = resumed or second.search("question 1")
+    assert isinstance(result, SearchResult)
     assert result.receipt.counter == 1
     assert result.receipt.file.request.query == "question 1"
     assert result.receipt.file.public.record.promised() == promised.record

@@ -210,7 +210,7 @@ def test_a_charge_without_an_answer_is_voided_at_the_close_and_stays_charged(
     void = Void.parse(logged[-3].body)
     assert void.charge == [each.index for each in logged if each.kind == Charge.KIND][1]
     # Once only, and nobody is answered after it.
-    channel.service.driver._closing._channel.void(live)
+    channel.service.driver._closing._channel.settle(live)
     assert ask(channel, query="another ?").status_code == 409
     with channel.service.store.read() as connection:
         assert len(list(entries(connection, "w1"))) == len(logged)

@@ -323,11 +323,8 @@ class Comparison:
     def _compare_counts(self) -> None:
         signed = self._signed.counts
         self._compare_known(_Rank.NUMBERS, "counts", signed, self.outcome.counts)
-        for whole, parts in (
-            ("accounts", ("anchored", "plain")),
-            ("records", ("records_anchored", "records_plain")),
-            ("charges", ("charges_anchored", "charges_plain")),
-        ):
+        for whole, kinds in (("accounts", ""), ("records", "records_"), ("charges", "charges_")):
+            parts = (f"{kinds}anchored", f"{kinds}plain")
             numbers = [signed.get(name) for name in (whole, *parts)]
             known = [number for number in numbers if type(number) is int]
             if len(known) == len(numbers) and known[0] != sum(known[1:]):

@@ -60,10 +60,13 @@ def _check_record(record: Record, request: Request, policy: Policy) -> None:
 
 
 def _check_charge(charge: Charge, policy: Policy) -> None:
-    if policy.generation is None:
+    terms = policy.generation
+    if terms is None:
         reject("a charge entry", "charge", "a window with a generation channel")
-    # Another threshold would be one that was chosen with the question in hand.
-    same("threshold", charge.threshold, policy.generation.threshold)
+    # Another threshold would be one that was chosen with the question in hand. What bins have to do
+    # with it, check 27 says.
+    if terms.adaptive is None:
+        same("threshold", charge.threshold, terms.threshold)
     # Later ones are of a restored prover, which may have lost charges.
     same("epoch", charge.epoch, 1)
 

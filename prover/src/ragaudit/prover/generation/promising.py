@@ -5,14 +5,14 @@ is the entry as it stands: whoever then has the nonce finds nothing left to choo
 (docs/spec/11-generation.md §11.11).
 """
 
-from ragaudit.encoding.errors import Conflict
+from ragaudit.encoding.errors import Conflict, UnsupportedError
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.promised_charges import PromisedCharges
 from ragaudit.prover.errors import ChargeVoided
-from ragaudit.prover.generation.charging import Charging
+from ragaudit.prover.generation.charging import Charging, terms_of
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.charges import StoredCharge, answer_of_charge, charge_of
@@ -42,8 +42,14 @@ class Promising:
             PromisePending: another promise of the account has no answer yet.
             ChargeVoided: the charge of this counter expired before its nonce was revealed.
             VerifierUnreachable: whether an expired promise was claimed is not known.
+            UnsupportedError: the channel is MURAG-ADA's, which takes plain accounts alone.
             RagauditError: as `Charging.promise`.
         """
+        # What is released with a charge there needs the nonce, which nobody has yet.
+        if terms_of(live).adaptive is not None:
+            raise UnsupportedError(
+                "an anchored account under murag-ada", where=live.name, expected="a plain account"
+            )
         with live.account_lock(account.name):
             pending = self._charges.pending(live, account, request.counter)
             if pending is None:
