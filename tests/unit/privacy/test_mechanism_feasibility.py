@@ -112,7 +112,8 @@ def test_answers_that_do_not_fit_are_never_right() -> None:
 
 def test_uses_are_shared_out() -> None:
     terms: dict[str, Any] = {
-        "questions": 100, "asked": 4, "supporting": 40, "voters": 30, "vocabulary": 200, "tokens": 3,
+        "questions": 100, "asked": 4, "supporting": 40, "voters": 30, "vocabulary": 200,
+        "tokens": 3,
     }  # fmt: skip
     plans = [stream_plan(Fraction(12), uses, **terms) for uses in (None, 1, 3, 4, 5)]
     assert [plan.epsilon_question for plan in plans] == [
