@@ -217,7 +217,8 @@ def test_workers_are_killed_in_every_kind_of_job(scene: Scene, tmp_path: Path) -
     finally:
         chaos.end()
     # The window has no generation channel.
-    kinds = {*prover_work.KINDS, *verifier_work.KINDS} - prover_work.GENERATION_KINDS
+    generation = prover_work.GENERATION_KINDS | verifier_work.GENERATION_KINDS
+    kinds = {*prover_work.KINDS, *verifier_work.KINDS} - generation
     assert set(chaos.cut_off) == kinds
     check_commitments(scene)
     second = recheck(confidential(scene, tmp_path / "bundle"), engine=engine("core"))
