@@ -16,7 +16,7 @@ CHAPTER = Path(__file__).parents[2] / "docs" / "researcher.md"
 def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     use_cached_table()
     examples = re.findall(r"```python\n(.*?)```", CHAPTER.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 7
+    assert len(examples) == 8
     names: dict[str, Any] = {"__name__": "example"}
     for example in examples:
         exec(compile(example, str(CHAPTER), "exec"), names)
