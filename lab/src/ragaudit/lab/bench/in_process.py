@@ -140,9 +140,9 @@ class InProcess:
         return self._charging.charge(self._live, account, GenerationRequest(query))
 
     def _next(self) -> tuple[Account, str]:
-        account = self._accounts[self._asked // self._sizes.queries]
+        number = self._asked
         self._asked += 1
-        return account, f"Question number {self._asked}?"
+        return self._accounts[number // self._sizes.queries], f"Question number {number}?"
 
     def close(self) -> None:
         self._store.close()
