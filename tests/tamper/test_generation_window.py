@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.lab.scenario.anchored import AnchoredQuestions
 from ragaudit.lab.scenario.charging import Charged, CopyGenerator
 from ragaudit.lab.scenario.generating import GeneratingWindow, UnchargedWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
@@ -113,6 +114,13 @@ def test_an_honest_window_passes_and_says_what_it_costs() -> None:
     first, second, third = (each for each in window.charged if each.account.tenant == "acme")
     assert first.positions == second.positions != ()
     assert third.positions == ()
+
+
+def test_an_honest_window_with_an_anchored_account_passes(tmp_path: Path) -> None:
+    outcome = outcome_of(AnchoredQuestions)
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    assert outcome.counts["charges_anchored"] == outcome.counts["charges_plain"] == 2
+    assert outcome.check("promises").reason == "1 revealed promises, all kept"
 
 
 def test_a_question_about_some_rows_charges_these_only() -> None:

@@ -299,7 +299,7 @@ class ChargingWindow(PrivateWindow):
             tenant=asked.charge.tenant,
             charge=asked.index,
             time=1000 * (self.start + time),
-            nonce=None,
+            nonce=self.nonce(asked),
             answer_digest=asked.answer.digest(asked.salt_a),
         )
         self.append(Generated.KIND, asked.reply.encode())
@@ -344,9 +344,14 @@ class ChargingWindow(PrivateWindow):
 
     def coin_key(self, asked: Charged) -> bytes:
         """Return the key of an answer's coins, 32 bytes: a hook for cheats."""
-        return self.question_key(asked.charge, self.record_key(asked))
+        return self.question_key(asked.charge, self.record_key(asked), self.nonce(asked) or b"")
 
-    def question_key(self, question: Record | Charge, key: bytes) -> bytes:
+    def nonce(self, asked: Charged) -> bytes | None:
+        """Return what an anchored account reveals for its answer, 32 bytes: a hook for cheats."""
+        chain = asked.account.chain
+        return None if chain is None else chain.nonce(asked.charge.counter)
+
+    def question_key(self, question: Record | Charge, key: bytes, nonce: bytes = b"") -> bytes:
         """Return the key of a question's coins, 32 bytes, of k."""
         return noise_key(
             key,
@@ -358,7 +363,7 @@ class ChargingWindow(PrivateWindow):
             slot=question.slot,
             counter=question.counter,
             activation_randomness=self.randomness(question.activation),
-            nonce=b"",
+            nonce=nonce,
             tag=COIN_TAG,
         )
 

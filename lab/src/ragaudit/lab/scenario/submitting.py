@@ -67,7 +67,7 @@ class SubmittingWindow(AnsweringWindow):
                 time if it is not said.
         """
         self.claims.append(Claim(promise, nonce).to_json())
-        made = promise.record.time + 2000
+        made = promise.promised.time + 2000
         taken = made if received is None else 1000 * (self.start + received)
         self.claimed.setdefault(promise.identity, taken)
 

@@ -1,0 +1,103 @@
+"""Checks nonces, promises and answers: an anchored account's answer is chosen by its coins."""
+
+from dataclasses import replace
+from typing import Final
+
+from ragaudit.lab.attacks.cheats.generation import constructed
+from ragaudit.lab.scenario.anchored import AnchoredQuestions
+from ragaudit.lab.scenario.charging import Charged
+from ragaudit.lab.scenario.opening import Event
+from ragaudit.ledger.messages.charges import Charge
+
+
+class AnswersWithAnotherNonce(AnchoredQuestions):
+    """An answer's coins follow from a nonce that the provider drew.
+
+    Check 11 (`nonces`): it is not of the account's chain.
+    """
+
+    def nonce(self, asked: Charged) -> bytes | None:
+        found = super().nonce(asked)
+        return found and (bytes(32) if asked is self.charged[0] else found)
+
+
+class AnswersAfterTheNextCharge(AnchoredQuestions):
+    """A charge waits for its answer until the nonce of a later one gives its own away.
+
+    Check 28 (`answers`).
+    """
+
+    def first_end(self) -> list[Event]:
+        return []
+
+    def last_events(self) -> list[Event]:
+        return [("reply", 0, 14)]
+
+
+class VoidsARevealedCharge(AnchoredQuestions):
+    """A charge is voided after its nonce was revealed and its coins were seen.
+
+    Check 12 (`promises`): the account claimed it.
+    """
+
+    def first_end(self) -> list[Event]:
+        return [("void", 0, 4)]
+
+
+class ChargesAnotherPlace(AnchoredQuestions):
+    """The promised charge has another place among the tenant's than the logged one.
+
+    Check 12 (`promises`).
+    """
+
+    def promised_charge(self, asked: Charged) -> Charge:
+        return replace(asked.charge, number=asked.charge.number + 1)
+
+
+class ChargesOtherRows(AnchoredQuestions):
+    """The promised charge is paid by other rows than the logged one.
+
+    Check 12 (`promises`).
+    """
+
+    def promised_charge(self, asked: Charged) -> Charge:
+        return replace(asked.charge, charge=self.commit_charge((0,), self.scalar()))
+
+
+CHEATS: Final = (
+    constructed(
+        name="answer-with-another-nonce",
+        description="Draws the coins of an anchored account's answer from a nonce of its own.",
+        window=AnswersWithAnotherNonce,
+        checks=("nonces",),
+        reason="not the chain's nonce",
+    ),
+    constructed(
+        name="answered-after-the-next-charge",
+        description="Holds an anchored account's answer back until a later nonce is out.",
+        window=AnswersAfterTheNextCharge,
+        checks=("answers",),
+        reason="stands before what ends its",
+    ),
+    constructed(
+        name="revealed-charge-voided",
+        description="Voids an anchored account's charge after it has seen the coins.",
+        window=VoidsARevealedCharge,
+        checks=("promises",),
+        reason="no answer keeps it",
+    ),
+    constructed(
+        name="charge-of-another-place",
+        description="Logs a promised charge at another place among the tenant's.",
+        window=ChargesAnotherPlace,
+        checks=("promises",),
+        reason="the charge entry contradicts it",
+    ),
+    constructed(
+        name="charge-of-other-rows",
+        description="Has other rows pay for a promised charge.",
+        window=ChargesOtherRows,
+        checks=("promises",),
+        reason="the charge entry contradicts it",
+    ),
+)
