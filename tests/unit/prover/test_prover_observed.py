@@ -77,7 +77,7 @@ def test_an_answer_is_in_log_and_audit_stream_by_its_receipt(
     assert asked["ragaudit"] == {
         "surface": "account", "window": "w1", "receipt": {"index": index},
     }  # fmt: skip
-    assert declined["user"]["name"] == "bob" and declined["event"]["reason"] == "conflict"
+    assert declined["user"]["name"] == "bob" and declined["event"]["reason"] == "account-anchored"
     assert operated["event"]["action"] == "closeWindow"
     assert f"answered: receipt w1.{index}" in caplog.text
     assert QUERY not in stream.read_text() and QUERY not in caplog.text
