@@ -338,7 +338,7 @@ def test_a_server_that_goes_and_comes_back(
 def test_sessions_that_are_cut_off(remote: VerifierScenario, postgresql: Server) -> None:
     """As by a restart between two requests: the next one takes a new session."""
     postgresql.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'verifier'"
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = 'verifier'"
     )
     assert remote.client.get("/readyz").status_code == 200
 
