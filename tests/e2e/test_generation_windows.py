@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import httpx
 import pytest
-from generation_channel import DYING, model, model_url, records, write_model
+from generation_channel import DYING, WITHIN_TERMS, model, model_url, records, write_model
 from prover_process import PLAIN, Setting
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
@@ -31,21 +31,6 @@ from verifier_process import VerifierProcess
 __all__ = ["model", "model_url"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-CHANNEL = {
-    # What the terms that a verifier ships with allow.
-    "epsilon": "5",
-    "epsilon_token": "5/2",
-    "voters": 4,
-    "tokens": 3,
-    "uses": 2,
-    "threshold": 0,
-    "prove": "all",
-    "group": 2,
-    "differing_votes": 0,
-    "answer_delay_seconds": 2,
-    "reuse": False,
-}
 
 # Its language model names other tokens than the committed one when documents are read.
 OTHER_VOTES = """
@@ -102,7 +87,7 @@ def play(
         "privacy": "gaussian",
         "retry_seconds": 60,
         "audit": {"mode": "A", "deadline_seconds": 20},
-        "generation": {**CHANNEL, **changes},
+        "generation": {**WITHIN_TERMS, **changes},
         **window,
     })  # fmt: skip
     files = []

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,19 +15,28 @@ import httpx
 import numpy as np
 import pytest
 from databases import prover_tables, verifier_tables
+from generation_channel import WITHIN_TERMS, model, model_url, records, write_model
 from prover_process import PLAIN, Setting, body_of
 from ragaudit import core
 from ragaudit.lab.demo.plan import measure_pace
+from ragaudit.lab.generation.serving import MODEL
+from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.log.database import close_engine, open_engine
 from ragaudit.prover import work as prover_work
+from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store import tables as prover_store
+from ragaudit.prover.store.database import Store
 from ragaudit.serving.jobs.opening import JobService, make_queue
 from ragaudit.verifier import work as verifier_work
+from ragaudit.verifier.embedding import embedder_of
 from ragaudit.verifier.engines import engine
+from ragaudit.verifier.generating import service_of
 from ragaudit.verifier.recheck import recheck
 from sqlalchemy import Engine, func, select
 from verifier_process import VerifierProcess
+
+__all__ = ["model", "model_url"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -35,7 +45,7 @@ STALLED_SECONDS = 2
 SMALL_CHUNKS = """
 from ragaudit.prover import work as prover
 from ragaudit.verifier import work as verifier
-prover._BLOCK_ENTRIES, prover._RECORDS = 8000, 9
+prover._BLOCK_ENTRIES, prover._RECORDS, prover._CHARGED_ROWS = 8000, 9, 128
 verifier._RECORDS, verifier._PAIRS = 9, {"core": 90, "reference": 90}
 """
 """A prelude of the services: jobs of some seconds of a window that is small."""
@@ -149,7 +159,11 @@ class Scene:
 
 @pytest.fixture
 def scene(
-    tmp_path: Path, make_database: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    make_database: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    model: Transformer,
+    model_url: str,
 ) -> Iterator[Scene]:
     ours = make_database("postgresql", prover_tables)
     theirs = make_database("postgresql", verifier_tables)
@@ -159,8 +173,19 @@ def scene(
         monkeypatch.setenv(f"{jobs}EXECUTOR", "procrastinate")
         monkeypatch.setenv(f"{jobs}STALLED_SECONDS", str(STALLED_SECONDS))
     (tmp_path / "verifier").mkdir()
-    verifier = VerifierProcess(tmp_path / "verifier", database=theirs, tick_seconds=0.2)
+    committed = write_model(tmp_path / "model", model)
+    vocabulary = str(tmp_path / "model" / "vocabulary.json")
+    verifier = VerifierProcess(
+        tmp_path / "verifier",
+        database=theirs,
+        tick_seconds=0.2,
+        generator={"url": model_url, "models": [MODEL], "vocabulary_file": vocabulary},
+    )
     setting = Setting(tmp_path, verifier)
+    setting.prover.environment = {"RAGAUDIT_PROVER__GENERATOR__URL": model_url, **committed}
+    store = Store.open(ours)
+    StoredDocuments(store).add("one", records())
+    store.close()
     verifier.prelude = setting.prover.prelude = SMALL_CHUNKS
     made = [
         Group("prover", setting.made.settings, prover_work.JOBS, open_engine(ours), tmp_path / "p"),
@@ -204,27 +229,44 @@ def check_commitments(scene: Scene) -> None:
     assert core.commit_rows(rows, blindings) == found.commitments
 
 
+def ask_everything(setting: Setting) -> None:
+    """Questions that documents answer, and one of each account that is answered in words."""
+    for account in PLAIN:
+        for number in range(QUESTIONS):
+            assert setting.post(account, "query", body_of(number)).status_code == 200
+    question = {"query": "treatment of bazeli ?"}
+    with ThreadPoolExecutor(len(PLAIN)) as pool:
+        for answer in pool.map(lambda account: setting.post(account, "ask", question), PLAIN):
+            assert answer.status_code == 200, answer.text
+
+
 def test_workers_are_killed_in_every_kind_of_job(scene: Scene, tmp_path: Path) -> None:
     chaos = Chaos([scene.prover, scene.verifier])
     chaos.start()
     try:
-        setting = scene.setting
-        setting.open(opens_after_seconds=round(30 * measure_pace()), length_seconds=10)
-        for account in PLAIN:
-            for number in range(QUESTIONS):
-                assert setting.post(account, "query", body_of(number)).status_code == 200
+        setting, pace = scene.setting, measure_pace()
+        setting.open(
+            opens_after_seconds=round(30 * pace),
+            length_seconds=round(15 * pace),
+            privacy="gaussian",
+            generation=WITHIN_TERMS,
+        )
+        ask_everything(setting)
         setting.prover.wait_for(lambda: setting.prover.state() == "archived", 600)
     finally:
         chaos.end()
-    # The window has no generation channel.
-    generation = prover_work.GENERATION_KINDS | verifier_work.GENERATION_KINDS
-    kinds = {*prover_work.KINDS, *verifier_work.KINDS} - generation
-    assert set(chaos.cut_off) == kinds
+    assert set(chaos.cut_off) == {*prover_work.KINDS, *verifier_work.KINDS}
     check_commitments(scene)
-    second = recheck(confidential(scene, tmp_path / "bundle"), engine=engine("core"))
+    # In one process, with nobody killed.
+    path, settings = confidential(scene, tmp_path / "bundle"), scene.verifier.settings
+    second = recheck(
+        path,
+        engine=engine("core"),
+        embedder=embedder_of(path, settings),
+        generators=service_of(settings),
+    )
     second.raise_for_differences()
-    # Nothing but what needs the embedder: it is not given here.
-    assert [each.split(":")[0] for each in second.not_repeated] == ["check 18 embedding"]
+    assert second.not_repeated == ()
     assert second.verdict.result == "PASS"
     assert second.proofs[0] == second.proofs[1] > 0
     assert (scene.prover.left(), scene.verifier.left()) == (0, 0)

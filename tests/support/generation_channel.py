@@ -36,6 +36,20 @@ CHANNEL: dict[str, Any] = {
     "answer_delay_seconds": 2,
     "reuse": False,
 }
+WITHIN_TERMS: dict[str, Any] = {
+    # What the terms that a verifier ships with allow.
+    "epsilon": "5",
+    "epsilon_token": "5/2",
+    "voters": 4,
+    "tokens": 3,
+    "uses": 2,
+    "threshold": 0,
+    "prove": "all",
+    "group": 2,
+    "differing_votes": 0,
+    "answer_delay_seconds": 2,
+    "reuse": False,
+}
 TERMS: dict[str, Any] = {
     **WINDOW,
     "privacy": "gaussian",

@@ -32,7 +32,6 @@ from ragaudit.serving.jobs.opening import JobService
 from ragaudit.serving.jobs.runner import Notify, Runner
 
 __all__ = [
-    "GENERATION_KINDS",
     "JOBS",
     "KINDS",
     "ChargedGroup",
@@ -50,8 +49,6 @@ INDEX: Final = "index argument"
 SELECTIONS: Final = "selection arguments"
 BUDGET: Final = "budget argument"
 CHARGES: Final = "charge arguments"
-GENERATION_KINDS: Final = frozenset({BUDGET, CHARGES})
-"""Of windows with a generation channel only."""
 
 # Chunks of some seconds on one core: shorter ones cost the engine more, longer ones wait for the
 # last worker at the end.

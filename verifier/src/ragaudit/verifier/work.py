@@ -40,7 +40,7 @@ from ragaudit.verifier.proven import (
 )
 from ragaudit.verifier.service import tables
 
-__all__ = ["GENERATION_KINDS", "JOBS", "KINDS", "JobEngine"]
+__all__ = ["JOBS", "KINDS", "JobEngine"]
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +49,6 @@ SELECTIONS: Final = "check selection arguments"
 COALITION: Final = "link accounts"
 BUDGET: Final = "check budget argument"
 CHARGES: Final = "check charge arguments"
-GENERATION_KINDS: Final = frozenset({BUDGET, CHARGES})
-"""Of windows with a generation channel only."""
 
 # Chunks of some seconds on one core, and tasks of some megabytes.
 _RECORDS: Final = 512
