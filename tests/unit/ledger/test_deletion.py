@@ -9,28 +9,51 @@ from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.verdict import Verdict
 from report_cases import outcome, signed
 
 KEY = PrivateKey.from_seed(b"v" * 32)
 OTHER = PrivateKey.from_seed(b"o" * 32)
 ITEMS = {"confidential/records.bin": "cd" * 32}
 VERDICT = signed(outcome())
+ORIGIN = "rag.example/ragaudit/w1"
+HEAD = TreeHead(27, b"r" * 32)
 
 
 def deletion(**changes: Any) -> Deletion:
     members: dict[str, Any] = {
-        "origin": "rag.example/ragaudit/w1",
+        "origin": ORIGIN,
         "verdict": bytes.fromhex(VERDICT.digest),
         "items": ITEMS,
-        "checkpoint": TreeHead(27, b"r" * 32),
+        "checkpoint": HEAD,
         "time": 1_700_000_000_000,
     }
     return Deletion.issue(KEY, **{**members, **changes})
 
 
+def authenticate(
+    made: Deletion,
+    key: PrivateKey = KEY,
+    verdict: Verdict = VERDICT,
+    checkpoint: TreeHead | None = HEAD,
+) -> None:
+    made.authenticate(key.public, verdict, origin=ORIGIN, checkpoint=checkpoint)
+
+
 def test_all_that_was_confidential_is_accepted() -> None:
-    deletion().authenticate(KEY.public, VERDICT)
-    deletion(checkpoint=None).authenticate(KEY.public, VERDICT)
+    authenticate(deletion())
+    authenticate(deletion(checkpoint=None), checkpoint=None)
+
+
+def test_another_window_is_rejected() -> None:
+    with pytest.raises(RejectedError, match="another origin"):
+        authenticate(deletion(origin="rag.example/ragaudit/w2"))
+
+
+@pytest.mark.parametrize("head", [None, TreeHead(26, b"r" * 32), TreeHead(27, b"s" * 32)])
+def test_another_checkpoint_is_rejected(head: TreeHead | None) -> None:
+    with pytest.raises(RejectedError, match="another checkpoint"):
+        authenticate(deletion(checkpoint=head))
 
 
 def test_it_is_read_as_it_was_written() -> None:
@@ -50,12 +73,12 @@ def test_it_is_read_as_it_was_written() -> None:
 )
 def test_less_more_or_others_than_the_verdict_names_is_rejected(items: dict[str, str]) -> None:
     with pytest.raises(RejectedError, match="not the confidential items"):
-        deletion(items=items).authenticate(KEY.public, VERDICT)
+        authenticate(deletion(items=items))
 
 
 def test_another_verdict_is_rejected() -> None:
     with pytest.raises(RejectedError, match="another verdict"):
-        deletion().authenticate(KEY.public, signed(outcome("FAIL")))
+        authenticate(deletion(), verdict=signed(outcome("FAIL")))
 
 
 @pytest.mark.parametrize(
@@ -64,12 +87,12 @@ def test_another_verdict_is_rejected() -> None:
 )
 def test_a_changed_statement_is_rejected(changes: dict[str, Any]) -> None:
     with pytest.raises(SignatureRejected):
-        replace(deletion(), **changes).authenticate(KEY.public, VERDICT)
+        authenticate(replace(deletion(), **changes))
 
 
 def test_another_key_is_rejected() -> None:
     with pytest.raises(SignatureRejected):
-        deletion().authenticate(OTHER.public, VERDICT)
+        authenticate(deletion(), OTHER)
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,36 @@ def test_the_commands(judged: Judged, run: Any, tmp_path: Path) -> None:
     assert len(json.loads(run("accesses", "--json"))) == len(lines) == counted(judged)
 
 
+def test_a_list_of_accesses_is_checked_offline(judged: Judged, run: Any, tmp_path: Path) -> None:
+    scenario, window = judged
+    for _ in range(2):
+        post(judged, "bundle/confidential")
+    listed, bundle = tmp_path / "accesses.json", tmp_path / "bundle.zip"
+    listed.write_text(run("accesses", "--json"))
+    public = scenario.client.get(f"/v1/windows/{window.window}/bundle")
+    bundle.write_bytes(public.content)
+    key, shown = scenario.keys.verdict.public.raw.hex(), counted(judged)
+
+    def check(code: int, expected: int = shown) -> str:
+        words = [str(listed), str(bundle), "--verdict-key", key, "--shown", str(expected)]
+        done = CliRunner().invoke(app, ["evidence", "verify-accesses", *words])
+        assert done.exit_code == code, done.output
+        return done.output
+
+    assert check(0).startswith(f"{shown} accesses")
+    assert f"{shown + 1}" in check(1, shown + 1)
+    whole = json.loads(listed.read_text())
+    # One is taken out, where only the count tells, and where the next one does; one is changed.
+    listed.write_text(json.dumps(whole[:-1]))
+    check(1)
+    listed.write_text(json.dumps([*whole[:-2], whole[-1]]))
+    check(1, shown - 1)
+    listed.write_text(json.dumps([{**whole[0], "reader": "nobody"}, *whole[1:]]))
+    check(1)
+    listed.write_text("{}")
+    check(2)
+
+
 def test_the_commands_open_nothing_that_they_cannot_write(
     judged: Judged, run: Any, tmp_path: Path
 ) -> None:

@@ -8,19 +8,27 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, HANDED_OVER
+from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier import keys
-from ragaudit.verifier.bundle import read_archive
+from ragaudit.verifier.bundle import read_archive, write_bundle
+from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.later_statements import Judged
 from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.retention import DAY_MS
 from service_audit import decide
 from service_window import ServiceWindow
 from sqlalchemy import select
+from typer.testing import CliRunner, Result
 from verifier_service_harness import VerifierScenario, problem_of
 
 DAYS = 30
@@ -64,6 +72,10 @@ class Kept:
     def statement(self) -> Deletion:
         return Deletion.from_json(canonical_json.loads(self.get("/deletion").content))
 
+    def check(self, statement: Deletion, checkpoint: TreeHead | None) -> None:
+        key, origin = self.scenario.keys.statement.public, self.window.origin
+        statement.authenticate(key, self.verdict, origin=origin, checkpoint=checkpoint)
+
     def rows(self) -> dict[str, int]:
         """How many rows there are of what is confidential."""
         named = "confidential/%"
@@ -101,11 +113,8 @@ def test_confidential_evidence_goes_when_it_is_due_and_not_before(
     kept.expire()
     assert set(kept.rows().values()) == {0}
     statement = kept.statement()
-    statement.authenticate(scenario.keys.statement.public, kept.verdict)
-    assert statement.origin == kept.window.origin
+    kept.check(statement, kept.window.tree.head())
     assert statement.time == kept.get("").json()["times"]["deleted"]
-    assert statement.checkpoint is not None
-    assert statement.checkpoint == kept.window.tree.head()
 
     # Verdict, public evidence and accesses stay.
     assert kept.get("/bundle").content == public
@@ -115,6 +124,45 @@ def test_confidential_evidence_goes_when_it_is_due_and_not_before(
     recheck(path, engine=engine("core"), pins=kept.window.pins).raise_for_differences()
     assert kept.get("/report.txt").status_code == 200
     assert kept.get("").json()["counts"]["accesses"] == 1
+
+
+def test_whoever_has_the_public_bundle_checks_what_was_deleted(
+    scenario: VerifierScenario, tmp_path: Path
+) -> None:
+    kept = Kept(scenario)
+    kept.expire()
+    statement, bundle = tmp_path / "deletion.json", tmp_path / "bundle.zip"
+    statement.write_bytes(kept.get("/deletion").content)
+    bundle.write_bytes(kept.get("/bundle").content)
+
+    def run(*options: str, key: PrivateKey = scenario.keys.verdict) -> Result:
+        words = [str(statement), str(bundle), "--verdict-key", key.public.raw.hex(), *options]
+        return CliRunner().invoke(app, ["evidence", "verify-deletion", *words])
+
+    done = run()
+    assert done.exit_code == 0, done.output
+    head, count = kept.window.tree.head(), len(kept.statement().items)
+    assert f"all {count} confidential items" in done.output
+    assert f"under checkpoint {head.size} {head.root_hash.hex()}" in done.output
+    assert canonical_json.loads_any(run("--json").output.encode()) == kept.statement().to_json()
+
+    assert run(key=PrivateKey.generate()).exit_code == 1
+    changed = {**kept.statement().to_json(), "time": 1}
+    statement.write_bytes(canonical_json.dumps(changed))
+    assert run().exit_code == 1
+    statement.write_text("[]")
+    assert run().exit_code == 2
+
+
+def test_a_bundle_of_other_items_than_its_verdict_names_is_rejected(
+    scenario: VerifierScenario, tmp_path: Path
+) -> None:
+    kept = Kept(scenario)
+    found = read_archive(io.BytesIO(kept.get("/bundle").content))
+    items = {**found.evidence, POLICY: found.evidence[POLICY].replace(b"w1", b"w2")}
+    write_bundle(tmp_path / "other", Evidence.of(items), found.verdict, part="public")
+    with pytest.raises(RejectedError, match="not the item that the verdict names"):
+        Judged.read(tmp_path / "other", scenario.keys.verdict.public)
 
 
 def test_what_asks_for_it_afterwards_is_told(scenario: VerifierScenario) -> None:
@@ -146,9 +194,7 @@ def test_of_a_window_that_was_never_closed_there_is_no_checkpoint(
     kept = Kept(scenario, close=False)
     assert kept.verdict.result == "FAIL"
     kept.expire()
-    statement = kept.statement()
-    assert statement.checkpoint is None
-    statement.authenticate(scenario.keys.statement.public, kept.verdict)
+    kept.check(kept.statement(), None)
 
 
 def test_parts_of_a_handover_that_never_ended_go_when_the_audit_begins(

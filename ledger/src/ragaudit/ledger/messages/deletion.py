@@ -90,19 +90,26 @@ class Deletion(VerifierMessage):
             signature=f.hex("signature", SIGNATURE_BYTES),
         )
 
-    def authenticate(self, key: PublicKey, verdict: Verdict) -> None:
+    def authenticate(
+        self, key: PublicKey, verdict: Verdict, *, origin: str, checkpoint: TreeHead | None
+    ) -> None:
         """Check that this deletes what was evidence for a verdict, all that was confidential of it.
 
         Args:
             key: `keys.verifier`.
             verdict: of the window, with its signature verified.
+            origin: of the window's log.
+            checkpoint: head of the final checkpoint that is evidence; None if there is none.
 
         Raises:
-            RejectedError: of another verdict, or its items are not the confidential subjects.
+            RejectedError: of another window, verdict or checkpoint, or its items are not the
+                confidential subjects.
             SignatureRejected: not signed with ``key``.
         """
         self.verify(key)
+        self._demand("origin", self.origin, origin)
         self._demand("verdict", self.verdict, bytes.fromhex(verdict.digest))
+        self._demand("checkpoint", self.checkpoint, checkpoint)
         subjects = verdict.subjects
         due = {name: subjects[name] for name in subjects if name.startswith(CONFIDENTIAL)}
         if dict(self.items) != due:

@@ -16,6 +16,7 @@ from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.verifier import keys as key_files
+from ragaudit.verifier.command import evidence_checks
 from ragaudit.verifier.command.options import DEFAULT_SETTINGS, SettingsPath
 from ragaudit.verifier.command.service import service
 from ragaudit.verifier.service.download import Opened, ServiceAway
@@ -24,6 +25,7 @@ from ragaudit.verifier.service.remote import Remote
 app = typer.Typer(
     no_args_is_help=True, help="Confidential evidence: open it for a reason, see who did."
 )
+evidence_checks.add_to(app)
 
 Window = Annotated[str, typer.Argument(help="The window.")]
 Url = Annotated[str | None, typer.Option(help="The service; from the settings if absent.")]

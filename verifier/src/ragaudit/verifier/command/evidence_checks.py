@@ -1,0 +1,106 @@
+"""``ragaudit verifier evidence verify-...``: what a verifier says of its evidence, offline."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from ragaudit.encoding.canonical_json import loads_any
+from ragaudit.encoding.commands import failing
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.evidence_access import EvidenceAccess
+from ragaudit.verifier.command.options import AsJson
+from ragaudit.verifier.keys import read_public
+
+__all__ = ["add_to"]
+
+Bundle = Annotated[Path, typer.Argument(help="The window's bundle; its public part will do.")]
+VerdictKey = Annotated[
+    str, typer.Option(help="Public key that must have signed the verdict, hexadecimal.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to a group.
+
+    Args:
+        app: `ragaudit verifier evidence`.
+    """
+    app.command(
+        "verify-deletion",
+        epilog="Example: ragaudit verifier evidence verify-deletion deletion.json bundle "
+        "--verdict-key 3b6a...",
+    )(verify_deletion)
+    app.command(
+        "verify-accesses",
+        epilog="Example: ragaudit verifier evidence verify-accesses accesses.json bundle "
+        "--verdict-key 3b6a... --shown 2",
+    )(verify_accesses)
+
+
+def verify_deletion(
+    statement: Annotated[
+        Path, typer.Argument(help="GET /v1/windows/{w}/deletion of the service, as it came.")
+    ],
+    bundle: Bundle,
+    verdict_key: VerdictKey,
+    as_json: AsJson = False,
+) -> None:
+    """Check what was deleted, when, and under which checkpoint it had been evidence.
+
+    The statement must be about the verdict of the bundle, name all of its confidential items and no
+    other, and be signed with the key of its policy. Exit code: 1 it is not.
+    """
+    from ragaudit.verifier.later_statements import Judged  # noqa: PLC0415
+
+    with failing():
+        found = Deletion.from_json(_json(statement))
+        Judged.read(bundle, read_public(verdict_key)).verify_deletion(found)
+        if as_json:
+            typer.echo(json.dumps(found.to_json()))
+            return
+        head = found.checkpoint
+        under = (
+            "no checkpoint" if head is None else f"checkpoint {head.size} {head.root_hash.hex()}"
+        )
+        typer.echo(
+            f"{found.origin}: all {len(found.items)} confidential items of verdict "
+            f"{found.verdict.hex()} were deleted at {rfc3339(found.time)}; "
+            f"they had been evidence under {under}"
+        )
+        for name, digest in sorted(found.items.items()):
+            typer.echo(f"{digest} {name}")
+
+
+def verify_accesses(
+    accesses: Annotated[
+        Path, typer.Argument(help="`ragaudit verifier evidence accesses --json`, as it came.")
+    ],
+    bundle: Bundle,
+    verdict_key: VerdictKey,
+    shown: Annotated[
+        int, typer.Option(min=0, help="counts.accesses of GET /v1/windows/{w}, shown to anyone.")
+    ],
+) -> None:
+    """Check a list of who opened confidential evidence: whole, in order, as it was written down.
+
+    Exit code: 1 an access is missing, changed or out of order, or of another window.
+    """
+    from ragaudit.verifier.later_statements import Judged  # noqa: PLC0415
+
+    with failing():
+        listed = _json(accesses)
+        if not isinstance(listed, list):
+            raise MalformedError("not a list of accesses", where=str(accesses))
+        found = [EvidenceAccess.from_json(each) for each in listed]
+        Judged.read(bundle, read_public(verdict_key)).verify_accesses(found, shown)
+        typer.echo(f"{len(found)} accesses, none of them missing or changed")
+
+
+def _json(path: Path) -> Any:
+    try:
+        return loads_any(path.read_bytes())
+    except OSError as error:
+        raise MalformedError("cannot be read", where=str(path)) from error

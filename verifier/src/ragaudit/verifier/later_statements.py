@@ -1,0 +1,103 @@
+"""What a verifier signs after its verdict, held against the public bundle of the window.
+
+That confidential evidence was opened, or deleted (docs/spec/08-services.md §8.4): both name a
+window, and the verdict key is all that a reader has to know.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from ragaudit.encoding.errors import RefusedError, RejectedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.evidence_access import AccessesRejected, EvidenceAccess
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.verifier.bundle import Bundle, open_bundle
+
+__all__ = ["Judged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A window as its verdict has it.
+
+    Attributes:
+        verdict: its signature verified.
+        policy: that the verdict is about.
+        final: head of the final checkpoint; None for a window that never had one.
+    """
+
+    verdict: Verdict
+    policy: Policy
+    final: TreeHead | None
+
+    @classmethod
+    def read(cls, path: Path, verdict_key: PublicKey) -> Self:
+        """Return the window of a bundle.
+
+        Args:
+            path: of the bundle, of either part.
+            verdict_key: that must have signed the verdict, from elsewhere.
+
+        Raises:
+            MalformedBundle, MalformedVerdict, MalformedError: not a bundle, or its verdict or an
+                item is none.
+            VerdictRejected: the verdict is not signed with that key.
+            RejectedError: an item is not the one that the verdict names.
+            RefusedError: the verdict names no policy.
+        """
+        with open_bundle(path) as bundle:
+            verdict = Verdict.verify(bundle.verdict, verdict_key)
+            policy = _named(bundle, verdict, items.POLICY)
+            note = _named(bundle, verdict, items.FINAL_CHECKPOINT)
+        if policy is None:
+            raise RefusedError("the verdict names no policy", where=items.POLICY)
+        final = None if note is None else parse_checkpoint(note).head
+        return cls(verdict, Policy.parse(policy), final)
+
+    def verify_deletion(self, statement: Deletion) -> None:
+        """Check that all confidential evidence of this window is what was deleted.
+
+        Raises:
+            RejectedError: it is about another window, verdict or checkpoint, or other items.
+            SignatureRejected: the policy's `keys.verifier` did not sign it.
+        """
+        statement.authenticate(
+            self.policy.keys.verifier,
+            self.verdict,
+            origin=self.policy.origin,
+            checkpoint=self.final,
+        )
+
+    def verify_accesses(self, accesses: Sequence[EvidenceAccess], shown: int) -> None:
+        """Check that these are all the times that confidential evidence was opened.
+
+        Args:
+            accesses: as the service lists them.
+            shown: how many there are by `counts.accesses`, which the service shows to anyone.
+
+        Raises:
+            AccessesRejected: one is missing, changed, or out of order, or of another window.
+            SignatureRejected: the policy's `keys.verifier` did not sign one.
+        """
+        EvidenceAccess.verify_all(accesses, self.policy.keys.verifier, origin=self.policy.origin)
+        if len(accesses) != shown:
+            raise AccessesRejected(
+                f"{len(accesses)} accesses", where="counts.accesses", expected=f"{shown}"
+            )
+
+
+def _named(bundle: Bundle, verdict: Verdict, name: str) -> bytes | None:
+    """An item that the verdict names, None if it names none of this name."""
+    digest = verdict.subjects.get(name)
+    if digest is None:
+        return None
+    if bundle.digests.get(name) != digest:
+        raise RejectedError("not the item that the verdict names", where=name, expected=digest)
+    return bundle.evidence[name]
