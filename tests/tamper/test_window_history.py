@@ -82,14 +82,42 @@ def test_a_log_that_waited_for_its_cosigner_is_told(monkeypatch: pytest.MonkeyPa
     assert told == (
         f"{at(window, 30)} to {at(window, 42)}: no checkpoint was cosigned while 3 entries waited "
         "for one, the first for 12 of the 30 seconds that the policy allows",
-        "2 shorter waits for a cosigned checkpoint",
         f"{rfc3339(late)}: the log was handed over, 31 seconds after the window's end",
+        "2 shorter outages",
     )
     for shown in (
         " ".join(report(window, outcome)[0].split()),
         unescape(report(window, outcome)[1]),
     ):
         assert [shown.count(line) for line in told] == [1, 1, 1]
+
+
+class LateVerifier(IntegrityWindow):
+    """What the verifier gives at an instant comes half a minute late."""
+
+    LATE = 31_000
+
+    def released(self, a: int) -> int:
+        return super().released(a) + self.LATE
+
+    def drawn(self) -> int:
+        return super().drawn() + self.LATE
+
+
+def test_activations_and_a_sample_that_came_late_are_told() -> None:
+    """As where the verifier, or the beacon, was away at their instants."""
+    window = LateVerifier()
+    outcome = judged(window)
+    assert outcome.result == "PASS", outcome.failed
+    told = outcome.check("schedule").evidence[1:]
+    policy = window.policy
+    came = [window.released(1), window.released(2), window.drawn()]
+    what = ["activation 1 was released", "activation 2 was released", "the sample was drawn"]
+    assert told == tuple(
+        f"{rfc3339(time)}: {name}, "
+        f"{(time - 1000 * policy.release_instant(a)) // 1000} seconds after it was due"
+        for a, (time, name) in enumerate(zip(came, what, strict=True), start=1)
+    )
 
 
 def at(window: Window, seconds: int) -> str:
