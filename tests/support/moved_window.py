@@ -37,12 +37,16 @@ class MovedWindow:
         self.prover = self.setting.prover
         self.verifier.prelude = self.prover.prelude = self.clock.prelude
 
-    def begin(self, **overrides: Any) -> None:
-        """Have the window countersigned, and what was registered cosigned."""
+    def start(self) -> None:
+        """Start the services."""
         self.verifier.fork()
         self.prover.fork()
         self.verifier.start()
         self.prover.start()
+
+    def begin(self, **overrides: Any) -> None:
+        """Have the window countersigned, and what was registered cosigned."""
+        self.start()
         self.setting.register(**LONG, **overrides)
         self.until(lambda: self.cosigned() == 1 + len(self.setting.keys))
 

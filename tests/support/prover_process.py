@@ -218,6 +218,20 @@ class Setting:
 
     def register(self, **overrides: Any) -> None:
         """Have a window countersigned, and register everybody in it."""
+        self.create(**overrides)
+        for account in self.plain:
+            assert self.post(account, "registration", {"anchor": None}).status_code == 201
+        headers = {"Authorization": f"Bearer {self.keys[ANCHORED]}"}
+        shown = self.prover.http.get("/v1/windows/w1/account", headers=headers).json()
+        pseudonym = bytes.fromhex(shown["pseudonym"])
+        self.chain = NonceChain(
+            "w1", pseudonym, os.urandom(32), overrides.get("queries_per_account", 100)
+        )
+        anchor = self.chain.anchor.hex()
+        assert self.post(ANCHORED, "registration", {"anchor": anchor}).status_code == 201
+
+    def create(self, **overrides: Any) -> None:
+        """Have a window countersigned."""
         standard = {
             "opens_after_seconds": 20,
             "activation_every_seconds": 1000,
@@ -235,16 +249,6 @@ class Setting:
         self.prover.operator("POST", "/windows", body)
         seconds = overrides.get("opens_after_seconds", 0) + 120
         self.prover.wait_for(lambda: self.prover.state() == "countersigned", seconds)
-        for account in self.plain:
-            assert self.post(account, "registration", {"anchor": None}).status_code == 201
-        headers = {"Authorization": f"Bearer {self.keys[ANCHORED]}"}
-        shown = self.prover.http.get("/v1/windows/w1/account", headers=headers).json()
-        pseudonym = bytes.fromhex(shown["pseudonym"])
-        self.chain = NonceChain(
-            "w1", pseudonym, os.urandom(32), overrides.get("queries_per_account", 100)
-        )
-        anchor = self.chain.anchor.hex()
-        assert self.post(ANCHORED, "registration", {"anchor": anchor}).status_code == 201
 
     def log(self) -> tuple[LogStore, Store]:
         store = Store.open(self.settings.store.url)

@@ -1,0 +1,222 @@
+"""Every request of a window comes twice at once, and again after a restart, the end, the verdict.
+
+Those of accounts, what accounts signed, and every call that the provider signed: one record for
+each question, the same answer byte for byte or a refusal by its name, and the audit passes.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from invariants import check_prover, check_verifier
+from moved_window import LONG, MovedWindow
+from prover_process import WORDS
+from ragaudit.client import Client
+from ragaudit.client.results import CheckedReceipt
+from ragaudit.ledger.log.database import close_engine, open_engine
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.window.records import records
+from repeating import Repeating, Reply, Sent
+from sqlalchemy import MetaData, select
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("on_each_engine"),
+]
+
+QUESTIONS = 4
+ACCOUNTS = {"ada": False, "dan": True}
+"""Whether each has a nonce chain."""
+
+OTHERWISE: dict[str, set[str]] = {
+    # The account as it stands now, with its counter and proof; too late after the end.
+    "registration": {"200", "409 wrong-state"},
+    "query": {"409 query-refused"},
+    "promise": {"409 conflict", "409 query-refused"},  # of a counter that was answered
+    "reveal": {"409 query-refused"},
+    # How many were accepted, and how many were known already.
+    "receipts": {"200", "409 too-late"},
+    "statements": {"200", "409 too-late"},
+    "disputes": {"200", "409 too-late"},
+    "claims": {"200", "409 too-late"},
+    "windows": {"200"},  # for 201
+    "entries": {"409 conflict"},  # after the handover
+    "parts": {"409 conflict"},
+    "records": {"409 conflict"},
+    # Of a size that was passed (C2SP tlog-witness), or of a log that has ended.
+    "add-checkpoint": {"200", "409", "403"},
+}
+"""What else a repetition is answered with, beside the same bytes."""
+
+KEPT_ELSEWHERE = {"V clock", "P prover_leader"}
+"""Tables of what time it is and who leads: they change by themselves."""
+
+
+class Scene(MovedWindow):
+    """A window that accounts and provider reach through somebody who repeats everything."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.to_prover = Repeating(f"http://127.0.0.1:{self.prover.port}")
+        self.to_verifier = Repeating(self.verifier.url)
+        self.prover.environment = {"RAGAUDIT_PROVER__VERIFIER__URL": self.to_verifier.url}
+        self.accounts = {
+            name: Client(
+                self.to_prover.url,
+                self.setting.keys[name],
+                window="w1",
+                verifier_url=self.to_verifier.url,
+                verifier_key=self.verifier.keys.statement.public.raw.hex(),
+                state_dir=folder / "accounts" / name,
+                anchored=anchored,
+                clock=self.clock,
+            )
+            for name, anchored in ACCOUNTS.items()
+        }
+
+    def open(self) -> None:
+        """Open a window in which both accounts are registered."""
+        self.start()
+        self.setting.create(**LONG, privacy="gaussian", retry_seconds=3600)
+        for each in self.accounts.values():
+            each.register()
+        self.until(lambda: self.cosigned() == 1 + len(self.accounts))
+        self.clock.reach(self.policy().start)
+        self.until(lambda: self.prover.state() == "open")
+
+    def restart(self) -> None:
+        """Kill both services, and start them again."""
+        for service in (self.prover, self.verifier):
+            service.kill()
+        self.verifier.start()
+        self.prover.start()
+        self.until(lambda: self.prover.http.get("/readyz").is_success)
+
+    def stored(self) -> dict[str, Counter[Any]]:
+        """Every row that the services keep, by table."""
+        urls = {"P": self.setting.settings.store.url, "V": self.verifier.settings.database_url}
+        found = {}
+        for party, url in urls.items():
+            engine = open_engine(url)
+            tables = MetaData()
+            tables.reflect(engine)
+            with engine.connect() as connection:
+                for name, table in tables.tables.items():
+                    if f"{party} {name}" in KEPT_ELSEWHERE:
+                        continue
+                    found[f"{party} {name}"] = Counter(
+                        map(tuple, connection.execute(select(table)))
+                    )
+            close_engine(engine)
+        return found
+
+    def close(self) -> None:
+        for each in self.accounts.values():
+            each.close()
+        super().close()
+        for way in (self.to_prover, self.to_verifier):
+            way.close()
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def covered(scene: Scene, receipts: list[CheckedReceipt]) -> None:
+    """Wait until a cosigned checkpoint covers every answer, so that nothing is under way."""
+    last = max(each.index for each in receipts)
+    scene.until(lambda: scene.cosigned() > last)
+
+
+def replay(scene: Scene) -> None:
+    """Send everything once more; nothing that the services keep changes by it."""
+    before = scene.stored()
+    for way in (scene.to_prover, scene.to_verifier):
+        for each in list(way.sent):
+            check_repeated(each, way.send(each))
+    assert scene.stored() == before
+
+
+def check_repeated(request: Sent, reply: Reply) -> None:
+    """The same answer, byte for byte, or one of those that a repetition may have."""
+    allowed = OTHERWISE.get(kind(request), set()) | {"429 too-many-requests"}
+    if request.signed:
+        allowed = allowed | {"401 not-authenticated"}  # of more than a minute ago
+    assert reply in request.replies or reply.told in allowed, (request, reply)
+
+
+def kind(request: Sent) -> str:
+    """The last word of the path."""
+    path = request.target.partition("?")[0]
+    return [part for part in path.split("/") if part.replace("-", "").isalpha()][-1]
+
+
+def claim(scene: Scene) -> None:
+    """Claim the last answer of the anchored account, which has it: the log stays as it is."""
+    sent = [each for each in scene.to_prover.sent if kind(each) in {"promise", "reveal"}]
+    promise, reveal = sent[-2:]
+    claimed = {
+        "promise": json.loads(promise.replies[0].body),
+        "nonce": json.loads(reveal.body)["nonce"],
+    }
+    answer = httpx.post(
+        f"{scene.to_verifier.url}/v1/windows/w1/claims", json=claimed, trust_env=False
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def test_what_comes_twice_and_again_is_one_record(scene: Scene) -> None:
+    scene.open()
+    asked: dict[str, list[CheckedReceipt]] = {name: [] for name in ACCOUNTS}
+    for number in range(QUESTIONS):
+        for name, account in scene.accounts.items():
+            asked[name].append(account.search(f"{WORDS[number]} {number}", 3).receipt)
+    claim(scene)
+    receipts = [each for of_account in asked.values() for each in of_account]
+    covered(scene, receipts)
+    replay(scene)
+    scene.restart()
+    replay(scene)
+    for name, account in scene.accounts.items():
+        account.submit(asked[name])
+        account.dispute(asked[name][0])
+    replay(scene)
+    scene.clock.reach(scene.policy().end)
+    scene.until(lambda: scene.window().handed_over)
+    replay(scene)
+    scene.finish()
+    replay(scene)
+
+    for way in (scene.to_prover, scene.to_verifier):
+        for each in way.sent:
+            # At once, too, one is the repetition of the other.
+            first, second = sorted(
+                each.replies, key=lambda it: (it.status >= 400, it.status == 200)
+            )
+            check_repeated(replace(each, replies=(first,)), second)
+    seen = {kind(each) for way in (scene.to_prover, scene.to_verifier) for each in way.sent}
+    assert seen >= {*OTHERWISE, "windows", "versions", "countersign", "close", "challenge"}
+    assert scene.shown("/verdict").content == scene.window().verdict
+    result, report = scene.shown().json()["result"], scene.shown("/report.txt").text
+    scene.close()
+    assert result == "PASS", report
+    for of_account in asked.values():
+        assert [each.counter for each in of_account] == list(range(QUESTIONS))
+    path, settings = scene.verifier.path, scene.setting.settings
+    public = [each.file.public.to_json() for each in receipts]
+    heads = check_verifier(path, check_prover(settings, public, ())).heads
+    check_prover(settings, public, heads)
+    with closing(Store.open(settings.store.url)) as store, store.read() as connection:
+        assert len(list(records(connection, "w1"))) == len(receipts)
