@@ -71,8 +71,8 @@ coverage:
 test-slow: setup comparison-test
 	$(RUN)/pytest -m slow $(SLOW_OPTIONS)
 
-# What we sign and publish, judged by programs of others: golang.org/x/mod, tessera's fsck, the
-# formats of transparency-dev, securesystemslib, openssl. Needs Go and its module proxy; what is
+# What we sign and publish, judged by programs of others: golang.org/x/mod, tessera's fsck, formats
+# and witness of transparency-dev, securesystemslib, openssl. Needs Go and its module proxy; what is
 # missing is skipped, and named. Not part of .ci/run.
 strangers: setup
 	$(RUN)/pytest -m strangers tests/strangers

@@ -26,13 +26,13 @@ MISSING = ("dial tcp", "connection refused", "module lookup disabled", "go.mod r
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the programs `log`, `proof` and `fsck`; their versions are those of go.sum."""
+    """Folder with `cosigner`, `log`, `proof` and `fsck`; their versions are those of go.sum."""
     go = shutil.which("go")
     if go is None:
         pytest.skip("Go is not installed: programs of others cannot be built")
     folder = tmp_path_factory.mktemp("programs")
     done = subprocess.run(
-        [go, "build", "-mod=readonly", "-o", f"{folder}/", "./log", "./proof", FSCK],
+        [go, "build", "-mod=readonly", "-o", f"{folder}/", "./cosigner", "./log", "./proof", FSCK],
         cwd=SOURCES,
         env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false", "GOWORK": "off"},
         capture_output=True,
