@@ -87,6 +87,7 @@ class _Run:
         self._both = both
         self._records = records
         self._tell = tell
+        self._name = ""
         self.phases: list[Phase] = []
 
     def phase(self, name: str, action: Callable[[], float | None], records: int = 0) -> None:
@@ -96,7 +97,8 @@ class _Run:
             action: returns its seconds where another clock tells them better than this one.
             records: that it is about; all if not said.
         """
-        self._tell(name, 0, 0)
+        self._name = name
+        self.tell(0, 0)
         reset_peaks(self._both.processes)
         begun = time.perf_counter()
         told = action()
@@ -104,10 +106,15 @@ class _Run:
         found = peaks(self._both.processes)
         self.phases.append(Phase(name, seconds, records or self._records, found))
 
+    def tell(self, done: int, total: int) -> None:
+        """Tell how far the phase is."""
+        self._tell(self._name, done, total)
+
     def until(self, event: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """Return the verifier's status of the window once ``event`` holds of it."""
         while not event(status := self._both.auditor.status(WINDOW)):
             self._both.check_alive()
+            self.tell(*_done_of(status, self._both.auditor.progress(WINDOW)))
             time.sleep(_POLL_SECONDS)
         return status
 
@@ -161,12 +168,13 @@ seconds=round(records / rate) + _SLACK,
         run = _Run(both, records, tell)
         begun, started = both.created
         run.phases.append(Phase("commit and open", started - begun, rows, peaks(both.processes)))
-        run.phase("queries", partial(_ask, both, records))
+        run.phase("queries", partial(_ask, both, run, records))
         if time.time() > _policy(both)["end"]:
             raise ServiceFailed("answering took longer", where="--rate", expected="a lower one")
-        run.phase("until the end", partial(_await, both, _policy(both)["end"]))
+        run.phase("until the end", partial(_await, both, run, _policy(both)["end"]))
         run.phase("close and hand over", partial(_closing, both, run))
-        run.phase("until the sampling instant", partial(_await, both, _sampling_instant(both)))
+        instant = partial(_await, both, run, _sampling_instant(both))
+        run.phase("until the sampling instant", instant)
         run.phase("sampling", partial(run.between, "listed", "challenged"))
         sampled = both.auditor.status(WINDOW)["counts"]["sampled"]
         run.phase("proofs", partial(run.between, "challenged", "sealed"), sampled)
@@ -188,10 +196,18 @@ seconds=round(records / rate) + _SLACK,
         )
 
 
-def _ask(both: BothServices, records: int) -> None:
+def _done_of(status: dict[str, Any], progress: dict[str, Any]) -> tuple[int, int]:
+    """How much of what the window waits for is done: responses, or a step of the audit."""
+    counts = status["counts"]
+    if status["state"] == "challenged":
+        return counts["responses"], counts["sampled"]
+    return progress["done"], progress["total"]
+
+
+def _ask(both: BothServices, run: _Run, records: int) -> None:
     askers = both.askers()
     try:
-        ask_without_pause(askers, records)
+        ask_without_pause(askers, records, lambda done: run.tell(done, records))
     finally:
         for each in askers:
             each.close()
@@ -205,9 +221,11 @@ def _sampling_instant(both: BothServices) -> int:
     return int(_policy(both)["activation_instants"][-1])
 
 
-def _await(both: BothServices, instant: int) -> None:
+def _await(both: BothServices, run: _Run, instant: int) -> None:
+    whole = instant - time.time()
     while (left := instant - time.time()) > 0:
         both.check_alive()
+        run.tell(round(whole - left), round(whole))
         time.sleep(min(left, 1.0))
 
 

@@ -12,7 +12,7 @@ import random
 import statistics
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -133,17 +133,24 @@ def ask_openly(askers: Sequence[Asker], rate: float, seconds: float) -> Answered
     return _ask(askers, iter(instants))
 
 
-def ask_without_pause(askers: Sequence[Asker], count: int) -> Answered:
+def ask_without_pause(
+    askers: Sequence[Asker], count: int, notify: Callable[[int], None] = lambda _: None
+) -> Answered:
     """Ask as fast as answers come: each asker's next question follows its answer.
 
     Args:
         askers: that ask at once.
         count: of all questions.
+        notify: called with the number of answers so far.
     """
-    return _ask(askers, itertools.repeat(0.0, count))
+    return _ask(askers, itertools.repeat(0.0, count), notify)
 
 
-def _ask(askers: Sequence[Asker], instants: Iterator[float]) -> Answered:
+def _ask(
+    askers: Sequence[Asker],
+    instants: Iterator[float],
+    notify: Callable[[int], None] = lambda _: None,
+) -> Answered:
     """Ask at instants, in seconds from now; 0 stands for the moment at which one is free."""
     found, lock = Answered(), threading.Lock()
     failures: list[BaseException] = []
@@ -162,6 +169,7 @@ def _ask(askers: Sequence[Asker], instants: Iterator[float]) -> Answered:
                 now = time.perf_counter()
                 with lock:
                     found.seconds.append(now - due)
+                    notify(len(found.seconds))
                     if index is not None:
                         found.entries.append((index, now))
         except (ServiceFailed, OSError, http.client.HTTPException) as error:
