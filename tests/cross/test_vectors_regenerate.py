@@ -19,6 +19,7 @@ SLOW = ("make_epsilon", "make_noise")
         "make_missing",
         "make_accounts",
         "make_chain",
+        "make_references",
         "make_generator",
         *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
     ],

@@ -55,7 +55,12 @@ def played() -> tuple[Window, dict[str, bytes]]:
 
 # Known without playing the window; its responses are all alike, the first stands for them.
 FIRST_RESPONSE = names.response_name(4)
-OF_SECOND_POLICIES = {names.COSIGNED, names.TIME_STAMPS, names.STAMP_ROOTS}
+OF_SECOND_POLICIES = {
+    names.COSIGNED,
+    names.TIME_STAMPS,
+    names.STAMP_ROOTS,
+    names.TEST_RESULTS,
+}
 ITEMS = sorted({*names.FIXED - OF_SECOND_POLICIES, names.index_name("acme"), FIRST_RESPONSE})
 JSON_ITEMS = [name for name in ITEMS if name.endswith(".json")]
 

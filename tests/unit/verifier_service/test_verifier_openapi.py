@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 46
+OPERATIONS = 48
 
 
 def operations(scenario: Any) -> Any:
@@ -77,6 +77,8 @@ def test_the_description_is_whole(scenario: Any) -> None:
         ("GET", base + "/records/parts"),
         ("PUT", base + "/records/parts/{part}"),
         ("POST", base + "/close"),
+        ("PUT", base + "/test-results/{name}"),
+        ("GET", base + "/test-results"),
         ("GET", base + "/challenge"),
         ("PUT", base + "/challenge/{index}"),
         ("PUT", base + "/challenge/budgets/{tenant}"),
@@ -109,7 +111,7 @@ def test_who_may_call_is_described(scenario: Any) -> None:
                 wanted.setdefault(name, set()).add((method.upper(), path.rpartition("/")[2]))
     assert wanted["auditor"] == {
         ("POST", "audit"), ("POST", "confidential"), ("POST", "{pseudonym}"), ("GET", "accesses"),
-        ("GET", "{number}"),
+        ("GET", "{number}"), ("PUT", "{name}"), ("GET", "test-results"),
     }  # fmt: skip
     assert wanted["provider"] == {
         ("POST", "windows"), ("PUT", "1"), ("POST", "countersign"), ("GET", "claims"),

@@ -3,6 +3,7 @@
 Anyone can do it with the public part; who holds the confidential part re-checks everything.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.result_references import match
 from ragaudit.ledger.messages.verdict import REFUSED, MalformedVerdict, Verdict
+from ragaudit.verifier import referred
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle
 from ragaudit.verifier.comparison import Comparison, Found
 from ragaudit.verifier.engines import Engine
@@ -110,6 +113,7 @@ def recheck(
     pins: Pins | None = None,
     embedder: CommittedEmbedder | None = None,
     generators: GeneratorService | None = None,
+    test_results: Sequence[bytes] = (),
     progress: Progress | None = None,
 ) -> Recheck:
     """Run the procedure over a bundle and compare with its verdict.
@@ -123,16 +127,19 @@ def recheck(
         pins: other keys known from elsewhere.
         embedder: the committed embedder, to compare texts and vectors again.
         generators: language models of one's own, to ask for votes again.
+        test_results: files that the verdict refers to, each a signed result (10.11).
         progress: called with (check id, done, total); what it raises ends the run.
 
     Raises:
         MalformedBundle, MalformedVerdict: not a bundle, or its verdict is none.
         VerdictRejected: the verdict is not signed with that key.
+        OtherResult: a test result is given that the verdict does not refer to.
     """
     with open_bundle(bundle_path) as bundle:
         policy = _policy(bundle)
         key = verdict_key or _policy_key(policy)
         verdict = Verdict.verify(bundle.verdict, key)
+        given = match(verdict.predicate.test_results, test_results)
         with committed_generator(bundle.evidence, generators) as generator:
             outcome, proofs = _run(
                 *(bundle, verdict, engine, records, pins, embedder, generator, progress)
@@ -147,7 +154,11 @@ def recheck(
             embedder=embedder is not None,
             generator=generator is not None,
         ).run(bundle.digests)
-    notes = compared.notes
+        policy_item = bundle.evidence.get(items.POLICY, b"")
+        differences, said = referred.compare(
+            verdict.predicate.test_results, outcome.test_results, given, policy_item
+        )
+    notes = (*compared.notes, *said)
     # A forged bundle carries its forger's key: the reader must compare it.
     if verdict_key is None:
         text = "the verdict key was taken from the policy in the bundle; compare it: "
@@ -158,7 +169,7 @@ def recheck(
         part=bundle.part,
         proofs=proofs,
         checks=compared.checks,
-        differences=compared.differences,
+        differences=(*compared.differences, *differences),
         not_repeated=compared.not_repeated,
         notes=notes,
     )

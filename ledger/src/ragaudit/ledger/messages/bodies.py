@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedRequest
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.beacon import BeaconRound
 from ragaudit.ledger.messages.chains import NONCE_BYTES
@@ -38,6 +39,7 @@ __all__ = [
     "HeldBody",
     "OpeningBody",
     "ReceiptsBody",
+    "ReferenceBody",
     "RefusalsBody",
     "StampsBody",
     "StatementBody",
@@ -345,6 +347,26 @@ class AccessBody(Body):
         return cls(
             read_said(f, "reader", MAX_READER_BYTES), read_said(f, "reason", MAX_REASON_BYTES)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceBody(Body):
+    """`PUT .../test-results/{name}`: a signed test result (10.11), and the tester's key.
+
+    Attributes:
+        result: a DSSE envelope, which `ResultReference.of` reads.
+    """
+
+    key: PublicKey
+    result: Json
+
+    def to_json(self) -> Json:
+        return {"key": self.key.raw.hex(), "result": self.result}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        f = Fields(value, "key result", MalformedRequest)
+        return cls(f.public_key("key"), f.object("result"))
 
 
 def _documents(f: Fields, name: str) -> list[Json]:

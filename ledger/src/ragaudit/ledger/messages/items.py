@@ -46,6 +46,7 @@ PREVIOUS: Final = "public/previous.json"
 COSIGNED: Final = "public/cosigned.json"
 TIME_STAMPS: Final = "public/time-stamps.json"
 STAMP_ROOTS: Final = "public/time-stamp-roots.pem"
+TEST_RESULTS: Final = "public/test-results.json"
 RECORDS: Final = "confidential/records.bin"
 CLAIMS: Final = "confidential/claims.json"
 DISPUTES: Final = "confidential/disputes.json"
@@ -79,6 +80,7 @@ FIXED: Final = frozenset(
         COSIGNED,
         TIME_STAMPS,
         STAMP_ROOTS,
+        TEST_RESULTS,
         RECORDS,
         CLAIMS,
         DISPUTES,

@@ -6,6 +6,7 @@ from typing import Any, Final, Self, TypeVar
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.claims import REFUSED, RESULTS, Claims, Status
+from ragaudit.ledger.messages.result_references import References
 
 _T = TypeVar("_T")
 Json = Mapping[str, Any]
@@ -70,7 +71,7 @@ class SignedCheck:
         raise MalformedVerdict("not a check result", where="predicate checks")
 
 
-_OF_CLAIMS: Final = ("claims", "attested", "generation")
+_OF_CLAIMS: Final = {"claims": dict, "attested": dict, "generation": dict, "test_results": list}
 _STATUSES: Final = frozenset(str(status) for status in Status)
 
 
@@ -91,6 +92,8 @@ class Predicate:
         attested: what third parties say of the log (10.3), a JSON object; None where the policy
             asks none.
         generation: what the generation channel costs (10.10), a JSON object; None without it.
+        test_results: signed results that others brought (10.11); None where nobody did. They are
+            no part of what is stated here.
     """
 
     window: str
@@ -111,6 +114,7 @@ class Predicate:
     claims: Claims | None = None
     attested: Json | None = None
     generation: Json | None = None
+    test_results: References | None = None
 
     @property
     def warning(self) -> str:
@@ -126,6 +130,8 @@ class Predicate:
             members["attested"] = self.attested
         if self.generation is not None:
             members["generation"] = self.generation
+        if self.test_results is not None:
+            members["test_results"] = self.test_results.to_json()
         return members | {
             "checks": [check.to_json() for check in self.checks],
             "not_covered": list(self.not_covered),
@@ -138,7 +144,7 @@ class Predicate:
 
         Args:
             value: with the member "claims" of a v2 verdict, without it of a v1 verdict; with
-                "attested" in a v2 verdict only.
+                "attested", "generation" and "test_results" in a v2 verdict only.
 
         Raises:
             MalformedVerdict: other members, another type, result or status; claims that do not
@@ -146,7 +152,7 @@ class Predicate:
         """
         names = {**_PREDICATE}
         if isinstance(value, dict) and "claims" in value:
-            names |= {name: dict for name in _OF_CLAIMS if name in value}
+            names |= {name: kind for name, kind in _OF_CLAIMS.items() if name in value}
         if not isinstance(value, dict) or value.keys() != names.keys():
             raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
         for name, kind in names.items():
@@ -161,7 +167,8 @@ class Predicate:
             if not all(isinstance(text, str) for text in value[name]):
                 raise MalformedVerdict("wrong type", where=f"predicate {name}")
         texts = {name: tuple(value[name]) for name in ("not_covered", "assumptions")}
-        found = cls(**value | texts | {"checks": checks, "claims": _claims(value)})
+        read = {"claims": _claims(value), "test_results": _test_results(value)}
+        found = cls(**value | texts | {"checks": checks} | read)
         _check_claims(found)
         return found
 
@@ -170,6 +177,16 @@ def _claims(value: dict[str, Any]) -> Claims | None:
     if "claims" not in value:
         return None
     return decoded(lambda: Claims.from_json(value["claims"]), "predicate claims")
+
+
+def _test_results(value: dict[str, Any]) -> References | None:
+    if "test_results" not in value:
+        return None
+    # A refusal is signed before anybody could bring one.
+    if value["result"] == REFUSED:
+        raise MalformedVerdict("test results of a refused window", where="predicate test_results")
+    read = References.from_json
+    return decoded(lambda: read(value["test_results"]), "predicate test_results")
 
 
 def _check_claims(predicate: Predicate) -> None:

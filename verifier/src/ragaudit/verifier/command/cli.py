@@ -24,6 +24,7 @@ from ragaudit.verifier.command import (
     migration,
     provider,
     schema,
+    test_results,
     worker,
 )
 from ragaudit.verifier.command.options import (
@@ -70,6 +71,7 @@ app = typer.Typer(
 app.add_typer(provider.app, name="provider")
 app.add_typer(evidence.app, name="evidence")
 app.add_typer(arbiter.app, name="arbiter")
+app.add_typer(test_results.app, name="test-results")
 app.command("migrate", epilog=migration.EXAMPLE)(migration.migrate)
 app.command("worker", epilog=worker.EXAMPLE)(worker.worker)
 app.command(
@@ -236,6 +238,10 @@ def recheck(
         Required | None,
         typer.Option(help="all: do not begin where not everything can be repeated."),
     ] = None,
+    test_result: Annotated[
+        list[Path] | None,
+        typer.Option(help="A test result that the verdict refers to; more than once."),
+    ] = None,
     settings: Annotated[
         Path | None, typer.Option("--settings", "-s", help="Of a verifier, for its models.")
     ] = None,
@@ -265,6 +271,7 @@ def recheck(
                 verdict_key=None if verdict_key is None else read_public(verdict_key),
                 embedder=embedder,
                 generators=generating.service_of(settings),
+                test_results=[test_results.read_file(each) for each in test_result or ()],
                 progress=show,
             )
         if as_json:

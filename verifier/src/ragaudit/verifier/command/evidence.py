@@ -61,7 +61,7 @@ def open_bundle(
     A download that breaks off goes on by itself for a while; after that the same command goes on
     from what there is, within a day and without another access.
     """
-    with failing(), _remote(settings, url, token_file, whose) as remote:
+    with failing(), remote_of(settings, url, token_file, whose) as remote:
         said = _said(reader, reason)
         with _partial_file(output) as (file, note):
             if note.exists():
@@ -86,7 +86,7 @@ def account(
     whose: Whose = None,
 ) -> None:
     """Write everything that the evidence holds of one account; that you did, and why, is kept."""
-    with failing(), _remote(settings, url, token_file, whose) as remote:
+    with failing(), remote_of(settings, url, token_file, whose) as remote:
         said = _said(reader, reason)
         with _new_file(output) as file:
             file.write(remote.account(window, pseudonym, said))
@@ -102,7 +102,7 @@ def accesses(
     as_json: Annotated[bool, typer.Option("--json", help="Print the signed list.")] = False,
 ) -> None:
     """Show who opened confidential evidence of a window, when and why."""
-    with failing(), _remote(settings, url, token_file, whose) as remote:
+    with failing(), remote_of(settings, url, token_file, whose) as remote:
         found = remote.accesses(window)
         if as_json:
             typer.echo(json.dumps([access.to_json() for access in found]))
@@ -113,9 +113,16 @@ def accesses(
 
 
 @contextmanager
-def _remote(
+def remote_of(
     settings: Path, url: str | None, token_file: Path | None, whose: str | None
 ) -> Iterator[Remote]:
+    """Yield the service of a verifier.
+
+    Args:
+        settings: has what the next two leave out.
+        url, token_file: of the service, and of its auditor.
+        whose: the provider, where several have a window of a name.
+    """
     address, token = service(settings, url, token_file)
     with Remote(address, token, whose) as remote:
         yield remote

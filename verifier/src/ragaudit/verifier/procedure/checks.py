@@ -228,6 +228,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         claimed=_claimed(context.evidence),
         attested=members.attested(context),
         generation=context.stated.generation,
+        test_results=members.test_results(context),
     )
 
 

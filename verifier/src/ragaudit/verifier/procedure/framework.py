@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.result_references import References
 from ragaudit.ledger.messages.verdict import (
     EXCEEDED,
     FAIL,
@@ -188,6 +189,7 @@ class Outcome:
         claimed: whether its verdict states claims (10.6): of a v2 policy.
         attested: what third parties say of the log; None where the policy asks none.
         generation: what the generation channel costs; None in a window without it.
+        test_results: references to results of others, as the evidence lists them; None: none.
     """
 
     window: str
@@ -207,6 +209,7 @@ class Outcome:
     claimed: bool = False
     attested: Mapping[str, Any] | None = None
     generation: ChannelEpsilon | None = None
+    test_results: References | None = None
 
     def check(self, check_id: str) -> CheckResult:
         """Return the result of the check called ``check_id``.
@@ -256,6 +259,7 @@ class Outcome:
             claims=self.claims,
             attested=self.attested,
             generation=None if self.generation is None else self.generation.to_json(),
+            test_results=self.test_results,
         )
 
     @property

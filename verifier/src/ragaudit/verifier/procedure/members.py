@@ -5,8 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final, TypeVar
 
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import ceil_decimal, floor_decimal, parse_decimal
+from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
+from ragaudit.ledger.messages.result_references import References
 from ragaudit.privacy.accounting import bad_records, detection, miss_probability
 from ragaudit.privacy.charge_sample import CHARGES, charge_stratum_id
 from ragaudit.privacy.sample import stratum_size, tenant_stratum_id
@@ -268,6 +271,21 @@ def attested(context: Context) -> dict[str, Any] | None:
         "beacon": (policy.beacon is not None, context.stated.beacon),
     }
     return {name: value for name, (asked, value) in stated.items() if asked} or None
+
+
+def test_results(context: Context) -> References | None:
+    """Return the member ``test_results``: what the evidence lists, where it is a list of them.
+
+    No check reads them: whether one stands, whoever has its file checks (10.11).
+    """
+    listed = context.evidence.get(items.TEST_RESULTS)
+    if listed is None:
+        return None
+    try:
+        return References.parse(listed)
+    except MalformedError:
+        # Only a bundle that somebody changed has such a list, and no verdict was signed over it.
+        return None
 
 
 def _difference(whole: int | None, part: int | None) -> int | None:

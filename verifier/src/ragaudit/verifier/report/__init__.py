@@ -34,7 +34,11 @@ def _render(template: str, report: Report, *, autoescape: bool) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["wrapped"] = _wrapped
-    texts = {"claimed_only": wording.CLAIMED_ONLY, "signed": wording.SIGNED}
+    texts = {
+        "claimed_only": wording.CLAIMED_ONLY,
+        "signed": wording.SIGNED,
+        "referred": wording.REFERRED,
+    }
     return environment.get_template(template).render(report=report, **texts)
 
 

@@ -13,6 +13,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.items import RESPONSES
+from ragaudit.ledger.messages.result_references import ResultReference, references_of
 from ragaudit.ledger.messages.verdict import Claims, SignedCheck, Verdict, key_id
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
@@ -122,6 +123,7 @@ class Report:
     counts: tuple[Row, ...]
     counts_statement: str
     attested: tuple[Row, ...]
+    test_results: tuple[ResultReference, ...]
     not_covered: tuple[str, ...]
     assumptions: tuple[str, ...]
     signer: Signer
@@ -183,6 +185,7 @@ def report_of(verdict: Verdict) -> Report:
         counts=tuple(_rows(predicate.counts)),
         counts_statement=wording.ANCHORED if predicate.counts.get("anchored") else "",
         attested=tuple(_rows(predicate.attested or {})),
+        test_results=references_of(predicate.test_results),
         not_covered=predicate.not_covered,
         assumptions=predicate.assumptions,
         signer=_signer(verdict),

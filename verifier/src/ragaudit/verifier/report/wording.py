@@ -80,6 +80,12 @@ CLAIMED_ONLY: Final = (
     "had kept to them."
 )
 
+REFERRED: Final = (
+    "The verifier checked that these files are signed, and that they are about this window. What "
+    "was tested, and found, is the word of whoever signed: no check reads it, and no number of "
+    "this verdict contains it."
+)
+
 ALL_CHECKED: Final = "Every record was checked."
 STRATA_CHECKED: Final = (
     "Every record of the strata below was checked. They do not hold all records of the log."

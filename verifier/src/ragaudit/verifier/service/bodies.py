@@ -18,6 +18,7 @@ from ragaudit.ledger.messages.bodies import (
     FindingBody,
     OpeningBody,
     ReceiptsBody,
+    ReferenceBody,
     RefusalsBody,
     RoundBody,
     StampsBody,
@@ -132,6 +133,7 @@ SCHEMAS: dict[type[Body], Schema] = {
     StatementBody: _object({"statement": _SIGNED}, registration=_REGISTRATION),
     FindingBody: _object({"finding": _SIGNED, "public": _SIGNED}),
     CaseBody: _object({"file": _SIGNED, "window": _SIGNED}),
+    ReferenceBody: _object({"key": _DIGEST, "result": _SIGNED}),
     AccessBody: _object({"reader": _said(MAX_READER_BYTES), "reason": _said(MAX_REASON_BYTES)}),
 }
 

@@ -32,6 +32,7 @@ from ragaudit.verifier.service import (
     later_versions,
     releases,
     submissions,
+    test_results,
     windows,
 )
 from ragaudit.verifier.service.auditor import Auditor
@@ -101,6 +102,9 @@ def seal(
         # With their roots: whoever repeats the audit sees whom this verifier trusted.
         derived[names.TIME_STAMPS] = attestations.time_stamps(connection, origin).encode()
         derived[names.STAMP_ROOTS] = stamp_roots
+    referred = test_results.sealed(connection, origin)
+    if referred is not None:
+        derived[names.TEST_RESULTS] = referred
     for item, kinds in _LISTS.items():
         found = (submissions.documents(connection, origin, kind) for kind in kinds)
         _put_list(transaction, origin, item, chain.from_iterable(found))

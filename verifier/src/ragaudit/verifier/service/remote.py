@@ -11,8 +11,9 @@ import httpx
 from ragaudit.encoding.errors import InternalError, PeerRefused
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.messages.bodies import AccessBody
+from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
+from ragaudit.ledger.messages.result_references import ResultReference
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.verifier.service.download import Opened, ServiceAway, go_on, receive
 from ragaudit.verifier.service.states import FINAL
@@ -181,6 +182,22 @@ class Remote:
         if not isinstance(listed, list):
             raise ServiceRefused("not a verifier service", where=window)
         return [EvidenceAccess.from_json(each) for each in listed]
+
+    def attach(self, window: str, name: str, body: ReferenceBody) -> ResultReference:
+        """Have the verdict refer to a signed test result; return the reference.
+
+        Args:
+            name: of the result.
+        """
+        path = f"/v1/windows/{window}/test-results/{name}"
+        return ResultReference.from_json(self._request("PUT", path, body.to_json()).json())
+
+    def test_results(self, window: str) -> list[ResultReference]:
+        """Return the test results that the verdict refers to, or will."""
+        listed = self._request("GET", f"/v1/windows/{window}/test-results").json()
+        if not isinstance(listed, list):
+            raise ServiceRefused("not a verifier service", where=window)
+        return [ResultReference.from_json(each) for each in listed]
 
     def _json(self, method: str, path: str) -> dict[str, Any]:
         found = self._request(method, path).json()

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.bodies import AccessBody
+from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.ledger.messages.evidence_access import BUNDLE
 from ragaudit.ledger.messages.replays import MAX_REPLAY_BYTES
@@ -14,7 +14,8 @@ from ragaudit.serving.bodies import Body
 from ragaudit.serving.problems import documented
 from ragaudit.serving.ranges import resumable
 from ragaudit.serving.strict_json import signed_json
-from ragaudit.verifier.service import accesses, evidence, retention, windows
+from ragaudit.serving.validation import NAME_PATTERN
+from ragaudit.verifier.service import accesses, evidence, retention, test_results, windows
 from ragaudit.verifier.service.audit import shown_progress
 from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.core import Service
@@ -62,6 +63,7 @@ SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
 SignedBudget = Annotated[Signed, Depends(signed(_budget_limit))]
 SignedReplay = Annotated[Signed, Depends(signed(_replay_limit))]
 SmallBody = Annotated[Body, Depends(unsigned(_small))]
+ResultName = Annotated[str, Path(pattern=NAME_PATTERN, description="Of a test result.")]
 AccessNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Of an evidence access.")]
 _RANGES: dict[int | str, dict[str, Any]] = {
     206: {"description": "The rest, from the byte that `Range: bytes=<first>-` names."},
@@ -119,6 +121,29 @@ def audit(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
     """Start the audit, or start a failed one again."""
     service.runner.request(window)
     return shown_progress(service.database, service.runner, window)
+
+
+@router.put(
+    "/test-results/{name}",
+    dependencies=[Depends(auditor)],
+    openapi_extra=described(ReferenceBody),
+    responses=documented(400, 401, 404, 409, 413, 422, 429),
+)
+def put_test_result(
+    window: AnyWindow, name: ResultName, body: SmallBody, service: ServiceOf
+) -> Response:
+    """Have the verdict refer to a signed test result, which is verified first."""
+    said = parse(ReferenceBody, body.read())
+    reference = test_results.attach(service.database, window, name, said)
+    return signed_json(reference.encode())
+
+
+@router.get("/test-results", dependencies=[Depends(auditor)], responses=documented(400, 401, 404))
+def list_test_results(window: AnyWindow, service: ServiceOf) -> list[dict[str, Any]]:
+    """List the test results that the verdict refers to, or will."""
+    with service.database.read() as connection:
+        windows.get(connection, window)
+        return [each.to_json() for each in test_results.of(connection, window)]
 
 
 @router.get("", responses=documented(400, 404))

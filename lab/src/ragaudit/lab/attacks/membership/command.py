@@ -10,7 +10,6 @@ from ragaudit.embedders.registry import load
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.encoding.text import hex_decode
 from ragaudit.lab.attacks.membership import endpoints
 from ragaudit.lab.attacks.membership.campaign import Campaign, Plan, calling
 from ragaudit.lab.attacks.membership.documents import Document, check_matched, choose, read
@@ -19,6 +18,7 @@ from ragaudit.lab.attacks.membership.judging import Judgement, Verdict, judge
 from ragaudit.lab.attacks.membership.probing import DEFAULT, STRATEGIES
 from ragaudit.lab.attacks.membership.reporting import figures, page, statement, summary
 from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS
+from ragaudit.lab.attacks.signing import policy_bytes, signer_of
 from ragaudit.lab.risk.validation import check_probability
 from ragaudit.lab.risk_command.progress import advancing
 from ragaudit.lab.risk_command.show import as_json, json_text
@@ -78,6 +78,13 @@ def command(
     sign_key: Annotated[
         Path | None, typer.Option(help="A key file (`ragaudit key`): signs the result.")
     ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of the audited window that is asked, canonical JSON: its verdict may refer to "
+            "the signed result then (`ragaudit verifier test-results attach`)."
+        ),
+    ] = None,
     embedder: Annotated[str, typer.Option(help="By which topics are matched.")] = DEFAULT_EMBEDDER,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before the first question.")
@@ -89,7 +96,8 @@ def command(
         template = _template(endpoint, model, window, top_k)
         key = "" if key_file is None else read_secret_file(key_file)
         template.check_key(key)
-        signer = None if sign_key is None else _signer(sign_key)
+        signer = None if sign_key is None else signer_of(sign_key)
+        about = None if policy is None else policy_bytes(policy)
         claim = _claim(claim_epsilon, claim_delta)
         classes = _classes(members, non_members, pool, embedder, seed)
         plan = Plan(
@@ -107,7 +115,7 @@ def command(
                 exchanges = list(campaign.ask(caller, done))
         with advancing(PERMUTATIONS, "permutations", json) as done:
             found = judge(plan, exchanges, lambda: done(1))
-        _write(output, plan, campaign, found, signer)
+        _write(output, plan, campaign, found, signer, about)
         if json:
             as_json(figures(plan, found))
         else:
@@ -133,14 +141,6 @@ def _template(endpoint: str, model: str, window: str, top_k: int) -> Template:
             "neither openai:URL nor ragaudit:URL nor a readable file",
             where=f"--endpoint {endpoint}",
         ) from error
-
-
-def _signer(path: Path) -> PrivateKey:
-    try:
-        return PrivateKey.from_seed(hex_decode(read_secret_file(path), 32))
-    except MalformedError as error:
-        # Never the content.
-        raise MalformedError(error.what, where=f"--sign-key {path}") from None
 
 
 def _claim(epsilon: str | None, delta: str) -> tuple[str, str] | None:
@@ -189,12 +189,13 @@ def _open(plan: Plan, output: Path, budget: int, price: float, yes: bool, quiet:
 
 
 def _write(
-    output: Path, plan: Plan, campaign: Campaign, found: Judgement, signer: PrivateKey | None
-) -> None:
+    output: Path, plan: Plan, campaign: Campaign, found: Judgement, signer: PrivateKey | None,
+    policy: bytes | None,
+) -> None:  # fmt: skip
     (output / "report.html").write_text(page(plan, found), encoding="utf-8")
     (output / "result.json").write_text(json_text(figures(plan, found)) + "\n", encoding="utf-8")
     if signer is not None:
-        envelope = statement(plan, campaign, found).issue(signer)
+        envelope = statement(plan, campaign, found, policy).issue(signer)
         (output / "result.dsse.json").write_bytes(envelope)
         digest = hashlib.sha256(envelope).hexdigest()
         (output / "result.sha256").write_text(f"{digest}  result.dsse.json\n", encoding="ascii")

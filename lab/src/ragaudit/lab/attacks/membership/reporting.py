@@ -8,6 +8,7 @@ from typing import Any
 from ragaudit.lab.attacks.membership.campaign import Campaign, Plan
 from ragaudit.lab.attacks.membership.judging import Judgement, Verdict
 from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS, RESAMPLES
+from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.membership_result import MembershipResult
 
 __all__ = ["figures", "page", "statement", "summary"]
@@ -52,15 +53,21 @@ def figures(plan: Plan, found: Judgement) -> dict[str, Any]:
     }
 
 
-def statement(plan: Plan, campaign: Campaign, found: Judgement) -> MembershipResult:
+def statement(
+    plan: Plan, campaign: Campaign, found: Judgement, policy: bytes | None = None
+) -> MembershipResult:
     """Return the result as an in-toto statement.
 
     Args:
         plan: of the test.
         campaign: with its stored exchanges.
         found: its verdict.
+        policy: canonical, of the audited window that was asked; None if it was none.
     """
     primary = found.primary
+    subjects = {"exchanges.jsonl": campaign.path.read_bytes()}
+    if policy is not None:
+        subjects[POLICY] = policy
     numbers = {
         "auc": primary.auc, "auc_low": primary.low, "auc_high": primary.high,
         "auc_exact_low": found.exact_low, "p_mann_whitney": primary.p,
@@ -76,7 +83,7 @@ def statement(plan: Plan, campaign: Campaign, found: Judgement) -> MembershipRes
     if found.claim is not None:
         detail |= {"claimed_epsilon": found.claim.epsilon, "claimed_delta": found.claim.delta}
     return MembershipResult(
-        {"exchanges.jsonl": hashlib.sha256(campaign.path.read_bytes()).hexdigest()},
+        {name: hashlib.sha256(content).hexdigest() for name, content in subjects.items()},
         plan.digest,
         str(found.verdict),
         None if found.claim is None else found.claim.refuted,
