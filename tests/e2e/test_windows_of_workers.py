@@ -121,19 +121,19 @@ class Group:
 class Chaos(threading.Thread):
     """Kills all workers of a service at a random moment of one job of each kind, and starts new."""
 
-    def __init__(self, groups: list[Group]) -> None:
+    def __init__(self, group: Group) -> None:
         super().__init__()
-        self.groups = groups
+        self.group = group
         self.cut_off: Counter[str] = Counter()
         self.done = threading.Event()
         self._moments = random.Random(20_261_123)
 
     def run(self) -> None:
         while not self.done.wait(0.05):
-            for group in self.groups:
-                self._look(group)
+            self._look()
 
-    def _look(self, group: Group) -> None:
+    def _look(self) -> None:
+        group = self.group
         found = {key for key, kind in group.at_work().items() if not self.cut_off[kind]}
         if not found:
             return
@@ -241,8 +241,9 @@ def ask_everything(setting: Setting) -> None:
 
 
 def test_workers_are_killed_in_every_kind_of_job(scene: Scene, tmp_path: Path) -> None:
-    chaos = Chaos([scene.prover, scene.verifier])
-    chaos.start()
+    chaos = [Chaos(scene.prover), Chaos(scene.verifier)]
+    for each in chaos:
+        each.start()
     try:
         setting, pace = scene.setting, measure_pace()
         setting.open(
@@ -254,8 +255,12 @@ def test_workers_are_killed_in_every_kind_of_job(scene: Scene, tmp_path: Path) -
         ask_everything(setting)
         setting.prover.wait_for(lambda: setting.prover.state() == "archived", 600)
     finally:
-        chaos.end()
-    assert set(chaos.cut_off) == {*prover_work.KINDS, *verifier_work.KINDS}
+        for each in chaos:
+            each.end()
+    assert {kind for each in chaos for kind in each.cut_off} == {
+        *prover_work.KINDS,
+        *verifier_work.KINDS,
+    }
     check_commitments(scene)
     # In one process, with nobody killed.
     path, settings = confidential(scene, tmp_path / "bundle"), scene.verifier.settings

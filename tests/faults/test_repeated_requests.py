@@ -171,9 +171,8 @@ def claim(scene: Scene) -> None:
         "promise": json.loads(promise.replies[0].body),
         "nonce": json.loads(reveal.body)["nonce"],
     }
-    answer = httpx.post(
-        f"{scene.to_verifier.url}/v1/windows/w1/claims", json=claimed, trust_env=False
-    )
+    url = f"{scene.to_verifier.url}/v1/windows/w1/claims"
+    answer = httpx.post(url, json=claimed, timeout=60, trust_env=False)
     assert answer.status_code == 200, answer.text
 
 

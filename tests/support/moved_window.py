@@ -93,7 +93,8 @@ class MovedWindow:
 
     def shown(self, what: str = "") -> httpx.Response:
         """What the verifier shows of the window."""
-        return httpx.get(f"{self.verifier.url}/v1/windows/w1{what}", trust_env=False)
+        url = f"{self.verifier.url}/v1/windows/w1{what}"
+        return httpx.get(url, timeout=60, trust_env=False)
 
     def close(self) -> None:
         """Stop what runs."""
