@@ -9,39 +9,16 @@ import chroma_server
 import httpx
 import pytest
 import scope_runs
-from ragaudit.lab.attacks.scope import canaries
 from ragaudit.prover.backend_settings import ChromaSettings
-from ragaudit.prover.backends.interface import Document, attributes_text
-from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.store.states import State
-from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.prover.vector_stores.chroma import ChromaStore
 from scenario import ProverScenario, make_scenario
+from scope_windows import ACCOUNTS, NAMES, TENANTS, fill_documents, planted, start
 from surface_app import serving
 
 __all__ = ["make_scenario"]
 pytestmark = pytest.mark.slow
 
 BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
-WINDOW = {
-    "privacy": "none",
-    "opens_after_seconds": 60,
-    "length_seconds": 600,
-    "activation_every_seconds": 100,
-    "sampling_after_seconds": 60,
-    "top_k_max": 8,
-    "queries_per_account": 10_000,
-    "slots": 4,
-    "release_seconds": 60,
-    "public_columns": {"tenant": "string", "ragaudit_tag": "string"},
-    "filters": True,
-    "audit": {"mode": "A", "deadline_seconds": 600},
-}
-ACCOUNTS = {"acme": "ada", "globex": "cyd"}
-TENANTS = {"acme": "one", "globex": "two"}
-NAMES = {"acme": "handbook", "globex": "manual"}
-SURFACES = {"enabled": ["openai", "chroma", "qdrant", "mcp", "dify"],
-            "collections": {"handbook": "one", "manual": "two"}}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +28,6 @@ def chroma() -> Iterator[str]:
         pytest.skip("Chroma's server is not installed: make setup")
     with chroma_server.ChromaServer(command) as server:
         yield server.url
-
-
-def start(scenario: ProverScenario, kinds: list[str]) -> None:
-    given = SurfaceSettings.model_validate(SURFACES)
-    scenario.settings = scenario.settings.model_copy(update={"surfaces": given})
-    scenario.restart()
-    scenario.service.create_window("w1", {**WINDOW, "query_kinds": kinds})
-    scenario.drive(State.COUNTERSIGNED)
-    scenario.register("ada")
-    scenario.register("cyd")
-    scenario.service.driver.checkpoint("w1")
-    scenario.clock.at(scenario.policy().start)
-    scenario.drive(State.OPEN)
 
 
 def report(scenario: ProverScenario, folder: Path, store: str, **more: Any) -> dict[str, Any]:
@@ -77,12 +41,6 @@ def report(scenario: ProverScenario, folder: Path, store: str, **more: Any) -> d
 
 def unexpected(found: dict[str, Any]) -> str:
     return str([one for one in found["tried"] if one["result"] != "NOTHING"] or found["findings"])
-
-
-def planted(folder: Path) -> list[canaries.Canary]:
-    scope_runs.target(folder, "prover", "http://x", {})
-    found = canaries.read(folder / "canaries.jsonl", "canaries")
-    return [canary for canary in found if canary.planted]
 
 
 def fill_chroma(url: str, folder: Path) -> None:
@@ -128,16 +86,7 @@ def test_the_prover_and_its_surfaces_of_text_are_clean(
     make_scenario: Callable[..., ProverScenario], tmp_path: Path
 ) -> None:
     scenario = make_scenario()
-    store = StoredDocuments(scenario.service.store)
-    rows = planted(tmp_path)
-    for tenant, name in TENANTS.items():
-        documents = [
-            Document(
-                canary.id, canary.text, attributes_text(canary.metadata("tenant", tenant), "canary")
-            )
-            for canary in rows if canary.tenant == tenant
-        ]  # fmt: skip
-        store.add(name, documents, replace=True)
+    fill_documents(scenario, tmp_path)
     start(scenario, ["text"])
     for kind in ("prover", "openai", "dify", "mcp"):
         found = report(scenario, tmp_path, kind, dimension=None)

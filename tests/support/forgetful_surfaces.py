@@ -73,8 +73,17 @@ Says = Callable[["Proxy", Asked], tuple[int, Any] | None]
 class Proxy:
     """An application before another; `hole` may change between requests."""
 
-    def __init__(self, app: ASGIApp, port: MemoryPort) -> None:
+    def __init__(
+        self, app: ASGIApp, port: MemoryPort, tenants: Mapping[str, str] | None = None
+    ) -> None:
+        """Stand before an application.
+
+        Args:
+            tenants: by key; None for those of `surface_app`.
+        """
         self._app, self._port = app, port
+        own = {key: account.tenant for key, account in KEYS.items()}
+        self._tenants = own if tenants is None else tenants
         self.hole: Hole | None = None
         self.says: Says = rows
         self.remembered: dict[object, object] = {}
@@ -91,9 +100,9 @@ class Proxy:
                 break
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         key = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("api-key", "")
-        if key in KEYS and self.hole is not None:
+        if key in self._tenants and self.hole is not None:
             path = scope["raw_path"].decode()
-            asked = Asked(KEYS[key].tenant, scope["method"], path, headers, raw)
+            asked = Asked(self._tenants[key], scope["method"], path, headers, raw)
             if self.hole(asked) and (said := self.says(self, asked)) is not None:
                 await _answer(send, *said)
                 return
@@ -278,4 +287,52 @@ QDRANT: Holes = [
     ("recommend-existence", lambda q: "recommend" in q.text, forbidden),
     ("count-by-tag", lambda q: q.path.endswith("/count"), forbidden),
 ]
+
+
+def _filter(asked: Asked) -> str:
+    """The filter of a query: canonical JSON in a text."""
+    found = asked.get("filter")
+    return found if isinstance(found, str) else ""
+
+
+def _inner(asked: Asked) -> Any:
+    try:
+        return json.loads(_filter(asked))
+    except ValueError:
+        return None
+
+
+def _query(asked: Asked) -> bool:
+    return asked.method == "POST" and asked.path.endswith("/query")
+
+
+PROVER: Holes = [
+    ("nearest", lambda q: _query(q) and not q.has("filter"), rows),
+    ("filter", lambda q: '"op":"not"' in _filter(q), rows),
+    ("filter", lambda q: '"op":"or"' in _filter(q), rows),
+    ("filter-tenant", lambda q: _inner(q) == {"tenant": q.other}, rows),
+    ("filter-or", lambda q: '"$or"' in _filter(q), rows),
+    ("filter-and", lambda q: '"$and"' in _filter(q), rows),
+    ("filter-not", lambda q: '"$ne"' in _filter(q), rows),
+    ("filter-range", lambda q: '"$gt"' in _filter(q), rows),
+    ("filter-list", lambda q: '"$in"' in _filter(q), rows),
+    ("filter-null", lambda q: _inner(q) == {}, rows),
+    ("filter-regex", lambda q: '"$regex"' in _filter(q), rows),
+    ("filter-nested", lambda q: '"metadata.tenant"' in _filter(q), rows),
+    ("filter-type", lambda q: q.has("filter") and not isinstance(_inner(q), dict), rows),
+    ("filter-sql", lambda q: "' OR " in _filter(q), rows),
+    ("filter-spelling", lambda q: '"TENANT"' in _filter(q), rows),
+    ("extra-member", lambda q: q.has("tenant"), rows),
+    ("top-k-overrun", lambda q: q.get("top_k") == 10**4, rows),
+    ("identity-header", _named_by_header, rows),
+    ("idempotency-key", lambda q: "idempotency-key" in q.headers, cached),
+    ("cache", _query, cached),
+    ("receipts", lambda q: q.path.startswith("/v1/receipts/"), rows),
+    ("log", lambda q: "/log/tile/entries/" in q.path, rows),
+    ("window-name", lambda q: "/W1/" in q.path, rows),
+    ("existence-by-tag", lambda q: TAG in _filter(q), forbidden),
+    ("existence-by-tag", lambda q: TAG in _filter(q), slow),
+]
+"""Of the prover's own interface, with a window called w1."""
+
 HOLES = {"openai": OPENAI, "mcp": MCP, "dify": DIFY, "qdrant": QDRANT}

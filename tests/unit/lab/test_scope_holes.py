@@ -9,12 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scope_runs
-from forgetful_surfaces import HOLES, Hole, Proxy, Says, cached, forbidden, names, slow, tagged
+from forgetful_surfaces import (
+    HOLES,
+    PROVER,
+    Hole,
+    Proxy,
+    Says,
+    cached,
+    forbidden,
+    names,
+    slow,
+    tagged,
+)
 from leaking_ports import NAMES, filled
 from ragaudit.lab.attacks.scope.canaries import read
 from ragaudit.lab.attacks.scope.exchange import HttpClient, Secrets
 from ragaudit.lab.attacks.scope.preparing import STORES
-from ragaudit.lab.attacks.scope.stores.store import Scene
+from ragaudit.lab.attacks.scope.stores.store import Scene, Store
 from ragaudit.lab.attacks.scope.target import StoreKind, load
 from surface_app import KEYS, MemoryPort, serving, surface_app
 
@@ -63,9 +74,9 @@ def test_each_hole_is_found(
         assert {one["family"] for one in found["findings"]} == {"cache"}
 
 
-@pytest.mark.parametrize("store", HOLES)
-def test_every_probe_has_a_hole(store: StoreKind, tmp_path: Path) -> None:
-    path = scope_runs.target(tmp_path, store, "http://x", TENANT_KEYS, collections=NAMES)
+def asking_of(store: StoreKind, folder: Path) -> Store:
+    """The adapter of a store, and canaries."""
+    path = scope_runs.target(folder, store, "http://x", TENANT_KEYS, collections=NAMES)
     target = load(path)
     found = {
         tenant: [one for one in read(target.canaries, "canaries") if one.tenant == tenant]
@@ -73,7 +84,21 @@ def test_every_probe_has_a_hole(store: StoreKind, tmp_path: Path) -> None:
     }
     client = HttpClient("http://x", "authorization", "", Secrets({}), 1)
     scene = Scene(target, found, client, np.random.default_rng(0), frozenset(TENANT_KEYS))
-    asking = STORES[store](scene)
+    return STORES[store](scene)
+
+
+@pytest.mark.parametrize("store", HOLES)
+def test_every_probe_has_a_hole(store: StoreKind, tmp_path: Path) -> None:
+    asking = asking_of(store, tmp_path)
     probes, oracles = asking.probes("acme", "globex"), asking.oracles("acme", "globex")
     tried = {one.name for one in probes} | {one.name for one in oracles}
     assert {probe for probe, _, _ in HOLES[store]} == tried
+
+
+def test_the_prover_has_a_hole_for_every_probe(tmp_path: Path) -> None:
+    """They are tried before a real window, in tests/e2e/test_scope_prover_holes.py."""
+    asking = asking_of("prover", tmp_path)
+    asking._window = "/v1/windows/w1"  # type: ignore[attr-defined]  # `open` would ask the service
+    tried = {one.name for one in asking.probes("acme", "globex")}
+    tried |= {one.name for one in asking.oracles("acme", "globex")}
+    assert {probe for probe, _, _ in PROVER} == tried
