@@ -87,7 +87,7 @@ def probes(found: dict[str, Any], kind: str) -> set[str]:
 
 
 def test_row_level_security_is_clean(server: postgresql_server.Server, tmp_path: Path) -> None:
-    found = report(server, tmp_path, SECURITY, run=scope_runs.scope_of_sound)
+    found = report(server, tmp_path, SECURITY, run=scope_runs.scope)
     assert found["result"] == "CLEAN", found["findings"]
     assert {one["result"] for one in found["tried"]} == {"NOTHING"}
 

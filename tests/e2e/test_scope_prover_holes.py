@@ -54,7 +54,7 @@ def test_each_hole_is_found_by_its_probe_and_nothing_without(served: Served) -> 
     """One window for all of them: it takes longer to open than to be asked."""
     proxy, path = served
     proxy.hole = None
-    sound = scope_runs.scope_of_sound(path, "--rounds", "2")
+    sound = scope_runs.scope(path, "--rounds", "2")
     assert (sound["result"], sound["findings"]) == ("CLEAN", [])
     for probe, hole, says in PROVER:
         kinds = kinds_of(served, probe, hole, says)

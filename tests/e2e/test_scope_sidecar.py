@@ -36,7 +36,7 @@ def report(scenario: ProverScenario, folder: Path, store: str, **more: Any) -> d
     with serving(scenario.api.app, lifespan="auto" if store == "mcp" else "off") as port:
         url = f"http://127.0.0.1:{port}"
         path = scope_runs.target(folder, store, url, keys, collections=NAMES, top_k=8, **more)
-        return scope_runs.scope_of_sound(path, "--rounds", "2")
+        return scope_runs.scope(path, "--rounds", "2")
 
 
 def unexpected(found: dict[str, Any]) -> str:

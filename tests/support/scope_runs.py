@@ -59,18 +59,6 @@ def scope(path: Path, *arguments: str) -> dict[str, Any]:
     return report
 
 
-def scope_of_sound(path: Path, *arguments: str) -> dict[str, Any]:
-    """Run the test of a store without holes; its report.
-
-    Times accuse such a store in fewer than one run of a hundred, and the suite has a dozen of
-    them: what they say must be there in a second run, which leaves one false alarm in ten thousand.
-    """
-    report = scope(path, *arguments)
-    if {kind for _, kind in found(report)} == {"timing"}:
-        return scope(path, *arguments, "--seed", "1")
-    return report
-
-
 def found(report: dict[str, Any]) -> set[tuple[str, str]]:
     """Name and kind of every finding."""
     return {(one["probe"], one["kind"]) for one in report["findings"]}

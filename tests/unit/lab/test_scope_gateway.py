@@ -54,7 +54,7 @@ def target(gateway: Gateway, url: str, tmp_path: Path) -> Path:
 
 
 def test_nothing_is_found_in_the_sound_one(target: Path) -> None:
-    report = scope_runs.scope_of_sound(target, "--plant", "--writes", "--rounds", "2")
+    report = scope_runs.scope(target, "--plant", "--writes", "--rounds", "2")
     assert report["findings"] == [] and report["result"] == "CLEAN"
     assert len(report["limits"]) == 1 and {"write-id", "delete"} <= {
         one["probe"] for one in report["tried"]

@@ -1,27 +1,24 @@
 """Our surfaces before a store in memory: nothing is found, and what is broken in them is."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import scope_runs
 from leaking_ports import NAMES, Answering, Fetching, filled
 from surface_app import KEYS, MemoryPort, serving, surface_app
 
-Run = Callable[..., dict[str, Any]]
 STORES = ("chroma", "qdrant", "openai", "mcp", "dify")
 
 
 def findings_of(
-    port: MemoryPort, store: str, folder: Path, *arguments: str, run: Run = scope_runs.scope
+    port: MemoryPort, store: str, folder: Path, *arguments: str
 ) -> set[tuple[str, str]]:
     keys = {account.tenant: key for key, account in KEYS.items()}
     path = scope_runs.target(folder, store, "http://x", keys, collections=NAMES)
     app = surface_app(filled(port, folder / "canaries.jsonl"))
     with serving(app) as number:
         scope_runs.target(folder, store, f"http://127.0.0.1:{number}", keys, collections=NAMES)
-        report = run(path, "--rounds", "2", *arguments)
+        report = scope_runs.scope(path, "--rounds", "2", *arguments)
     assert report["controlled"] == ["acme", "globex"]
     return scope_runs.found(report)
 
@@ -29,7 +26,7 @@ def findings_of(
 @pytest.mark.slow
 @pytest.mark.parametrize("store", STORES)
 def test_nothing_is_found(store: str, tmp_path: Path) -> None:
-    assert findings_of(MemoryPort(), store, tmp_path, run=scope_runs.scope_of_sound) == set()
+    assert findings_of(MemoryPort(), store, tmp_path) == set()
 
 
 @pytest.mark.parametrize("store", STORES)

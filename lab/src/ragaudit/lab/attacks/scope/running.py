@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,7 +33,7 @@ class Options:
 
     Attributes:
         seed: of the order of requests, and of what is drawn for them.
-        rounds: how often an oracle asks for each value.
+        rounds: how often an oracle asks for each value; twice that, where times accuse.
         error: at most this probability that any oracle of the run accuses a store whose answers
             do not depend on what others have.
         pause: seconds before each request.
@@ -102,7 +102,7 @@ class Plan:
         probes = sum(one.requests for pair in self.pairs for one in pair.probes)
         writes = sum(one.requests for pair in self.pairs for one in pair.writes)
         oracles = sum(
-            len(pair.oracles) * values[pair.victim] * self.options.rounds for pair in self.pairs
+            2 * len(pair.oracles) * values[pair.victim] * self.options.rounds for pair in self.pairs
         )
         planted = sum(
             len(self.store.plant(name)) + len(self.store.remove(name)) for name in self.planters
@@ -180,6 +180,10 @@ def run(plan: Plan, progress: Callable[[int], None] = lambda _count: None) -> Re
         controlled=tuple(plan.controlled),
         tried=tuple(tried),
     )
+
+
+def _all_judged(answers: Mapping[str, Sequence[Answer]]) -> bool:
+    return all(one.judged for given in answers.values() for one in given)
 
 
 class _Runner:
@@ -312,10 +316,42 @@ class _Runner:
     def _oracle(self, pair: Pair, oracle: Oracle) -> Tried:
         canaries = self.store.scene.canaries[pair.victim]
         values = {getattr(one, oracle.by): one.planted for one in canaries}
-        turns = [value for value in values for _ in range(self.plan.options.rounds)]
-        answers: dict[str, list[Answer]] = {value: [] for value in values}
+        planted = [value for value, there in values.items() if there]
         statuses: Counter[str] = Counter()
         findings: dict[str, Finding] = {}
+        answers = self._asked(pair, oracle, list(values), statuses, findings)
+        request, shown = oracle.ask(planted[0]), answers[planted[0]][0]
+        tests = 2 * sum(len(each.oracles) for each in self.plan.pairs)
+        allowed = self.plan.options.error / tests
+        for kind, test in _TESTS:
+            # What the answers say anyway, their times need not tell again.
+            if findings or not _all_judged(answers):
+                break
+            found = test(answers, planted)
+            if found is None or found.p_value > allowed:
+                continue
+            if kind == "timing":
+                # A busy machine or network rarely accuses twice: asked anew, it must tell again.
+                second = self._asked(pair, oracle, list(values), statuses, findings)
+                again = test(second, planted) if _all_judged(second) else None
+                if findings or again is None or again.p_value > allowed:
+                    continue
+                found = max(found, again, key=lambda one: one.p_value)
+            finding = self._finding(pair, oracle, kind, found.evidence, request, shown)
+            findings[kind] = replace(finding, p_value=found.p_value)
+        return Tried.of(pair.attacker, pair.victim, oracle, statuses, list(findings.values()))
+
+    def _asked(
+        self, pair: Pair, oracle: Oracle, values: Sequence[str], statuses: Counter[str],
+        findings: dict[str, Finding],
+    ) -> dict[str, list[Answer]]:  # fmt: skip
+        """Ask for every value, in random order, as often as there are rounds.
+
+        Args:
+            statuses, findings: are added to.
+        """
+        turns = [value for value in values for _ in range(self.plan.options.rounds)]
+        answers: dict[str, list[Answer]] = {value: [] for value in values}
         for place in self._order.permutation(len(turns)):
             value = turns[place]
             request = oracle.ask(value)
@@ -326,25 +362,7 @@ class _Runner:
                 findings.setdefault(
                     kind, self._finding(pair, oracle, kind, evidence, request, answer)
                 )
-        planted = [value for value, there in values.items() if there]
-        request, shown = oracle.ask(planted[0]), answers[planted[0]][0]
-        if not findings and all(one.judged for given in answers.values() for one in given):
-            tests = 2 * sum(len(each.oracles) for each in self.plan.pairs)
-            allowed = self.plan.options.error / tests
-            for kind, test in _TESTS:
-                found = test(answers, planted)
-                # What the answers say anyway, their times need not tell again.
-                if found is not None and found.p_value <= allowed and not findings:
-                    finding = self._finding(
-                        pair,
-                        oracle,
-                        kind,
-                        found.evidence,
-                        request,
-                        shown,
-                    )
-                    findings[kind] = replace(finding, p_value=found.p_value)
-        return Tried.of(pair.attacker, pair.victim, oracle, statuses, list(findings.values()))
+        return answers
 
     def _finding(
         self, pair: Pair, by: Probe | Oracle | Write, kind: judging.Kind, evidence: str,

@@ -1,0 +1,63 @@
+"""What times say must be said twice: a store that was slow for a while is not accused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scope_runs
+from leaking_ports import NAMES
+from ragaudit.lab.attacks.scope.canaries import Canary, read
+from ragaudit.lab.attacks.scope.exchange import Answer, Request
+from ragaudit.lab.attacks.scope.preparing import STORES
+from ragaudit.lab.attacks.scope.running import Options, Plan, run
+from ragaudit.lab.attacks.scope.stores.store import Scene
+from ragaudit.lab.attacks.scope.target import load
+
+ROUNDS = 3
+ORACLE = "existence-of-file"
+
+
+class Timed:
+    """A client with times of its own: what exists takes longer, in the looks that say so."""
+
+    def __init__(self, canaries: dict[str, list[Canary]], slow_looks: set[int]) -> None:
+        self.canaries, self.slow_looks = canaries, slow_looks
+        self.asked = dict.fromkeys(canaries, 0)
+
+    def send(self, request: Request) -> Answer:
+        if request.path.endswith("/search"):
+            return Answer("200", " ".join(one.text for one in self.canaries[request.by]))
+        other = next(tenant for tenant in self.canaries if tenant != request.by)
+        look = self.asked[request.by] // (ROUNDS * len(self.canaries[other]))
+        self.asked[request.by] += 1
+        there = any(one.planted and one.id in request.path for one in self.canaries[other])
+        slow = there and look in self.slow_looks
+        return Answer("404", "{}", seconds=0.02 if slow else 0.01)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("slow_looks", "looks", "accused"), [(set(), 1, False), ({0}, 2, False), ({0, 1}, 2, True)]
+)
+def test_times_must_accuse_twice(
+    slow_looks: set[int], looks: int, accused: bool, tmp_path: Path
+) -> None:
+    keys = {"acme": "a", "globex": "b"}
+    target = load(scope_runs.target(tmp_path, "openai", "http://x", keys, collections=NAMES))
+    canaries: dict[str, list[Canary]] = {tenant: [] for tenant in keys}
+    for one in read(target.canaries, "canaries"):
+        canaries[one.tenant].append(one)
+    client = Timed(canaries, slow_looks)
+    scene = Scene(target, canaries, client, np.random.default_rng(0), frozenset(keys))
+    plan = Plan(
+        STORES["openai"](scene), Options(rounds=ROUNDS, only=frozenset({ORACLE})), plant=False
+    )
+    report = run(plan)
+    assert {one.kind for one in report.findings} == ({"timing"} if accused else set())
+    expected = looks * ROUNDS * len(canaries["acme"])
+    assert client.asked == dict.fromkeys(keys, expected)
+    assert report.requests <= plan.requests
+    for found in report.findings:
+        assert found.p_value is not None and found.p_value <= plan.options.error / 4
