@@ -273,7 +273,7 @@ class _Runner:
             found = self._found(pair, attempt.request, answer)
             if not (before.succeeded and after.succeeded and attempt.loses in before.text):
                 unread = "the victim does not read its own row"
-            elif attempt.shows and attempt.shows in after.text:
+            elif attempt.shows in after.text and attempt.shows not in before.text:
                 found.append(("integrity", attempt.shows))
             elif attempt.loses and attempt.loses not in after.text:
                 found.append(("integrity", f"{pair.victim} does not find {attempt.loses} any more"))

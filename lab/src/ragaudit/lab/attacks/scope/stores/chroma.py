@@ -9,6 +9,7 @@ from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, members, succeeded
 from ragaudit.lab.attacks.scope.probes import (
     IDEAS,
+    Attempt,
     Oracle,
     Probe,
     Write,
@@ -101,7 +102,8 @@ class Chroma(Store):
 
         found = [
             Write("write-tenant", "An own row that says it is the other tenant's.", self.attempts(
-                read, new, put(own, new, victim, "add", "upsert"), undo)),
+                read, new, put(own, new, victim, "add", "upsert"), undo)
+                + self._renamed(attacker, victim)),
             Write("write-id", "A row in the own collection with an id of another's.", self.attempts(
                 read, taken, (request for tenant in (attacker, victim)
                               for request in put(own, taken, tenant, "upsert", "update")),
@@ -123,6 +125,17 @@ class Chroma(Store):
                                   for request in put(place, taken, victim, "upsert", "update")),
                     undo, loses=known.marker)))  # fmt: skip
         return found
+
+    def _renamed(self, attacker: str, victim: str) -> tuple[Attempt, ...]:
+        """Own metadata overwritten with the other tenant's, so that the row moves over to it."""
+        if (row := self.own_row(attacker)) is None:
+            return ()
+        assert row.vector is not None
+        metadata = self._written(victim, row)["metadatas"]
+        place = f"{self._at(attacker)}/update"
+        request = json_request(attacker, place, {"ids": [row.id], "metadatas": metadata})
+        read = self._query(victim, victim, query_embeddings=[list(row.vector)])
+        return self.attempts(read, row, [request], self.plant(attacker))
 
     def _written(self, tenant: str, *rows: Canary) -> dict[str, Any]:
         field, value = self.target.tenant_field, self.target.value(tenant)

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, succeeded
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe, Write, each, name_variants
+from ragaudit.lab.attacks.scope.probes import Attempt, Oracle, Probe, Write, each, name_variants
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
 __all__ = ["Qdrant"]
@@ -102,7 +102,8 @@ class Qdrant(Store):
         places = list(dict.fromkeys([own, other]))
         found = [
             Write("write-tenant", "An own row that says it is the other tenant's.",
-                  self.attempts(read, new, [put(own, new, victim)], undo)),
+                  self.attempts(read, new, [put(own, new, victim)], undo)
+                  + self._renamed(attacker, victim)),
             Write("write-id", "A row in the own collection with an id of another's.",
                   self.attempts(read, taken, [put(own, taken, attacker), *changed(own)], undo,
                                 loses=known.marker)),
@@ -120,6 +121,17 @@ class Qdrant(Store):
                 )
             )
         return found
+
+    def _renamed(self, attacker: str, victim: str) -> tuple[Attempt, ...]:
+        """Own metadata overwritten with the other tenant's, so that the row moves over to it."""
+        if (row := self.own_row(attacker)) is None:
+            return ()
+        payload = self._written(victim, row)["points"][0]["payload"]
+        body = {"payload": payload, "points": [row.id]}
+        place = f"{self._at(attacker)}/points/payload?wait=true"
+        requests = [json_request(attacker, place, body, method=way) for way in ("POST", "PUT")]
+        read = self._query(victim, victim, query=row.vector)
+        return self.attempts(read, row, requests, self.plant(attacker))
 
     def _written(self, tenant: str, *rows: Canary) -> dict[str, Any]:
         field, value = self.target.tenant_field, self.target.value(tenant)

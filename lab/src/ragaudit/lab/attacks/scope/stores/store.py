@@ -120,6 +120,11 @@ class Store:
             tag=f"tag{draw(16).hex()}",
         )
 
+    def own_row(self, tenant: str) -> Canary | None:
+        """Return a planted canary of a tenant; None if it has none."""
+        known = tenant in self.scene.canaries
+        return self.scene.planted(tenant)[0] if known else None
+
     def attempts(
         self, read: Request, row: Canary, requests: Iterable[Request], undo: Sequence[Request],
         *, loses: str = "",
