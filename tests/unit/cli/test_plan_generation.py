@@ -28,6 +28,7 @@ SCHEMA = members(
         epsilon=FRACTION, delta=FRACTION, relation={"const": "null-replace"},
         protected_unit={"const": "row"}, questions=COUNT, asked=COUNT,
         supporting={"type": "integer", "minimum": 0}, voters=COUNT, vocabulary=COUNT, tokens=COUNT,
+        uses={"type": ["integer", "null"]},
     ),
     epsilon_replace=FRACTION,
     naive=STREAM,
@@ -88,6 +89,19 @@ def test_it_says_plainly_what_cannot_work(changes: dict[str, str], said: str) ->
     assert said in " ".join(run(**changes).stdout.split())
 
 
+def test_uses_that_are_given_are_judged_beside_the_advised_ones() -> None:
+    plan = planned(asked="3", uses="5")
+    assert [each["uses"] for each in plan["murag"]] == [1, 2, 3, 5]
+    assert plan["advised"] == 2
+    given = plan["murag"][3]
+    assert (given["epsilon_question"], given["served"]) == ("8/5", 100)
+    said = f"With M = 5 eps_q is 1.6: at best {given['right']:.1f} of 100 questions"
+    assert said in " ".join(plan["sentences"])
+    assert "MURAG, M = 5" in run(asked="3", uses="5").stdout
+    # Of the advised number all is said already.
+    assert "With M" not in " ".join(planned(asked="3", uses="2")["sentences"])
+
+
 def test_counting_costs_a_fifth_and_says_its_noise() -> None:
     plan = planned(asked="3")
     advised, adaptive = plan["murag"][1], plan["murag_ada"]
@@ -119,6 +133,7 @@ def test_the_text_shows_the_same_numbers() -> None:
         ({"questions": "0"}, "--questions"), ({"asked": "101"}, "--asked"),
         ({"supporting": "-1"}, "--supporting"), ({"voters": "0"}, "--voters"),
         ({"vocabulary": "1"}, "--vocabulary"), ({"tokens": "0"}, "--tokens"),
+        ({"uses": "0"}, "--uses"), ({"uses": "65537"}, "--uses"),
     ],
 )  # fmt: skip
 def test_bad_terms_are_named(changes: dict[str, str], where: str) -> None:

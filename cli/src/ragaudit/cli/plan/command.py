@@ -199,6 +199,9 @@ def generation(
         int, typer.Option(help="Of an answer, that the public model does not know.")
     ] = 4,
     delta: Annotated[str, typer.Option(help="Of DP-KSA, as 1e-6.")] = "1e-6",
+    uses: Annotated[
+        int | None, typer.Option(help="M, to be judged beside the one that is advised.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Plan private answers: M and eps_q, what will be answered, what drains budgets.
@@ -210,7 +213,7 @@ def generation(
 
         terms = Terms(
             Fraction(decimal_text(epsilon, "epsilon")), Fraction(decimal_text(delta, "delta")),
-            questions, asked, supporting, voters, vocabulary, tokens,
+            questions, asked, supporting, voters, vocabulary, tokens, uses,
         )  # fmt: skip
         if not 2 <= vocabulary <= 2**32:
             raise MalformedError(

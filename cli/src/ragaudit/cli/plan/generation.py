@@ -14,6 +14,7 @@ from ragaudit.privacy.mechanisms.feasibility import (
     keyword_gap,
     stream_plan,
 )
+from ragaudit.privacy.numbers import count
 
 __all__ = [
     "FORMAT",
@@ -46,6 +47,7 @@ class Terms:
         voters: m.
         vocabulary: tokens of the model.
         tokens: of an answer that the public model does not know.
+        uses: M, if one is to be judged beside the advised one.
     """
 
     epsilon: Fraction
@@ -56,6 +58,7 @@ class Terms:
     voters: int
     vocabulary: int
     tokens: int
+    uses: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,11 @@ class GenerationPlan:
     gap: float
     gap_chance: float
 
+    @property
+    def given(self) -> StreamPlan | None:
+        """The plan with the uses that were given, None where none were."""
+        return next((each for each in self.murag if each.uses == self.terms.uses), None)
+
 
 def make(terms: Terms) -> GenerationPlan:
     """Return the plan.
@@ -102,7 +110,10 @@ def make(terms: Terms) -> GenerationPlan:
         )  # fmt: skip
 
     # More uses than a document is asked for only make every answer worse.
-    murag = tuple(plan(uses) for uses in range(1, min(terms.asked, MOST_USES) + 1))
+    numbers = {*range(1, min(terms.asked, MOST_USES) + 1)}
+    if terms.uses is not None:
+        numbers.add(count(terms.uses, "uses", most=2**16))
+    murag = tuple(plan(uses) for uses in sorted(numbers))
     advised = best(murag)
     uses = advised.uses or 1
     votes = min(terms.supporting, terms.voters)
@@ -163,6 +174,11 @@ def sentences(plan: GenerationPlan) -> list[str]:
             f"{_number(advised.epsilon_question)}: at best {advised.right:.1f} of "
             f"{terms.questions} questions are answered rightly."
         )
+    if (given := plan.given) is not None and given is not advised:
+        found.append(
+            f"With M = {given.uses} eps_q is {_number(given.epsilon_question)}: at best "
+            f"{given.right:.1f} of {terms.questions} questions are answered rightly."
+        )
     found.append(
         "Under MURAG-ADA a question finds its own threshold: with a fifth of eps_q for the counts, "
         f"the n-th sum has a noise of {_count_noise(plan):.1f} times sqrt(n) documents."
@@ -190,7 +206,7 @@ def document(plan: GenerationPlan) -> dict[str, Any]:
             "epsilon": str(terms.epsilon), "delta": str(terms.delta), "relation": "null-replace",
             "protected_unit": "row", "questions": terms.questions, "asked": terms.asked,
             "supporting": terms.supporting, "voters": terms.voters,
-            "vocabulary": terms.vocabulary, "tokens": terms.tokens,
+            "vocabulary": terms.vocabulary, "tokens": terms.tokens, "uses": terms.uses,
         },
         "epsilon_replace": str(2 * terms.epsilon),
         "naive": _stream(plan.naive),
@@ -255,9 +271,11 @@ def lines(plan: GenerationPlan) -> list[str]:
 
 
 def _shown(plan: GenerationPlan) -> Sequence[StreamPlan]:
-    """Return the plans around the advised one, and the ends."""
+    """Return the plans around the advised one, the one that was asked for, and the ends."""
     at = plan.murag.index(plan.advised)
     near = {0, len(plan.murag) - 1, *range(max(0, at - 2), min(len(plan.murag), at + 3))}
+    if plan.given is not None:
+        near.add(plan.murag.index(plan.given))
     return [plan.murag[each] for each in sorted(near)]
 
 

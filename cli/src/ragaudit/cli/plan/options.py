@@ -17,7 +17,7 @@ __all__ = ["OPTIONS", "decimal_text", "failing", "in_words_of_options"]
 OPTIONS = frozenset({
     "epsilon", "delta", "queries", "coalition", "delta_policy", "relation", "rows_per_document",
     "slots", "windows", "sigma", "index", "questions", "tenant", "top_k", "trials", "recall",
-    "seed", "plots", "asked", "supporting", "voters", "vocabulary", "tokens",
+    "seed", "plots", "asked", "supporting", "voters", "vocabulary", "tokens", "uses",
 })  # fmt: skip
 """Names in `where` that are options of the commands."""
 
