@@ -100,7 +100,6 @@ def test_a_key_that_others_may_read(tmp_path: Path) -> None:
         (["--only", "nothing"], "--only"),
         (["--max-requests", "10"], "--max-requests"),
         (["--plant"], "--plant"),
-        (["--writes"], "--writes"),
         (["--only", "write-id"], "--only"),
         (["--page", "page.pdf"], "--page"),
         (["--error", "2"], "--error"),
@@ -109,6 +108,17 @@ def test_a_key_that_others_may_read(tmp_path: Path) -> None:
 def test_options_that_cannot_be_used(arguments: list[str], where: str, tmp_path: Path) -> None:
     path = scope_runs.target(tmp_path, "openai", "http://127.0.0.1:9", ACME)
     assert where in scope_runs.refused(path, *arguments)[1]
+
+
+@pytest.mark.parametrize(
+    ("store", "why"),
+    [("prover", "no account's key"), ("mcp", "search and fetch"), ("dify", "a retrieval")],
+)
+def test_a_surface_without_writes_is_named(store: str, why: str, tmp_path: Path) -> None:
+    path = scope_runs.target(tmp_path, store, "http://127.0.0.1:9", ACME)
+    code, said = scope_runs.refused(path, "--writes")
+    told = " ".join(said.split())
+    assert code == ExitCode.BAD_INPUT and f"({store})" in told and why in told
 
 
 def test_writes_without_canaries_that_can_be_planted_again(tmp_path: Path) -> None:

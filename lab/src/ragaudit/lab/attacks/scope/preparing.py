@@ -53,10 +53,10 @@ def prepared(target: Target, options: Options, *, plant: bool) -> Iterator[tuple
         )  # fmt: skip
     if options.writes and kind.writes is Store.writes:
         raise MalformedError(
-            f"nothing can be written over this interface ({target.store})",
+            f"nothing can be written over this interface ({target.store}): {kind.writeless}",
             where="--writes", expected="the test of the store behind it",
         )  # fmt: skip
-    if options.writes and not plant:
+    if options.writes and not (plant or kind.restores):
         raise MalformedError(
             "canaries that are overwritten must be planted again",
             where="--writes", expected="with --plant",

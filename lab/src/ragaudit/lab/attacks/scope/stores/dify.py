@@ -14,6 +14,8 @@ __all__ = ["Dify"]
 class Dify(Store):
     """``POST /retrieval``."""
 
+    writeless = "its one call is a retrieval"
+
     def control(self, tenant: str) -> Request:
         return self._retrieve(tenant, tenant)
 

@@ -13,6 +13,8 @@ __all__ = ["Mcp"]
 class Mcp(Store):
     """``POST /mcp``, each request for itself."""
 
+    writeless = "its tools are search and fetch, which read"
+
     def control(self, tenant: str) -> Request:
         return self._tool(tenant, "search", query=question(tenant))
 

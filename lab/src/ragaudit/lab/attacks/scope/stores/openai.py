@@ -1,12 +1,13 @@
 """OpenAI's vector stores, and services of their shape."""
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from ragaudit.lab.attacks.scope.canaries import TAG, question
 from ragaudit.lab.attacks.scope.exchange import Request, json_request
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe, each, name_variants
+from ragaudit.lab.attacks.scope.probes import Oracle, Probe, Write, each, name_variants
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
 __all__ = ["OpenAi"]
@@ -14,6 +15,8 @@ __all__ = ["OpenAi"]
 
 class OpenAi(Store):
     """Search in a vector store by text, and the files behind it."""
+
+    restores: ClassVar[bool] = True
 
     def control(self, tenant: str) -> Request:
         return self._search(tenant, tenant)
@@ -32,6 +35,49 @@ class OpenAi(Store):
                    "tag", lambda value: self._search(attacker, victim, filters={
                        "type": "eq", "key": TAG, "value": value})),
         ]  # fmt: skip
+
+    def writes(self, attacker: str, victim: str) -> list[Write]:
+        own, other = self._at(attacker), self._at(victim)
+        known, row = self.scene.planted(victim)[0], self.own_row(attacker)
+        taken = self.forged(victim, known)
+        field, mine = self.target.tenant_field, self.target.value(attacker)
+        theirs = self.target.value(victim)
+        read = self._search(victim, victim)
+        files = [f"{place}/files/{known.id}" for place in dict.fromkeys([own, other])]
+        metadata = known.metadata(field, theirs)
+        attached = {"file_id": known.id, "attributes": metadata}
+        found = [
+            Write("write-id", "Attributes of another's file, overwritten.", self.attempts(
+                read, replace(taken, marker=taken.tag),
+                (json_request(attacker, one, {"attributes": taken.metadata(field, value)})
+                 for one in files for value in (theirs, mine)),
+                [json_request(victim, files[-1], {"attributes": metadata})])),
+            Write("delete", "Another's file, taken out of a store.", self.attempts(
+                read, known, (Request(attacker, "DELETE", one) for one in files),
+                [json_request(victim, f"{other}/files", attached)], loses=known.marker)),
+        ]  # fmt: skip
+        if row is None:
+            return found
+        # In a store that tenants share, a search about the attacker is one for what it wrote.
+        about = self._search(victim, attacker)
+        place, back = f"{own}/files/{row.id}", {"attributes": row.metadata(field, mine)}
+        renamed = json_request(attacker, place, {"attributes": row.metadata(field, theirs)})
+        found.append(Write("write-tenant", "An own file whose attributes say it is another's.",
+                           self.attempts(about, row, [renamed],
+                                         [json_request(attacker, place, back)])))  # fmt: skip
+        if own != other:
+            given = row.metadata(field, theirs)
+            added = f"{other}/files/{row.id}"
+            requests = [
+                json_request(attacker, f"{other}/files", {"file_id": row.id, "attributes": given}),
+                json_request(attacker, f"{other}/file_batches", {"file_ids": [row.id]}),
+            ]
+            undo = [Request(tenant, "DELETE", added) for tenant in (attacker, victim)]
+            # A store in which a removal reaches further has taken it out of the own one too.
+            undo.append(json_request(attacker, f"{own}/files", {"file_id": row.id, **back}))
+            found.append(Write("write-collection", "An own file, attached to another's store.",
+                               self.attempts(about, row, requests, undo)))  # fmt: skip
+        return found
 
     def _filters(self, attacker: str, victim: str) -> Iterator[Probe]:
         field, target = self.target.tenant_field, self.target

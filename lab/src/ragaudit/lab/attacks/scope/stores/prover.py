@@ -18,6 +18,8 @@ _RECEIPTS = 20
 class Prover(Store):
     """``/v1/windows/NAME/query`` and what an account may read."""
 
+    writeless = "documents come in by the operator's own command, with no account's key"
+
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._window = ""

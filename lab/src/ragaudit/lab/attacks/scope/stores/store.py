@@ -50,6 +50,12 @@ class Store:
     plants: ClassVar[bool] = False
     """Whether `plant` and `remove` are offered."""
 
+    restores: ClassVar[bool] = False
+    """Whether `writes` takes back all that it may have changed, without planting anew."""
+
+    writeless: ClassVar[str] = "it has no call that writes"
+    """Why `writes` is not offered, where it is not."""
+
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.target = scene.target
