@@ -20,8 +20,10 @@ from ragaudit.lab.attacks.membership.campaign import Plan
 from ragaudit.lab.attacks.membership.endpoints import Template
 from ragaudit.lab.attacks.membership.judging import _claimed as claimed
 from ragaudit.lab.attacks.membership.scoring import held_out_low, measure
+from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.dsse import EnvelopeRejected
 from ragaudit.ledger.messages.membership_result import MembershipResult
+from ragaudit.ledger.messages.result_references import ResultReference
 from typer.testing import CliRunner
 
 KEY = "sk-very-secret-value"
@@ -154,8 +156,11 @@ def test_the_result_is_signed_and_its_page_shows_no_document(test: Test) -> None
     key = test.folder / "sign.key"
     key.write_text(private.seed().hex())
     key.chmod(0o600)
+    policy, path = Window().policy.canonical, test.folder / "policy.json"
+    path.write_bytes(policy)
     with toy_rag.running(test.members, "leaky") as url:
-        arguments = ("--strategies", "verbatim", "--claim-epsilon", "0.5", "--sign-key", str(key))
+        arguments = ("--strategies", "verbatim", "--claim-epsilon", "0.5", "--sign-key", str(key),
+                     "--policy", str(path))  # fmt: skip
         shown = test.run(url, *arguments, code=1)
     assert "FAIL: These questions tell" in shown and "CLAIM REFUTED" in shown
     assert "150 questions (150 left), about " in shown
@@ -163,7 +168,13 @@ def test_the_result_is_signed_and_its_page_shows_no_document(test: Test) -> None
     found = MembershipResult.verify(envelope, private.public)
     assert (found.verdict, found.claim_refuted) == ("FAIL", True)
     stored = (test.output / "exchanges.jsonl").read_bytes()
-    assert found.subjects == {"exchanges.jsonl": hashlib.sha256(stored).hexdigest()}
+    assert found.subjects == {
+        "exchanges.jsonl": hashlib.sha256(stored).hexdigest(),
+        "public/policy.json": hashlib.sha256(policy).hexdigest(),
+    }
+    # What a verifier asks of a result that its verdict is to refer to.
+    reference = ResultReference.of("membership", envelope, private.public, policy)
+    assert reference.digest == hashlib.sha256(envelope).digest()
     assert found.plan == hashlib.sha256((test.output / "plan.json").read_bytes()).hexdigest()
     body = found.to_json()["predicate"]
     assert body["result"] == "FAILED"
@@ -333,6 +344,7 @@ def test_another_plan_in_the_same_folder_is_refused(test: Test) -> None:
         (("--endpoint", "openai:http://127.0.0.1:9/v1"), 2, "--model"),
         (("--endpoint", "ragaudit:http://127.0.0.1:9"), 2, "--window"),
         (("--members", "nowhere"), 2, "--members nowhere"),
+        (("--policy", "nowhere"), 2, "--policy nowhere"),
     ],
 )
 def test_bad_input_is_refused(test: Test, more: tuple[str, ...], code: int, what: str) -> None:
