@@ -75,7 +75,7 @@ def commit_marked(marks: npt.NDArray[np.bool_], blinding: bytes) -> bytes:
     """Return the sum of A_i over the marked rows + blinding H, 32 bytes, as `commit_selection`.
 
     It takes a time that depends on the number of rows only, and not on that of marks. The first
-    call for so many rows takes seconds, and keeps at most 56 MB of tables.
+    call for so many rows takes seconds, and keeps at most 57 MB of tables.
 
     Args:
         marks: bool[N], whether a row is one of them, N <= 2^32.
