@@ -6,10 +6,10 @@ from integrity_scene import NOISE, policy_value
 from ragaudit.encoding.digests import salted
 from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.generated import (
-    GeneratedAnswer,
     GeneratedPrivate,
     GenerationRequest,
 )
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.requests import Openings, embedding_digest
 
 D = bytes(range(32))
@@ -43,6 +43,27 @@ GENERATION: dict[str, Any] = {
     "answer_delay_seconds": 2,
     "reuse": False,
 }
+KEYWORDS: dict[str, Any] = {
+    "answerer": {
+        "kind": "dp-ksa",
+        "epsilon_choice": "1/2",
+        "sigma": "8",
+        "delta_test": "1/1000000",
+        "delta_conversion": "1/1000000",
+        "voters": 8,
+        "sizes": [1, 2, 3],
+        "stop_words": ["a", "the"],
+        "tokens": 12,
+        "final": "model",
+    },
+    "epsilon": "2",
+    "generator": {
+        **GENERATION["generator"],
+        "vocabulary": None,
+        "keywords": {"template": "{documents}: {question}", "between": " "},
+    },
+}
+"""What of `GENERATION` is otherwise where DP-KSA answers."""
 CHARGE = Charge(D, "w", "acme", 1, 100, D, D, 1, 2, 3, 1, 4000, D, D, D, 0, 9000, D)
 REQUEST = GenerationRequest("what?")
 ANSWER = GeneratedAnswer("a", (0, 2), 1)

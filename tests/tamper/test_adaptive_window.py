@@ -18,8 +18,10 @@ from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.replays import Replay
 from ragaudit.ledger.messages.verdict import Status
+from ragaudit.privacy.accounting.channel import ChannelEpsilon
 from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
 from ragaudit.privacy.mechanisms.coins import Coins, KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters
@@ -55,7 +57,7 @@ def test_an_honest_window_passes_and_says_what_it_costs(played: Played) -> None:
     outcome = judged(played.window, played.items)
     assert (outcome.result, open_checks(outcome)) == ("PASS", {})
     costs = outcome.generation
-    assert costs is not None
+    assert isinstance(costs, ChannelEpsilon)
     # M = 2 uses of 10: what counting costs is in it.
     assert [costs.replace_one_null, costs.replace_one] == [20, 40]
     # Four entries, each with at most 4 counts, 4 slots and 2 draws for each of 4 tokens.
@@ -88,7 +90,7 @@ def test_the_window_does_what_the_mechanism_does(played: Played) -> None:
         assert outcome.adaptive == Adaptive(sums, Fraction(asked.charge.threshold))
         assert sorted(outcome.charged) == [*asked.positions]
         assert sorted(outcome.used) == [*asked.used]
-        assert asked.answer is not None
+        assert isinstance(asked.answer, GeneratedAnswer)
         assert (outcome.answer.tokens, outcome.answer.private) == (
             asked.answer.tokens,
             asked.answer.private,

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 import pytest
-from generation_messages import GENERATION, policy_with
+from generation_messages import KEYWORDS, policy_with
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
 from ragaudit.ledger.messages.policy import Policy
@@ -62,10 +62,9 @@ def test_the_smallest_and_the_largest_are_taken() -> None:
     assert Policy.from_json(adaptive_policy(threshold=wide, epsilon=epsilon)).generation is not None
 
 
-def test_another_answerer_is_not_supported_yet() -> None:
-    answerer = {**GENERATION["answerer"], "kind": "dp-ksa"}
-    with pytest.raises(UnsupportedError):
-        Policy.from_json(adaptive_policy(answerer=answerer))
+def test_another_answerer_is_not_supported() -> None:
+    with pytest.raises(UnsupportedError, match="dp-ksa under murag-ada"):
+        Policy.from_json(adaptive_policy(**{**KEYWORDS, "epsilon": "2"}))
 
 
 TERMS = AdaptiveTerms((90, 60, 30), Fraction(1, 4), 5)

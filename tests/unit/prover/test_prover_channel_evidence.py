@@ -30,9 +30,10 @@ from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Challenge, Response
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
-from ragaudit.ledger.messages.replays import Replay
+from ragaudit.ledger.messages.replays import Replay, Votes
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
 from ragaudit.privacy.charge_sample import charge_stratum_id
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
@@ -301,13 +302,14 @@ def check_replay(finished: Finished, file: GeneratedFile) -> None:
     class Said:
         def next_tokens(self, _: str, documents: Any, answer: Any) -> list[int | None]:
             votes = replay.votes[len(answer)]
+            assert isinstance(votes, Votes)
             # The channel's own voters say the same to the same texts.
             assert [votes.public, *votes.voters] == first_tokens(_, _, documents, answer)  # type: ignore[arg-type]
             return [votes.public, *votes.voters]
 
     key = coin_key(finished, body, response)
     coins = KeyedCoins(key, drawn=len(body.sums))
-    assert replay.answer is not None and replay.salt_a is not None
+    assert isinstance(replay.answer, GeneratedAnswer) and replay.salt_a is not None
     slots = [texts[at] for at in best] + [""] * (terms.answerer.slots - len(best))
     query_text = file.request.query
     found = mechanism_of(terms).answer(query_text, slots, Said(), coins)

@@ -23,7 +23,8 @@ from ragaudit.client import AnswerRejected, Client, PromiseUnanswered, StateConf
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.charges import Generated
-from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
+from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store import tables
@@ -172,6 +173,7 @@ def test_an_answer_that_is_not_the_promised_one_is_claimed(
 
     def lie(self: Channel, *arguments: Any) -> GeneratedFile:
         file = honest(self, *arguments)
+        assert isinstance(file.answer, GeneratedAnswer)
         answer = GeneratedAnswer("another", file.answer.tokens, file.answer.private)
         return GeneratedFile(file.request, answer, file.public, file.private)
 

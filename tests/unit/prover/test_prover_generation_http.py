@@ -20,6 +20,7 @@ from generation_channel import (
     open_channel,
     real_channel,
 )
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.prover.store import tables
 from ragaudit.serving.generators.tokens import NextTokens
 from scenario import ProverScenario
@@ -83,6 +84,7 @@ def test_an_unmodified_client_of_openai(real_channel: ProverScenario) -> None:
     file.verify_openings()
     assert file.answer.text == answer.choices[0].message.content
     assert answer.usage is not None
+    assert isinstance(file.answer, GeneratedAnswer)
     assert answer.usage.completion_tokens == len(file.answer.tokens)
     with pytest.raises(openai.NotFoundError, match="no such collection"):
         client.chat.completions.create(

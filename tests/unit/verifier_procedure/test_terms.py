@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generation_messages import policy_with
+from generation_messages import KEYWORDS, policy_with
 from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
@@ -141,6 +141,13 @@ NEWER: list[tuple[str, int | str, Policy, int | str, Policy]] = [
         1,
         Policy.from_json(policy_with(replay=None)),
     ),
+    (
+        "most_generation_delta",
+        "0.000004",  # 1/10^6 and three uses of as much
+        Policy.from_json(policy_with(**KEYWORDS)),
+        "0.000003",
+        Policy.from_json(policy_with(**KEYWORDS)),
+    ),
 ]
 """Terms that are not in the first version: a bound with a policy that keeps it, and one that does
 not keep it."""
@@ -190,7 +197,7 @@ def test_terms_are_read_strictly(tmp_path: Path) -> None:
         {"most_embedder_tolerance": "64"},
         {"least_sketch_bits": True},
         {"least_anchored_share": "1.1"},
-        {"format": "ragaudit/v3/terms"},
+        {"format": "ragaudit/v4/terms"},
         {"format": 2},
     ):
         with pytest.raises(MalformedError):

@@ -11,9 +11,12 @@ from ragaudit.encoding.errors import (
     MalformedSettings,
     RagauditError,
 )
+from ragaudit.ledger.messages.answerers import KeywordVoting
+from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, Vocabulary
 from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.serving.generators.answers import WholeAnswers
 from ragaudit.serving.generators.asking import Asking, GeneratorOptions
 from ragaudit.serving.generators.files import read_tokens
 from ragaudit.serving.generators.tokens import NextTokens
@@ -39,7 +42,7 @@ class GeneratorService:
         self._settings = settings
         path = settings.vocabulary_file
         try:
-            self._tokens = read_tokens(path)
+            self._tokens = () if path is None else read_tokens(path)
         except MalformedError as error:
             raise MalformedSettings(error.what, where=f"generator: {path}") from error
         self._key = None if settings.key_file is None else read_secret_file(settings.key_file)
@@ -104,14 +107,22 @@ def committed_generator(
         evidence: of a window, with or without a generation channel.
         service: of this verifier, if it has one.
     """
-    manifest = _manifest(evidence)
+    terms = _generation(evidence)
     # The provider named the model: one of its own making could be any function of documents.
-    if service is None or manifest is None or not service.has(manifest.model):
+    if service is None or terms is None or not service.has(terms.generator.model):
         yield None
         return
-    terms = manifest.vocabulary
+    manifest, answerer = terms.generator, terms.answerer
+    if isinstance(answerer, KeywordVoting):
+        assert manifest.keywords is not None  # a policy names both or neither
+        asking = service.asking(manifest.model)
+        try:
+            yield WholeAnswers(asking, manifest.prompt, manifest.keywords, tokens=answerer.tokens)
+        finally:
+            asking.close()
+        return
     try:
-        vocabulary = service.vocabulary(0 if terms is None else terms.end)
+        vocabulary = service.vocabulary(terms.vocabulary.end)
     except InvalidArgumentError as error:
         _log.warning("the committed language model has another vocabulary: %s", error)
         yield None
@@ -123,9 +134,8 @@ def committed_generator(
         asking.close()
 
 
-def _manifest(evidence: Evidence) -> GeneratorManifest | None:
+def _generation(evidence: Evidence) -> GenerationTerms | None:
     try:
-        terms = Policy.parse(evidence[POLICY]).generation
+        return Policy.parse(evidence[POLICY]).generation
     except (KeyError, RagauditError):  # check 1 says what is wrong with it
         return None
-    return None if terms is None else terms.generator

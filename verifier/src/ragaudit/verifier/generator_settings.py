@@ -10,16 +10,17 @@ __all__ = ["GeneratorSettings"]
 
 
 class GeneratorSettings(Section):
-    """A service that speaks OpenAI's ``POST /completions``; ``url`` ends before ``/completions``.
+    """A service that speaks OpenAI's API; ``url`` ends before ``/completions``.
 
     ``models`` are those that it believes the service about: a manifest may name any.
-    ``vocabulary_file`` is a JSON list of the texts of all tokens, ``served_as`` what the service
+    ``vocabulary_file`` is a JSON list of the texts of all tokens, for a model that is asked for
+    tokens; one of whole answers has none. ``served_as`` what the service
     calls its model where that is not the manifest's name.
     """
 
     url: Url
     models: tuple[Model, ...] = Field(min_length=1, max_length=64)
-    vocabulary_file: Path
+    vocabulary_file: Path | None = None
     served_as: Model | None = None
     key_file: Path | None = None
     ca_file: Path | None = None

@@ -1,13 +1,13 @@
 """Models of the verifier's own: the committed embedder, and the committed generator."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages.generator_manifest import Vocabulary
 
-__all__ = ["CommittedEmbedder", "OwnGenerator"]
+__all__ = ["AnswerGenerator", "CommittedEmbedder", "OwnGenerator", "TokenGenerator"]
 
 
 class CommittedEmbedder(Protocol):
@@ -29,8 +29,9 @@ class CommittedEmbedder(Protocol):
         """
 
 
-class OwnGenerator(Protocol):
-    """The committed generator, at an address of the verifier's own."""
+@runtime_checkable
+class TokenGenerator(Protocol):
+    """The committed generator of tokens (DP-RAG), at an address of the verifier's own."""
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -44,3 +45,21 @@ class OwnGenerator(Protocol):
         Raises:
             UnavailableError: the model does not answer.
         """
+
+
+@runtime_checkable
+class AnswerGenerator(Protocol):
+    """The committed generator of whole answers (DP-KSA), at an address of the verifier's own."""
+
+    def whole(self, question: str, documents: Sequence[str]) -> Sequence[str | None]:
+        """Return the answer of a voter to each document; None where the model gives none."""
+
+    def final(self, question: str, keywords: Sequence[str]) -> str:
+        """Return the final answer, as `ResponseVoters` says.
+
+        Raises:
+            UnavailableError: the model does not answer.
+        """
+
+
+OwnGenerator = TokenGenerator | AnswerGenerator

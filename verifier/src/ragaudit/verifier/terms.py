@@ -20,10 +20,10 @@ from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.tlog_policy import MAX_COSIGNERS
 from ragaudit.ledger.messages.policy import Policy, exact
 
-FORMATS: Final = {"ragaudit/v1/terms": 1, "ragaudit/v2/terms": 2}
+FORMATS: Final = {"ragaudit/v1/terms": 1, "ragaudit/v2/terms": 2, "ragaudit/v3/terms": 3}
 """By format, its version: a document has the members of its version and of those before."""
 
-FORMAT: Final = "ragaudit/v2/terms"
+FORMAT: Final = "ragaudit/v3/terms"
 """Of what is written today."""
 
 DAY: Final = 86_400
@@ -167,6 +167,8 @@ TERMS: Final[tuple[Term, ...]] = (
           lambda p: 0 if p.generation is None else p.generation.total_epsilon, since=2),
     _term("least_generation_replays", "the number of times that sampled answers are recomputed", 0,
           1, lambda p: int(p.generation is None or p.generation.replays), since=2),
+    _term("most_generation_delta", "the delta of the generation channel", "0.00001", "0.1",
+          lambda p: 0 if p.generation is None else p.generation.total_delta, since=3),
 )  # fmt: skip
 
 

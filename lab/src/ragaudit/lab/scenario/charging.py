@@ -22,10 +22,10 @@ from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
-from ragaudit.ledger.messages.generated import GeneratedAnswer
+from ragaudit.ledger.messages.generated_answers import AnyAnswer, GeneratedAnswer
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.replays import Votes
+from ragaudit.ledger.messages.replays import Votes, VotesOfAnswer
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.privacy.mechanisms.coins import Coins, KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag, TokenAnswer, TokenVoters
@@ -75,9 +75,9 @@ class Charged:
     positions: tuple[int, ...]
     blinding: bytes
     index: int = -1
-    votes: tuple[Votes, ...] = ()
+    votes: VotesOfAnswer = ()
     used: tuple[int, ...] = ()
-    answer: GeneratedAnswer | None = None
+    answer: AnyAnswer | None = None
     salt_a: bytes = b""
     reply: Generated | None = None
 
@@ -288,12 +288,11 @@ class ChargingWindow(PrivateWindow):
             time: of the entry, seconds after `start`.
         """
         asked = self.charged[number]
-        slots, noted = self.slot_texts(asked), _Noted(self.voters)
-        drawn = len(asked.charge.sums)
-        found = self.generate(asked, slots, noted, KeyedCoins(self.coin_key(asked), drawn))
-        text = VOCABULARY.text(found.tokens)
-        asked.votes, asked.salt_a = tuple(noted.votes), self.draw()
-        asked.answer = GeneratedAnswer(text, found.tokens, found.private)
+        slots, drawn = self.slot_texts(asked), len(asked.charge.sums)
+        asked.votes, asked.answer = self.write_answer(
+            asked, slots, KeyedCoins(self.coin_key(asked), drawn)
+        )
+        asked.salt_a = self.draw()
         asked.reply = Generated(
             window=self.window,
             tenant=asked.charge.tenant,
@@ -310,12 +309,27 @@ class ChargingWindow(PrivateWindow):
         at = 1000 * (self.start + time)
         self.append(Void.KIND, Void(self.window, asked.charge.tenant, asked.index, at).encode())
 
+    def write_answer(
+        self, asked: Charged, slots: Sequence[str], coins: Coins
+    ) -> tuple[VotesOfAnswer, AnyAnswer]:
+        """Return the votes for an answer, and the answer, from slots."""
+        noted = _Noted(self.voters)
+        found = self.generate(asked, slots, noted, coins)
+        text = VOCABULARY.text(found.tokens)
+        return tuple(noted.votes), GeneratedAnswer(text, found.tokens, found.private)
+
+    @property
+    def most_used(self) -> int:
+        """Return how many rows are used for an answer at most."""
+        assert self.policy.generation is not None
+        return self.policy.generation.answerer.slots
+
     @cached_property
     def mechanism(self) -> DpRag:
         """Return the answerer of the policy."""
         terms = self.policy.generation
         assert terms is not None
-        each = terms.answerer
+        each = terms.token_voting
         return DpRag(
             *(terms.answer_epsilon, each.epsilon_token, each.voters, each.slots_per_voter),
             vocabulary=len(VOCABULARY.tokens),
@@ -333,14 +347,14 @@ class ChargingWindow(PrivateWindow):
         """Return the texts that are used, and note which rows they are: a hook for cheats."""
         rows = self.ranked(asked, asked.positions)
         asked.used = tuple(sorted(row.id for row in rows))
-        return top_slots(rows, self.mechanism.slots)
+        return top_slots(rows, self.most_used)
 
     def ranked(self, asked: Charged, positions: Sequence[int]) -> list[Row]:
         """Return the best of these rows of the tenant's index, with their texts."""
         index = self.indices[asked.charge.tenant]
         exact = scores(index.vectors, asked.embedding)
         rows = [Row(i, Fraction(int(exact[i])), index.texts[i]) for i in positions]
-        return best_rows(rows, self.mechanism.slots)
+        return best_rows(rows, self.most_used)
 
     def coin_key(self, asked: Charged) -> bytes:
         """Return the key of an answer's coins, 32 bytes: a hook for cheats."""

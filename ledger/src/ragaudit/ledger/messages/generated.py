@@ -6,7 +6,7 @@ Nothing here depends on how many documents paid, or on which: that stays with th
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from ragaudit.encoding.digests import SALT_BYTES, leaf_data, structure
+from ragaudit.encoding.digests import SALT_BYTES, leaf_data
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import Field
@@ -16,11 +16,9 @@ from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
 from ragaudit.ledger.messages.charges import Charge, Generated
-from ragaudit.ledger.messages.encoded import check_range
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_filter
-from ragaudit.ledger.messages.generation_terms import MAX_TOKENS
-from ragaudit.ledger.messages.generator_manifest import MAX_VOCABULARY
+from ragaudit.ledger.messages.generated_answers import AnyAnswer, read_answer
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES
 from ragaudit.ledger.messages.records import MAX_QUERIES
@@ -28,15 +26,12 @@ from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.ledger.messages.signed import AccountMessage
 
 __all__ = [
-    "GeneratedAnswer",
     "GeneratedFile",
     "GeneratedPrivate",
     "GeneratedReceipt",
     "GenerationRequest",
     "LoggedEntry",
 ]
-
-MAX_TEXT_BYTES = 2**18  # of an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,46 +76,6 @@ class GenerationRequest(JsonMessage):
             f.text("query", 1, MAX_QUERY_BYTES),
             f.text("filter", 0, MAX_FILTER_BYTES),
             f.optional(f.integer, "counter", 0, MAX_QUERIES - 1),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratedAnswer(JsonMessage):
-    """What is released.
-
-    Attributes:
-        text: of the tokens; the end token has none.
-        tokens: of the committed vocabulary, the end token included where it ended the answer.
-        private: how many of them the documents were asked for.
-    """
-
-    MEMBERS: ClassVar[str] = "private text tokens"
-    WHERE: ClassVar[str] = "answer"
-
-    text: str = field(repr=False)
-    tokens: tuple[int, ...] = field(repr=False)
-    private: int
-
-    def __post_init__(self) -> None:
-        check_range("private tokens", self.private, 0, len(self.tokens))
-
-    def digest(self, salt: bytes) -> bytes:
-        """Return what the answer entry says of the answer, 32 bytes (11.9).
-
-        Args:
-            salt: salt_a, 32 bytes.
-        """
-        return structure("generated", salt, self.encode())
-
-    def _members(self) -> dict[str, Any]:
-        return {"private": self.private, "text": self.text, "tokens": list(self.tokens)}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.text("text", 0, MAX_TEXT_BYTES),
-            f.integers("tokens", (0, MAX_TOKENS), 0, MAX_VOCABULARY - 1),
-            f.integer("private", 0, MAX_TOKENS),
         )
 
 
@@ -295,7 +250,7 @@ class GeneratedFile(JsonMessage):
     LABEL: ClassVar[str] = "receipt file"
 
     request: GenerationRequest
-    answer: GeneratedAnswer
+    answer: AnyAnswer
     public: GeneratedReceipt
     private: GeneratedPrivate
 
@@ -311,7 +266,7 @@ class GeneratedFile(JsonMessage):
     def _read(cls, f: Fields) -> Self:
         return cls(
             f.message("request", GenerationRequest),
-            f.message("answer", GeneratedAnswer),
+            read_answer(f, "answer"),
             f.message("public", GeneratedReceipt),
             f.message("private", GeneratedPrivate),
         )

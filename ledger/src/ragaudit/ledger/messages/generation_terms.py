@@ -6,76 +6,29 @@ no rounding may decide that.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Literal, cast
+from typing import Literal, cast
 
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
+from ragaudit.ledger.messages.answerers import (
+    Answerer,
+    KeywordVoting,
+    TokenVoting,
+    read_answerer,
+)
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, VocabularyTerms
 from ragaudit.ledger.messages.ratios import read_ratio
 
-__all__ = ["GenerationTerms", "Mechanism", "TokenVoting"]
+__all__ = ["GenerationTerms", "Mechanism"]
 
 Mechanism = Literal["murag", "murag-ada", "naive"]
 Proving = Literal["sampled", "all"]
 
-MAX_SLOTS: Final = 2**16
-MAX_TOKENS: Final = 4096  # of an answer
-LARGEST_EXPONENT: Final = 44
-"""Of a weight of the exponential mechanism (11.2): above it weights would be rounded away."""
-
 _MEMBERS = """mechanism answerer epsilon uses threshold charges replay generator
     answer_delay_seconds reuse"""
-
-
-@dataclass(frozen=True, slots=True)
-class TokenVoting:
-    """The answerer DP-RAG (11.4).
-
-    Attributes:
-        epsilon_token: eps_0, of one private token.
-        voters, slots_per_voter: m and k'; their product is the number of retrieved slots.
-        threshold: theta, in votes; None for half of the voters.
-        tokens: the most of an answer, 1..4096.
-    """
-
-    epsilon_token: Fraction
-    voters: int
-    slots_per_voter: int
-    threshold: Fraction | None
-    tokens: int
-
-    @property
-    def slots(self) -> int:
-        """n_retrieve, m times k'."""
-        return self.voters * self.slots_per_voter
-
-    @classmethod
-    def read(cls, value: Any, where: str) -> "TokenVoting":
-        """Return the terms of a JSON value; MalformedPolicy, UnsupportedError."""
-        names = "kind epsilon_token voters slots_per_voter threshold tokens"
-        kind = value.get("kind") if isinstance(value, dict) else None
-        if kind == "dp-ksa":
-            raise UnsupportedError("not supported", where=f"{where}.kind", expected="dp-rag")
-        f = Fields(value, names, MalformedPolicy, where)
-        f.constant("kind", "dp-rag")
-        voters = f.integer("voters", 1, MAX_SLOTS)
-        each = read_ratio(f, "epsilon_token")
-        # eps_expo · m / 2, with eps_expo = eps_0/2: weights of 0 would make tokens impossible.
-        if each * voters > 4 * LARGEST_EXPONENT:
-            expected = f"at most {4 * LARGEST_EXPONENT} with all voters"
-            raise f.error("epsilon_token", "weights would be rounded away", expected)
-        return cls(
-            epsilon_token=each,
-            voters=voters,
-            slots_per_voter=f.integer("slots_per_voter", 1, MAX_SLOTS // voters),
-            threshold=None
-            if f.raw("threshold") is None
-            else read_ratio(f, "threshold", least=Fraction(0)),
-            tokens=f.integer("tokens", 1, MAX_TOKENS),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +38,8 @@ class GenerationTerms:
     Attributes:
         mechanism: "murag", "murag-ada" or "naive".
         answerer: of one question.
-        epsilon: eps_q, of one question for each document that pays for it.
+        epsilon: eps_q, of one question for each document that pays for it; under DP-KSA of all
+            the uses of a document together, since divergences add up and epsilons do not.
         uses: M, 1..65536: uses of a document, under NAIVE questions of a tenant.
         threshold: tau in lattice units, 0..B², under MURAG; else None.
         adaptive: how a question finds its threshold, under MURAG-ADA; else None.
@@ -100,7 +54,7 @@ class GenerationTerms:
     """
 
     mechanism: Mechanism
-    answerer: TokenVoting
+    answerer: Answerer
     epsilon: Fraction
     uses: int
     threshold: int | None
@@ -114,9 +68,16 @@ class GenerationTerms:
 
     @property
     def vocabulary(self) -> VocabularyTerms:
-        """Of the committed model."""
+        """Of the committed model, which is asked for tokens; not under DP-KSA."""
         assert self.generator.vocabulary is not None  # `read` refuses whole answers
         return self.generator.vocabulary
+
+    @property
+    def token_voting(self) -> TokenVoting:
+        """The answerer, where it is DP-RAG; UnsupportedError where it is another."""
+        if not isinstance(self.answerer, TokenVoting):
+            raise UnsupportedError("no votes on tokens", where="answerer.kind", expected="dp-rag")
+        return self.answerer
 
     @property
     def charges_rows(self) -> bool:
@@ -130,8 +91,15 @@ class GenerationTerms:
 
     @property
     def total_epsilon(self) -> Fraction:
-        """M · eps_q: of one document changed to or from a null row, for all questions together."""
-        return self.uses * self.epsilon
+        """Of one document changed to or from a null row, for all questions: M eps_q, or stated."""
+        whole = isinstance(self.answerer, KeywordVoting)
+        return self.epsilon if whole else self.uses * self.epsilon
+
+    @property
+    def total_delta(self) -> Fraction:
+        """Of one document changed to or from a null row, for all questions together; 0 if pure."""
+        answerer = self.answerer
+        return answerer.delta(self.uses) if isinstance(answerer, KeywordVoting) else Fraction(0)
 
     @property
     def replays(self) -> bool:
@@ -167,14 +135,29 @@ class GenerationTerms:
         else:
             g.constant("threshold", None)
         epsilon = read_ratio(g, "epsilon")
-        answerer = TokenVoting.read(g.raw("answerer"), g.path("answerer"))
-        # Not one private token: documents would pay for what they are not asked for.
-        least = answerer.epsilon_token + (adaptive.epsilon if adaptive else 0)
-        if epsilon < least:
-            raise g.error("epsilon", "buys no token", f"at least {least}")
+        answerer = read_answerer(g.raw("answerer"), g.path("answerer"))
         generator = g.message("generator", GeneratorManifest)
-        if generator.vocabulary is None:
-            raise g.error("generator", "a model of whole answers", "one with a vocabulary")
+        uses = g.integer("uses", 1, 2**16)
+        if isinstance(answerer, TokenVoting):
+            # Not one private token: documents would pay for what they are not asked for.
+            least = answerer.epsilon_token + (adaptive.epsilon if adaptive else 0)
+            if epsilon < least:
+                raise g.error("epsilon", "buys no token", f"at least {least}")
+            if generator.vocabulary is None:
+                raise g.error("generator", "a model of whole answers", "one with a vocabulary")
+        else:
+            # There is no epsilon of one answer that the others could charge.
+            if mechanism != "murag":
+                kind = g.path("mechanism")
+                raise UnsupportedError(f"dp-ksa under {mechanism}", where=kind, expected="murag")
+            # A divergence of g rows at once is none of g times one row.
+            if f.raw("rows_per_document") != 1:
+                what = "dp-ksa with documents of several rows"
+                raise UnsupportedError(what, where=f.path("rows_per_document"), expected="1")
+            if answerer.delta(uses) >= 1:
+                raise g.error("uses", "a delta of 1 says nothing", "fewer, or smaller deltas")
+            if generator.keywords is None:
+                raise g.error("generator", "a model of tokens", "one with a prompt for keywords")
         charges = Fields(g.raw("charges"), "prove group", MalformedPolicy, g.path("charges"))
         differing = None
         # Nothing tells which rows are the best of all of them: an answer would prove nothing.
@@ -190,7 +173,7 @@ class GenerationTerms:
             mechanism=mechanism,
             answerer=answerer,
             epsilon=epsilon,
-            uses=g.integer("uses", 1, 2**16),
+            uses=uses,
             threshold=threshold,
             adaptive=adaptive,
             prove=cast("Proving", charges.choice("prove", "sampled", "all")),

@@ -7,13 +7,18 @@ from typing import Any, ClassVar, Final, Self
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
-from ragaudit.ledger.messages.generated import GeneratedAnswer
+from ragaudit.ledger.messages.generated_answers import (
+    AnyAnswer,
+    GeneratedKeywords,
+    read_answer,
+)
 
-__all__ = ["PaidRow", "Replay", "UsedRow", "Votes"]
+__all__ = ["PaidRow", "Replay", "UsedRow", "Votes", "VotesOfAnswer", "read_votes", "votes_json"]
 
 MAX_REPLAY_BYTES: Final = 2**26
 MAX_ROWS: Final = 2**16
 MAX_STEPS: Final = 4096
+MAX_RESPONSE_BYTES: Final = 2**14
 _MAX_TEXT: Final = 2**20
 _SCALAR_BYTES: Final = 32
 
@@ -114,6 +119,23 @@ class Votes(JsonMessage):
         )
 
 
+VotesOfAnswer = tuple[Votes, ...] | tuple[str, ...]
+"""For each token of the answer; or, under DP-KSA, the whole answer of each voter in its order."""
+
+
+def votes_json(votes: VotesOfAnswer) -> list[Any]:
+    """Return the votes for an answer as JSON has them."""
+    return [each if isinstance(each, str) else each.to_json() for each in votes]
+
+
+def read_votes(f: Fields, name: str) -> VotesOfAnswer:
+    """Return the votes that a member holds, of one form or the other; MalformedError."""
+    value = f.raw(name)
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return f.texts(name, MAX_STEPS, MAX_RESPONSE_BYTES)
+    return f.messages(name, Votes, 0, MAX_STEPS)
+
+
 @dataclass(frozen=True, slots=True)
 class Replay(JsonMessage):
     """Everything that sums and answer of a charge entry follow from, beside key and question.
@@ -122,7 +144,7 @@ class Replay(JsonMessage):
         blinding: rho of the charge entry's point, a scalar.
         rows: all that the entry charges, positions rising.
         used: those that were put into slots, positions rising.
-        votes: for each token of the answer, in order.
+        votes: for each token of the answer, in order; under DP-KSA whole answers, by voter.
         answer, salt_a: what opens the answer entry's digest; None of a void, which has no votes and
             uses nothing.
     """
@@ -134,8 +156,8 @@ class Replay(JsonMessage):
     blinding: bytes = field(repr=False)
     rows: tuple[PaidRow, ...] = field(repr=False)
     used: tuple[UsedRow, ...] = field(repr=False)
-    votes: tuple[Votes, ...] = field(repr=False)
-    answer: GeneratedAnswer | None = field(repr=False)
+    votes: VotesOfAnswer = field(repr=False)
+    answer: AnyAnswer | None = field(repr=False)
     salt_a: bytes | None = field(repr=False)
 
     @classmethod
@@ -148,7 +170,7 @@ class Replay(JsonMessage):
             "blinding": self.blinding.hex(),
             "rows": [row.to_json() for row in self.rows],
             "used": [row.to_json() for row in self.used],
-            "votes": [votes.to_json() for votes in self.votes],
+            "votes": votes_json(self.votes),
             "answer": None if self.answer is None else self.answer.to_json(),
             "salt_a": None if self.salt_a is None else self.salt_a.hex(),
         }
@@ -162,11 +184,14 @@ class Replay(JsonMessage):
             # One set of rows, one spelling; a row named twice would be committed to twice.
             if positions != sorted(set(positions)):
                 raise f.error(name, "positions do not rise")
-        votes = f.messages("votes", Votes, 0, MAX_STEPS)
-        answer = None if f.raw("answer") is None else f.message("answer", GeneratedAnswer)
+        votes = read_votes(f, "votes")
+        answer = None if f.raw("answer") is None else read_answer(f, "answer")
         salt = f.optional(f.hex, "salt_a", SALT_BYTES)
         if (answer is None) != (salt is None) or (answer is None and (used or votes)):
             raise f.error("answer", "null", "null with a void alone, as salt_a is")
+        texts = any(isinstance(each, str) for each in votes)
+        if answer is not None and texts != isinstance(answer, GeneratedKeywords):
+            raise f.error("votes", "of another answerer than the answer")
         return cls(f.hex("blinding", _SCALAR_BYTES), rows, used, votes, answer, salt)
 
     @classmethod

@@ -6,16 +6,17 @@ estimate of who acts together.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Self
+from functools import cached_property
+from typing import Any, Final, NamedTuple, Self
 
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.encoding.text import ceil_decimal
+from ragaudit.privacy.accounting.keyword_sets import PLACES, channel_loss
 from ragaudit.privacy.numbers import count, exact
 
-__all__ = ["ChannelEpsilon"]
+__all__ = ["ChannelCosts", "ChannelEpsilon", "KeywordChannelEpsilon", "Loss", "read_channel"]
 
 _PLACES: Final = 40  # of numbers as small as 2^-100
-_TEXTS: Final = ("epsilon_question", "replace_one_null", "replace_one", "rounding", "distance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +115,128 @@ class ChannelEpsilon:
                 if found.to_json() == value:
                     return found
         raise MalformedError("not a channel's epsilon", where="generation")
+
+
+class Loss(NamedTuple):
+    """Of all answers of a window together.
+
+    Attributes:
+        epsilon: rounded up.
+        delta: exact.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def to_json(self) -> dict[str, str]:
+        """Return the numbers as a verdict states them."""
+        return {"epsilon": ceil_decimal(self.epsilon, PLACES), "delta": str(self.delta)}
+
+
+@dataclass(frozen=True)
+class KeywordChannelEpsilon:
+    """Approximate differential privacy of a channel that answers by DP-KSA under MURAG.
+
+    A document is one row. Rényi divergences of its uses add up at one order, and are converted
+    once; a replaced document is two, each with its own uses, and changes one slot of a question
+    whichever of the two is relevant to it.
+
+    Attributes:
+        uses: M, how often a row may pay.
+        epsilon_choice, sigma, delta_test: of one question, as of `DpKsa`.
+        delta_conversion: of the conversion.
+        draws: coins of all answers of the window, at most.
+    """
+
+    uses: int
+    epsilon_choice: Fraction
+    sigma: Fraction
+    delta_test: Fraction
+    delta_conversion: Fraction
+    draws: int
+
+    def __post_init__(self) -> None:
+        count(self.uses, "uses")
+        exact(self.epsilon_choice, "epsilon_choice", above=0)
+        exact(self.sigma, "sigma", above=0)
+        exact(self.delta_test, "delta_test", above=0, most=Fraction(1, 2))
+        exact(self.delta_conversion, "delta_conversion", above=0, below=1)
+        count(self.draws, "draws", least=0)
+
+    @cached_property
+    def replace_one_null(self) -> Loss:
+        """One document changed to or from a null row, or added, or removed: M uses."""
+        return self._of(self.uses)
+
+    @cached_property
+    def replace_one(self) -> Loss:
+        """One document replaced by another: 2 M uses, composed before they are converted."""
+        return self._of(2 * self.uses)
+
+    @property
+    def distance(self) -> Fraction:
+        """Total variation between the coins and their exact laws, of all answers, at most."""
+        return self.draws * Fraction(1, 2**100)
+
+    def over(self, windows: int) -> Loss:
+        """Return `replace_one_null` of so many windows with the same documents: budgets renew.
+
+        Args:
+            windows: >= 1.
+        """
+        epsilon, delta = self.replace_one_null
+        return Loss(count(windows, "windows") * epsilon, windows * delta)
+
+    def _of(self, uses: int) -> Loss:
+        epsilon = channel_loss(self.epsilon_choice, self.sigma, uses, self.delta_conversion)
+        return Loss(epsilon, self.delta_conversion + uses * self.delta_test)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the numbers as a verdict states them: exact fractions, others rounded up."""
+        return {
+            "mechanism": "murag",
+            "answerer": "dp-ksa",
+            "uses": self.uses,
+            "epsilon_choice": str(Fraction(self.epsilon_choice)),
+            "sigma": str(Fraction(self.sigma)),
+            "delta_test": str(Fraction(self.delta_test)),
+            "delta_conversion": str(Fraction(self.delta_conversion)),
+            "group_size": 1,
+            "replace_one_null": self.replace_one_null.to_json(),
+            "replace_one": self.replace_one.to_json(),
+            "draws": self.draws,
+            "distance": ceil_decimal(self.distance, _PLACES),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Return the numbers of a JSON object, the strict inverse of `to_json`; MalformedError."""
+        match value:
+            case {
+                "uses": int(uses),
+                "epsilon_choice": str(choice),
+                "sigma": str(sigma),
+                "delta_test": str(test),
+                "delta_conversion": str(conversion),
+                "draws": int(draws),
+            }:
+                try:
+                    one, test_noise = Fraction(choice), Fraction(sigma)
+                    deltas = Fraction(test), Fraction(conversion)
+                    found = cls(uses, one, test_noise, *deltas, draws)
+                    same = found.to_json() == value
+                except (ValueError, ZeroDivisionError, InvalidArgumentError) as error:
+                    raise MalformedError("not a channel's epsilon", where="generation") from error
+                if same:
+                    return found
+        raise MalformedError("not a channel's epsilon", where="generation")
+
+
+ChannelCosts = ChannelEpsilon | KeywordChannelEpsilon
+
+
+def read_channel(value: object) -> ChannelCosts:
+    """Return what a channel costs, of either kind, as a verdict states it; MalformedError."""
+    if isinstance(value, dict) and "answerer" in value:
+        return KeywordChannelEpsilon.from_json(value)
+    return ChannelEpsilon.from_json(value)

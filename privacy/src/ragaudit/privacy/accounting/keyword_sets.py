@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from ragaudit.encoding.text import ceil_decimal
 from ragaudit.privacy.accounting.renyi import RenyiBound, canonne_inner
 from ragaudit.privacy.normal import cdf, decimal_of, precise, quantile
 from ragaudit.privacy.numbers import Number, count, decimal, exact
@@ -19,10 +20,15 @@ __all__ = [
     "KeywordSetLoss",
     "bounded_range",
     "calibrated",
+    "channel_loss",
     "pass_probability",
     "pure_or_bounded_range",
 ]
 
+PLACES = 6
+"""After the point, of an epsilon that is stated."""
+CHOICE_ROUNDING = Fraction(1, 2**61)
+"""What the rounding of weights adds to the epsilon of a choice at most (spec 11.2)."""
 _STEPS = 100
 _GRID = [Decimal(shift) / 4 for shift in range(-36, 53)]
 _UP = 1 + Decimal("1e-60")
@@ -143,6 +149,23 @@ class KeywordSetLoss:
             else:
                 low = first
         return RenyiBound(at(low) * _UP, 1 + low.exp())
+
+
+def channel_loss(
+    epsilon_choice: Fraction, sigma: Fraction, uses: int, delta_conversion: Fraction
+) -> Fraction:
+    """Return the epsilon of so many uses of a document, rounded up to 6 decimal places.
+
+    What rounding adds to the weights of a choice (spec 11.2) is in it.
+
+    Args:
+        epsilon_choice, sigma: as of `KeywordSetLoss`.
+        uses: how often the document pays at most, >= 1.
+        delta_conversion: in (0, 1).
+    """
+    rounded = exact(epsilon_choice, "epsilon_choice") + CHOICE_ROUNDING
+    found = KeywordSetLoss(rounded, sigma, uses).epsilon(delta_conversion).epsilon
+    return Fraction(ceil_decimal(Fraction(found), PLACES))
 
 
 @dataclass(frozen=True)

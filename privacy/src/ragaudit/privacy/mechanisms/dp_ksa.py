@@ -5,7 +5,6 @@ chosen by the exponential mechanism, and the set is released if the gap below it
 single voter could have changed it. The answer is then written from question and keywords alone.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +12,24 @@ from fractions import Fraction
 from typing import Protocol
 
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.words import words
 from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.retrieval import groups
 from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT, gaussian_threshold
 from ragaudit.privacy.numbers import count, exact
 
-__all__ = ["DpKsa", "KeywordAnswer", "ResponseVoters", "gaps", "histogram", "keywords"]
+__all__ = [
+    "DpKsa",
+    "KeywordAnswer",
+    "ResponseVoters",
+    "counted",
+    "gaps",
+    "histogram",
+    "keywords",
+]
 
-_WORD = re.compile(r"[^\W_]+")
+LONGEST_RESPONSE = 2**14
+"""Bytes of UTF-8: a voter's answer that is longer counts as none."""
 GAP_SENSITIVITY = 2
 """One changed slot moves one count up and one down: a gap of two counts moves by 2 at most."""
 
@@ -48,9 +57,14 @@ class KeywordAnswer:
     keywords: tuple[str, ...] | None
 
 
+def counted(text: str) -> str:
+    """Return a voter's answer as it counts: "" if it is longer than 2^14 bytes."""
+    return text if len(text.encode(errors="replace")) <= LONGEST_RESPONSE else ""
+
+
 def keywords(text: str, stop_words: frozenset[str]) -> frozenset[str]:
-    """Return the words of a response, case-folded, without the stop words."""
-    return frozenset(_WORD.findall(text.casefold())) - stop_words
+    """Return the words of a response without the stop words."""
+    return words(text) - stop_words
 
 
 def histogram(responses: Sequence[frozenset[str]]) -> Counter[str]:
@@ -182,7 +196,7 @@ class DpKsa:
         documents = [text for (text,) in groups(slots, order, 1)]
         responses = voters.responses(question, documents)
         count(len(responses), "responses", least=self.slots, most=self.slots)
-        counts = histogram([keywords(text, self.stop_words) for text in responses])
+        counts = histogram([keywords(counted(text), self.stop_words) for text in responses])
         size = self.choose_size(counts, coins)
         if not self.passes(gaps(counts, size)[-1], coins):
             return KeywordAnswer(voters.final(question, ()), None)

@@ -14,12 +14,12 @@ from ragaudit.encoding.errors import Conflict, UnsupportedError
 from ragaudit.ledger.messages.charges import Generated
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.generated import (
-    GeneratedAnswer,
     GeneratedFile,
     GeneratedPrivate,
     GeneratedReceipt,
     GenerationRequest,
 )
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.replays import UsedRow, Votes
 from ragaudit.privacy.mechanisms.dp_rag import TokenVoters

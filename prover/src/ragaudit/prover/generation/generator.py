@@ -69,7 +69,7 @@ class Generator:
 
 def mechanism_of(terms: GenerationTerms) -> DpRag:
     """Return the answerer that a policy names."""
-    voting, vocabulary = terms.answerer, terms.vocabulary
+    voting, vocabulary = terms.token_voting, terms.vocabulary
     return DpRag(
         epsilon=terms.answer_epsilon,
         epsilon_token=voting.epsilon_token,

@@ -9,6 +9,7 @@ import anyio.to_thread
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.generated import GenerationRequest
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover.answering.stage import check_request
@@ -135,6 +136,7 @@ class ServicePort:
         file = await self._service.generating.generate(account, request, window=live.name)
         answer, terms = file.answer, live.policy.generation
         assert terms is not None  # it was answered
+        assert isinstance(answer, GeneratedAnswer)  # no other answerer is served
         return Completion(
             receipt_of(file),
             answer.text,

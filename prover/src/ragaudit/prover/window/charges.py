@@ -12,7 +12,8 @@ from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.generated import GeneratedAnswer, GenerationRequest, LoggedEntry
+from ragaudit.ledger.messages.generated import GenerationRequest, LoggedEntry
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.replays import MAX_ROWS, MAX_STEPS, UsedRow, Votes
 from ragaudit.ledger.messages.requests import Openings

@@ -42,9 +42,24 @@ class WholeAnswers:
         Raises:
             GeneratorBusy: too many answers are generated already.
         """
+        return ["" if each is None else each for each in self.whole(question, documents)]
+
+    def whole(self, question: str, documents: Sequence[str]) -> list[str | None]:
+        """Return an answer for each document, None where a voter gave none.
+
+        Args:
+            question, documents: as of `ResponseVoters`.
+
+        Raises:
+            GeneratorBusy: too many answers are generated already.
+        """
+
+        def ask(prompt: str) -> str | None:
+            return self._one(prompt, until)
+
         prompts = [self._prompt.of((text,), question) for text in documents]
         with self._asking.step() as until:
-            return self._asking.each(prompts, lambda prompt: self._one(prompt, until), "")
+            return self._asking.each(prompts, ask, None)
 
     def final(self, question: str, keywords: Sequence[str]) -> str:
         """Return the answer to a question with keywords, or without any.

@@ -25,7 +25,7 @@ from ragaudit.ledger.messages.verdict import (
     Status,
     Verdict,
 )
-from ragaudit.privacy.accounting.channel import ChannelEpsilon
+from ragaudit.privacy.accounting.channel import ChannelCosts
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
@@ -208,7 +208,7 @@ class Outcome:
     assumptions: tuple[str, ...] = ()
     claimed: bool = False
     attested: Mapping[str, Any] | None = None
-    generation: ChannelEpsilon | None = None
+    generation: ChannelCosts | None = None
     test_results: References | None = None
 
     def check(self, check_id: str) -> CheckResult:

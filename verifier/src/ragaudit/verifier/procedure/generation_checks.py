@@ -5,11 +5,16 @@ from typing import Final
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
-from ragaudit.privacy.accounting.channel import ChannelEpsilon
+from ragaudit.privacy.accounting.channel import (
+    ChannelCosts,
+    ChannelEpsilon,
+    KeywordChannelEpsilon,
+)
 from ragaudit.verifier.procedure.answer_checks import check_openings, compare_question
 from ragaudit.verifier.procedure.charge_groups import ChargeGroups
 from ragaudit.verifier.procedure.context import Context
@@ -40,10 +45,20 @@ def check_budget(context: Context, found: Findings) -> None:
     )
 
 
-def channel_epsilon(context: Context) -> ChannelEpsilon:
+def channel_epsilon(context: Context) -> ChannelCosts:
     """Return what the channel costs, as policy and log have it."""
     terms = context.generation
     answerer = terms.answerer
+    if isinstance(answerer, KeywordVoting):
+        return KeywordChannelEpsilon(
+            uses=terms.uses,
+            epsilon_choice=answerer.epsilon_choice,
+            sigma=answerer.sigma,
+            delta_test=answerer.delta_test,
+            delta_conversion=answerer.delta_conversion,
+            # The permutation, the choice and the test.
+            draws=len(context.charges) * (answerer.voters + 1),
+        )
     bins = 0 if terms.adaptive is None else len(terms.adaptive.edges)
     # The counts, the threshold of a vote, the permutation, and what each token may draw.
     each = bins + 1 + (answerer.slots - 1) + _DRAWS * answerer.tokens

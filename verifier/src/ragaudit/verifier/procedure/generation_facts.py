@@ -8,10 +8,11 @@ from typing import Protocol
 from ragaudit.circuits.budgets import BudgetStatement
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.verifier.models import OwnGenerator
+from ragaudit.verifier.models import AnswerGenerator, OwnGenerator, TokenGenerator
 from ragaudit.verifier.procedure.facts import MissingInput, demand, fact, known_or_missing
 from ragaudit.verifier.procedure.log_facts import LogFacts
 
@@ -83,10 +84,21 @@ class GenerationFacts(LogFacts):
             raise UnsupportedError("no generation channel in this window", where="policy")
         return terms
 
-    @cached_property
+    @property
     def own_generator(self) -> OwnGenerator | None:
-        """The verifier's own model; None where there is none with the committed vocabulary."""
-        if self.generator is None:
+        """The verifier's own model, of the kind that the answerer asks; None if there is none."""
+        whole = isinstance(self.generation.answerer, KeywordVoting)
+        return self.own_answers if whole else self.own_tokens
+
+    @property
+    def own_answers(self) -> AnswerGenerator | None:
+        """The verifier's own model of whole answers; None where there is none."""
+        return self.generator if isinstance(self.generator, AnswerGenerator) else None
+
+    @cached_property
+    def own_tokens(self) -> TokenGenerator | None:
+        """The verifier's own model of tokens; None without one of the committed vocabulary."""
+        if not isinstance(self.generator, TokenGenerator):
             return None
         try:
             self.generation.generator.check_vocabulary(self.generator.vocabulary)

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.encoding.text import parse_decimal, rfc3339
+from ragaudit.encoding.text import ceil_decimal, parse_decimal, rfc3339
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.items import OpeningItem
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
+from ragaudit.privacy.accounting.keyword_sets import PLACES, channel_loss
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
@@ -24,6 +26,8 @@ def check_policy(context: Context, found: Findings) -> None:
         _check_keys(context, policy)
     with found.attempt("the verifier's terms"):
         context.terms.check(policy)
+    with found.attempt("generation"):
+        _check_keywords(policy)
     with found.attempt("countersignature"):
         _check_time(context, policy)
     with found.attempt("previous_checkpoint"):
@@ -46,6 +50,20 @@ def _check_threshold(policy: Policy) -> None:
     if estimator.hamming_threshold != threshold:
         raise RejectedError(
             f"hamming_threshold is {estimator.hamming_threshold}", expected=str(threshold)
+        )
+
+
+def _check_keywords(policy: Policy) -> None:
+    """The stated epsilon covers what all uses of a document cost, where DP-KSA answers."""
+    terms = policy.generation
+    if terms is None or not isinstance(terms.answerer, KeywordVoting):
+        return
+    each = terms.answerer
+    due = channel_loss(each.epsilon_choice, each.sigma, terms.uses, each.delta_conversion)
+    if terms.epsilon < due:
+        raise RejectedError(
+            f"epsilon is {terms.epsilon} for {terms.uses} uses of a document",
+            expected=f"at least {ceil_decimal(due, PLACES)}",
         )
 
 

@@ -9,8 +9,10 @@ from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
+from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.charges import Generated
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
 from ragaudit.ledger.messages.questions import Question
 from ragaudit.ledger.messages.replays import Replay, Votes
@@ -19,13 +21,18 @@ from ragaudit.privacy.mechanisms.bins import bin_counts, running_sums
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
-from ragaudit.verifier.models import OwnGenerator
+from ragaudit.verifier.models import AnswerGenerator, OwnGenerator, TokenGenerator
 from ragaudit.verifier.procedure.charge_groups import demand_charged
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput, demand, known_or_missing
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_checks import due_threshold
 from ragaudit.verifier.procedure.generation_facts import LoggedCharge
+from ragaudit.verifier.procedure.keyword_replay import (
+    OTHER_VOTES,
+    StatedResponses,
+    check_keywords,
+)
 
 NOT_REPLAYED = (
     "charges and budgets are proven; that the answers used only charged rows, the votes, the noise "
@@ -49,14 +56,21 @@ def check_generator(context: Context, found: Findings) -> None:
     for probe in manifest.probes:
         with found.attempt(f"probe {probe.question!r}"):
             try:
-                (token,) = own.next_tokens(probe.question, [()], ())
+                text = _unread(own, probe.question)
             except UnavailableError:
                 found.downgrade(Status.NOT_ESTABLISHED, "the model at hand does not answer")
                 return
-            text = None if token is None else own.vocabulary.text([token])
             if text != probe.answer:
                 raise RejectedError("the model at hand answers otherwise than was committed")
     found.summary = f"{manifest.model} answers all {len(manifest.probes)} probes as committed"
+
+
+def _unread(own: OwnGenerator, question: str) -> str | None:
+    """Return what a model answers to a question without a document; UnavailableError."""
+    if isinstance(own, AnswerGenerator):
+        return own.final(question, ())
+    (token,) = own.next_tokens(question, [()], ())
+    return None if token is None else own.vocabulary.text([token])
 
 
 def check_replay(context: Context, found: Findings) -> None:
@@ -110,7 +124,7 @@ class _Votes:
     """The provider's votes for one answer, each compared with the verifier's own model."""
 
     def __init__(
-        self, votes: Sequence[Votes], tokens: tuple[int, ...], own: OwnGenerator | None
+        self, votes: Sequence[Votes | str], tokens: tuple[int, ...], own: TokenGenerator | None
     ) -> None:
         self._stated, self._tokens, self._own = votes, tokens, own
         self.differing = 0
@@ -125,6 +139,8 @@ class _Votes:
         if len(answer) >= len(self._stated):
             raise RejectedError("votes for fewer tokens than the answer has")
         shown = self._stated[len(answer)]
+        if isinstance(shown, str):
+            raise RejectedError("whole answers of voters", expected="votes on tokens")
         votes = (shown.public, *shown.voters)
         if len(votes) != len(documents):
             raise RejectedError(f"{len(shown.voters)} votes", expected=str(len(documents) - 1))
@@ -140,7 +156,7 @@ class _Votes:
 
     @staticmethod
     def _ask(
-        own: OwnGenerator,
+        own: TokenGenerator,
         question: str,
         documents: Sequence[tuple[str, ...]],
         answer: Sequence[int],
@@ -180,16 +196,43 @@ class _Replayed:
         """Return how many votes the verifier's model gives otherwise."""
         context, replay = self._context, self._replay
         terms = context.generation
-        answerer, vocabulary = terms.answerer, terms.generator.vocabulary
-        # The policy's: tokens are asked for of a vocabulary.
-        assert vocabulary is not None
         stated, logged = replay.answer, self._answer
         # Of a void nothing is asked.
         if stated is None or replay.salt_a is None or logged is None:
             raise RejectedError("no answer is opened")
         self.check_opened()
         question = self._question()
-        slots = top_slots(self._rows(), answerer.slots)
+        slots = top_slots(self._rows(), terms.answerer.slots)
+        keywords = isinstance(terms.answerer, KeywordVoting)
+        if isinstance(stated, GeneratedKeywords) != keywords:
+            raise RejectedError("the answer of another answerer")
+        if isinstance(stated, GeneratedKeywords):
+            differing = self._check_keywords(question, slots, stated)
+        else:
+            differing = self._check_tokens(question, slots, stated)
+        if stated.digest(replay.salt_a) != logged.answer_digest:
+            raise RejectedError("another answer than the logged one")
+        return differing
+
+    def _check_keywords(
+        self, question: str, slots: Sequence[str], stated: GeneratedKeywords
+    ) -> int:
+        answerer, terms = self._context.generation.answerer, self._context.generation
+        assert isinstance(answerer, KeywordVoting)  # the caller compared it with the answer
+        voters = StatedResponses(
+            [each for each in self._replay.votes if isinstance(each, str)],
+            stated,
+            self._context.own_answers,
+            tolerated=terms.differing_votes or 0,
+            by_model=answerer.final == "model",
+        )
+        check_keywords(answerer, question, slots, voters, stated, self._coins)
+        self.unasked = voters.unasked
+        return voters.differing
+
+    def _check_tokens(self, question: str, slots: Sequence[str], stated: GeneratedAnswer) -> int:
+        context, replay, terms = self._context, self._replay, self._context.generation
+        answerer, vocabulary = terms.token_voting, terms.vocabulary
         mechanism = DpRag(
             epsilon=terms.answer_epsilon,
             epsilon_token=answerer.epsilon_token,
@@ -200,7 +243,7 @@ class _Replayed:
             tokens=answerer.tokens,
             threshold=answerer.threshold,
         )
-        own = context.own_generator
+        own = context.own_tokens
         votes = _Votes(replay.votes, stated.tokens, own)
         found = mechanism.answer(question, slots, votes, self._coins)
         self.unasked = votes.unasked
@@ -208,15 +251,13 @@ class _Replayed:
         # Greedy decoding is not the same to the bit on every machine.
         if votes.differing > most:
             raise RejectedError(
-                f"{votes.differing} votes are not those of the committed model",
+                f"{votes.differing} {OTHER_VOTES}",
                 expected=f"at most {most}",
             )
         if len(replay.votes) != len(found.tokens):
             raise RejectedError("votes for more tokens than the answer has")
         if (found.tokens, found.private) != (stated.tokens, stated.private):
             raise RejectedError(OTHER_TOKENS)
-        if stated.digest(replay.salt_a) != logged.answer_digest:
-            raise RejectedError("another answer than the logged one")
         if own is not None and own.vocabulary.text(stated.tokens) != stated.text:
             raise RejectedError("the text is not that of the tokens")
         return votes.differing

@@ -7,7 +7,7 @@ from typing import Final
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.predicate import Predicate
-from ragaudit.privacy.accounting.channel import ChannelEpsilon
+from ragaudit.privacy.accounting.channel import KeywordChannelEpsilon, read_channel
 from ragaudit.privacy.accounting.table import EpsilonTable
 
 MOST: Final = 20
@@ -55,15 +55,23 @@ def channel_view(predicate: Predicate, table: EpsilonTable | None) -> ChannelVie
         table: of the retrieval channel.
     """
     try:
-        costs = ChannelEpsilon.from_json(predicate.generation)
+        costs = read_channel(predicate.generation)
     except MalformedError:
         return None
-    null, replaced = costs.replace_one_null, costs.replace_one
+    if isinstance(costs, KeywordChannelEpsilon):
+        losses = costs.replace_one_null, costs.replace_one
+        null, replaced = (each.epsilon for each in losses)
+        said = [f"{_text(each.epsilon)} at delta {float(each.delta):.3g}" for each in losses]
+        price = f"{costs.uses} times, which are composed"
+    else:
+        null, replaced = costs.replace_one_null, costs.replace_one
+        said = [_text(null), _text(replaced)]
+        price = f"{costs.uses} times at {_text(costs.question)}"
     sentence = (
-        f"Answers in words: epsilon {_text(null)} for one document changed to or from a null row, "
-        f"{_text(replaced)} for one replaced by another, of all answers of the window together and "
-        f"for any number of accounts: each row may pay {costs.uses} times at "
-        f"{_text(costs.question)}. Over w windows with the same documents it is w times that."
+        f"Answers in words: epsilon {said[0]} for one document changed to or from a null row, "
+        f"{said[1]} for one replaced by another, of all answers of the window together and "
+        f"for any number of accounts: each row may pay {price}. Over w windows with the same "
+        "documents it is w times that."
     )
     if predicate.result == "CONDITIONAL":
         sentence += " Conditional on the provider's word, as said above."

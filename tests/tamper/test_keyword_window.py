@@ -1,0 +1,111 @@
+"""Whole windows that answer by keyword sets: what is concluded of an honest one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.lab.scenario.charging import CopyGenerator
+from ragaudit.lab.scenario.keywords import KeywordWindow
+from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
+from ragaudit.ledger.messages.verdict import Status, Verdict
+from ragaudit.privacy.accounting.channel import KeywordChannelEpsilon, read_channel
+from ragaudit.verifier.bundle import write_bundle
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import Outcome
+from ragaudit.verifier.recheck import recheck
+from ragaudit.verifier.report import render_html, render_text
+from second_policies import judged
+
+use_cached_table()
+TIME = 1_900_000_500_000
+PLAYED: dict[type[KeywordWindow], tuple[KeywordWindow, dict[str, bytes]]] = {}
+
+
+class JoinedKeywords(KeywordWindow):
+    """The released words are the answer: no model writes one."""
+
+    final = "keywords"
+
+
+class NothingPasses(KeywordWindow):
+    """The noise of the test is far larger than any gap of 8 voters."""
+
+    test_sigma = KeywordWindow.test_sigma * 32
+
+
+def played(kind: type[KeywordWindow]) -> tuple[KeywordWindow, dict[str, bytes]]:
+    if kind not in PLAYED:
+        window = kind()
+        PLAYED[kind] = window, window.items()
+    return PLAYED[kind]
+
+
+def outcome_of(kind: type[KeywordWindow], **given: Any) -> Outcome:
+    return judged(*played(kind), **given)
+
+
+def open_checks(outcome: Outcome) -> dict[str, str]:
+    return {c.id: str(c.status) for c in outcome.checks if c.status is not Status.PASS}
+
+
+def answers(kind: type[KeywordWindow]) -> list[GeneratedKeywords]:
+    return [
+        each.answer
+        for each in played(kind)[0].charged
+        if isinstance(each.answer, GeneratedKeywords)
+    ]
+
+
+@pytest.mark.parametrize("kind", [KeywordWindow, JoinedKeywords, NothingPasses])
+def test_an_honest_window_passes(kind: type[KeywordWindow]) -> None:
+    outcome = outcome_of(kind)
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    released = [each.keywords for each in answers(kind)]
+    assert len(released) == 3
+    assert (released == [None] * 3) == (kind is NothingPasses)
+
+
+def test_it_says_what_it_costs() -> None:
+    costs = outcome_of(KeywordWindow).generation
+    assert isinstance(costs, KeywordChannelEpsilon)
+    window, _ = played(KeywordWindow)
+    assert costs.replace_one_null.epsilon == window.epsilon()
+    # Two uses, and four: less than twice as much.
+    assert costs.replace_one_null.epsilon < costs.replace_one.epsilon
+    assert costs.replace_one.epsilon < 2 * costs.replace_one_null.epsilon
+    assert costs.replace_one_null.delta == 3 * window.delta_test
+    assert costs.replace_one.delta == 5 * window.delta_test
+    assert costs.draws == 4 * 9
+    assert read_channel(costs.to_json()) == costs
+
+
+@pytest.mark.parametrize("given", [{"generator": None}, {"generator": CopyGenerator()}])
+def test_what_nobody_could_ask_again_is_not_established(given: dict[str, Any]) -> None:
+    outcome = outcome_of(KeywordWindow, **given)
+    assert open_checks(outcome) == dict.fromkeys(["generator", "replay"], "NOT ESTABLISHED")
+    assert outcome.result == "CONDITIONAL"
+
+
+def test_a_verdict_is_shown_and_repeated(tmp_path: Path) -> None:
+    window, items = played(KeywordWindow)
+    outcome = outcome_of(KeywordWindow, generator=None)
+    signed = outcome.sign(window.verdict_key, Evidence.of(items).digests(), time=TIME)
+    path = tmp_path / "bundle.zip"
+    write_bundle(path, Evidence.of(items), signed, part="all")
+    done = recheck(
+        path,
+        engine=engine("core"),
+        verdict_key=window.verdict_key.public,
+        pins=window.pins,
+        embedder=window.embedder,
+    )
+    assert done.differences == ()
+    verdict = Verdict.verify(signed, window.verdict_key.public)
+    for page in (render_html(verdict), render_text(verdict)):
+        words = " ".join(page.split())
+        assert "at delta 3e-06" in words
+        assert "for any number of accounts" in words
