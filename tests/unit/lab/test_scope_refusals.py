@@ -102,6 +102,7 @@ def test_a_key_that_others_may_read(tmp_path: Path) -> None:
         (["--plant"], "--plant"),
         (["--only", "write-id"], "--only"),
         (["--page", "page.pdf"], "--page"),
+        (["--signed", "x.json"], "--signed"),
         (["--error", "2"], "--error"),
     ],
 )

@@ -1,5 +1,6 @@
 """``ragaudit attack scope`` and ``ragaudit attack canaries``."""
 
+import hashlib
 import json
 import sys
 from dataclasses import replace
@@ -10,12 +11,16 @@ from typing import Annotated
 import typer
 from ragaudit.encoding.commands import failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.scope import canaries as planting
 from ragaudit.lab.attacks.scope.preparing import prepared
 from ragaudit.lab.attacks.scope.report import Report
 from ragaudit.lab.attacks.scope.running import Options, run
 from ragaudit.lab.attacks.scope.schema import SCHEMA
 from ragaudit.lab.attacks.scope.target import load
+from ragaudit.lab.attacks.signing import policy_bytes, signer_of
+from ragaudit.ledger.messages.items import POLICY
+from ragaudit.ledger.messages.scope_result import ScopeResult
 from rich.console import Console
 from rich.progress import Progress
 
@@ -80,6 +85,20 @@ def scope(
         Path | None, typer.Option(help="A page for people: leaks.html or leaks.md")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="JSON for CI: leaks.json")] = None,
+    signed: Annotated[
+        Path | None,
+        typer.Option(help="The result as a signed in-toto statement: leaks.dsse.json"),
+    ] = None,
+    sign_key: Annotated[
+        Path | None, typer.Option(help="With --signed: a key file (`ragaudit key`).")
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --signed: of the audited window that is tested, canonical JSON: its verdict "
+            "may refer to the result then (`ragaudit verifier test-results attach`)."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the order of requests: --seed 7")] = 0,
     rounds: Annotated[
         int, typer.Option(min=2, max=1000, help="Of existence and timing tests: --rounds 20")
@@ -113,11 +132,23 @@ def scope(
             raise MalformedError(page.name, where="--page", expected="a name in .html or .md")
         if not 0 < error <= 0.5:
             raise MalformedError(str(error), where="--error", expected="above 0, 0.5 at most")
+        signing = None
+        if signed is not None:
+            if sign_key is None or report is None:
+                raise MalformedError(
+                    "nothing to sign, or to sign with", where="--signed",
+                    expected="with --report and --sign-key",
+                )  # fmt: skip
+            signing = signer_of(sign_key), None if policy is None else policy_bytes(policy)
         options = Options(seed, rounds, error, pause, frozenset(only or ()), writes)
         found = _run(target, options, plant, max_requests)
         document = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
         if report is not None:
             _write(report, document + "\n", "--report")
+        if signed is not None and signing is not None and report is not None:
+            key, about = signing
+            subjects = {report.name: (document + "\n").encode()}
+            _write_signed(signed, found, target, subjects, about, key)
         if page is not None:
             html = page.suffix == Page.HTML
             _write(page, found.to_html() if html else found.to_markdown(), "--page")
@@ -147,6 +178,25 @@ def _run(path: Path, options: Options, plant: bool, most: int) -> Report:
             header=target.key_header or kind.header,
             prefix=kind.prefix if target.key_prefix is None else target.key_prefix,
         )
+
+
+def _write_signed(
+    path: Path, found: Report, target: Path, subjects: dict[str, bytes], policy: bytes | None,
+    key: PrivateKey,
+) -> None:  # fmt: skip
+    if policy is not None:
+        subjects = {**subjects, POLICY: policy}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in subjects.items()}
+    detail = {
+        "store": found.store,
+        "findings": str(len(found.findings)),
+        "requests": str(found.requests),
+        "seed": str(found.seed),
+        "error": f"{found.error:g}",
+    }
+    tested = hashlib.sha256(target.read_bytes()).hexdigest()
+    envelope = ScopeResult(digests, tested, found.result, detail).issue(key)
+    _write(path, envelope.decode(), "--signed")
 
 
 def _summary(found: Report) -> str:
