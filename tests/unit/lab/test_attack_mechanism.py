@@ -191,7 +191,16 @@ class Tester:
     def reject_property(self, lower_bound):
         return lower_bound > 0.5
 
-mean, pairs, tester = Mean(), Pairs(), Tester()
+class OneSided:
+    """As HockeyStickPropertyTester: sees one order of the worlds only, and names them so."""
+    privacy_property = None
+    def estimate_lower_bound(self, samples_1, samples_2, failure_probability):
+        assert failure_probability < 0.001
+        return float((samples_1 > 0.5).mean() - np.exp(1) * (samples_2 > 0.5).mean())
+    def reject_property(self, lower_bound):
+        return lower_bound > 0
+
+mean, pairs, tester, one_sided = Mean(), Pairs(), Tester(), OneSided()
 
 def attack(samples):
     return -samples
@@ -216,6 +225,8 @@ def test_foreign_mechanisms_generators_and_testers_plug_in(foreign: str) -> None
     # Laplace of scale 1/4 and distance 1 is 4-DP: the certificate stays below.
     assert 1 < found["comparisons"][0]["certified"] <= 4
     assert "CLAIM REFUTED" in run(*common, "--tester", f"{foreign}:tester", code=1)
+    # The second data set gives the large values: the first order alone shows nothing.
+    assert "CLAIM REFUTED" in run(*common, "--tester", f"{foreign}:one_sided", code=1)
     given = run(*common, "--attack", f"{foreign}:attack", code=1)
     assert "first data set where the evidence about the changed record is above" in given
     assert "NOT REFUTED" in run(*common, "--attack", f"{foreign}:blind")

@@ -44,6 +44,10 @@ class DatasetGenerator(Protocol):
 class PropertyTester(Protocol):
     """A test of a privacy property on samples of both worlds."""
 
+    @property
+    def privacy_property(self) -> Any:
+        """What is tested."""
+
     def estimate_lower_bound(
         self, samples1: Samples, samples2: Samples, failure_probability: float
     ) -> float:
