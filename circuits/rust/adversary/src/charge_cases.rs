@@ -178,7 +178,11 @@ impl Mutable for ChargeCase {
                 0 => drop(self.entries.pop()),
                 1 => self.entries.extend(self.entries.first().cloned()),
                 2 => self.entries.reverse(),
-                _ => self.entries.rotate_left(1),
+                _ => {
+                    // Earlier changes may have left none.
+                    let places = self.entries.len().min(1);
+                    self.entries.rotate_left(places);
+                }
             },
             _ => {
                 let rows = self.commitments.len() as u64 / 32;
