@@ -60,7 +60,14 @@ def answers(kind: type[KeywordWindow]) -> list[GeneratedKeywords]:
     ]
 
 
-@pytest.mark.parametrize("kind", [KeywordWindow, JoinedKeywords, NothingPasses])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        KeywordWindow,
+        pytest.param(JoinedKeywords, marks=pytest.mark.slow),
+        pytest.param(NothingPasses, marks=pytest.mark.slow),
+    ],
+)
 def test_an_honest_window_passes(kind: type[KeywordWindow]) -> None:
     outcome = outcome_of(kind)
     assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]

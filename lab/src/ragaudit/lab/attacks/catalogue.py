@@ -16,6 +16,7 @@ from ragaudit.lab.attacks.cheats import (
     generation,
     generation_anchored,
     generation_answers,
+    generation_keywords,
     generation_sums,
     index,
     intake,
@@ -40,7 +41,7 @@ _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
     embedding, selection, integrity, exact_service, accounts, cosigners, time_stamps, beacon,
     versions, epochs, version_service, null_rows, proofs, coalition, generation,
-    generation_anchored, generation_answers, generation_sums, intrusions,
+    generation_anchored, generation_answers, generation_keywords, generation_sums, intrusions,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(

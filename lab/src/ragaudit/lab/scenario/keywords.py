@@ -56,7 +56,7 @@ class KeywordWindow(GeneratingWindow):
     epsilon_choice = Fraction(8)
     test_sigma = Fraction(1, 4)
     delta_test = delta_conversion = Fraction(1, 10**6)
-    sizes = (1, 2, 3)
+    sizes: tuple[int, ...] = (1, 2, 3)
     final = "model"
 
     @property
