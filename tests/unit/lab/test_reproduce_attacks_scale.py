@@ -4,11 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.reproduce import attacks_coalition, attacks_scale
 from ragaudit.lab.reproduce.attacks_coalition import (
     CORRECTED_JITTER,
     PATTERNS,
+    _linked,
     false_positive_rate,
     figure_7,
     largest,
@@ -62,6 +64,18 @@ def test_the_largest_component() -> None:
     linked[0, 1] = linked[1, 0] = linked[1, 4] = linked[4, 1] = True
     assert largest(linked) == 3
     assert largest(np.eye(5, dtype=bool)) == 1
+
+
+def test_questions_only_add_links() -> None:
+    """What bounds k-hat at 10,000 questions of each account by that at 100."""
+    rows = quantise_rows(queries(np.random.default_rng(4), None, 0).reshape(-1, 32))
+    owners = np.repeat(np.arange(30), 100)
+    found = []
+    for count in (1, 5, 20, 100):
+        asked = np.arange(len(owners)) % 100 < count
+        found.append(_linked(rows[asked].astype(np.int16), owners[asked], "0.7"))
+    assert found == sorted(found)
+    assert found[0] < found[-1]
 
 
 def test_glosses_that_are_missing_are_named(tmp_path: Path) -> None:

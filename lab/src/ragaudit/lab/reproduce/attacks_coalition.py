@@ -94,8 +94,9 @@ def figure_7(run: Run) -> Result:
             "The null does not transfer: texts of one embedder crowd into a part of the sphere, "
             "and the more honest accounts ask, the more of them are linked. A threshold has to be "
             "fixed on the deployment's own honest traffic, at its own number of questions.",
-            "A = 1,000 with n = 10,000 each is not run: 10^7 questions have 5·10^13 pairs, 10,000 "
-            "times those of the largest case here, 10^5 questions.",
+            "A = 1,000 with n = 10,000 each is bounded, not run: 10^7 questions have 5·10^13 "
+            "pairs, 10,000 times those of 10^5. Questions only add links, so k-hat is at least "
+            "that of any 100 questions of each account, and at most A.",
         ),
         files=lambda: figures(THETAS, rates, [false_positive_rate(t) for t in THETAS], curves),
     )  # fmt: skip
@@ -237,4 +238,9 @@ def _real(run: Run) -> Iterator[Finding]:
                 f"honest accounts linked, WordLlama, A = {accounts}, n = {count}, theta {theta}",
                 float(k_hat), reason="of different glosses; 1 is right",
             )  # fmt: skip
+            if (accounts, count) == (1000, 100):
+                yield Finding(
+                    f"honest accounts linked, WordLlama, A = {accounts}, n = 10000, theta {theta}, "
+                    "at least", float(k_hat), reason="of n = 100: questions only add links",
+                )  # fmt: skip
         run.progress("Figure 7, real texts", number + 1, len(sizes))
