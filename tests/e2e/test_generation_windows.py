@@ -11,11 +11,14 @@ from types import MappingProxyType
 import httpx
 import pytest
 from generation_channel import DYING, WITHIN_TERMS, model, model_url, records, write_model
+from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
+from keyword_channel import write_keyword_model
 from prover_process import PLAIN, Setting
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.charges import Charge, Void
 from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
@@ -45,14 +48,24 @@ NextTokens.next_tokens = next_tokens
 
 @pytest.fixture
 def setting(tmp_path: Path, model: Transformer, model_url: str) -> Iterator[Setting]:
-    (tmp_path / "verifier").mkdir()
     environment = write_model(tmp_path / "model", model)
-    own = {
-        "url": model_url,
-        "models": [MODEL],
-        "vocabulary_file": str(tmp_path / "model" / "vocabulary.json"),
-    }
-    verifier = VerifierProcess(tmp_path / "verifier", tick_seconds=0.2, generator=own)
+    vocabulary = str(tmp_path / "model" / "vocabulary.json")
+    yield from processes(tmp_path, model_url, environment, vocabulary_file=vocabulary)
+
+
+@pytest.fixture
+def keyword_setting(tmp_path: Path, model: Transformer, model_url: str) -> Iterator[Setting]:
+    """The same, with a model that is asked for whole answers."""
+    environment = write_keyword_model(tmp_path / "model", model)
+    yield from processes(tmp_path, model_url, environment)
+
+
+def processes(
+    tmp_path: Path, model_url: str, environment: dict[str, str], **own: str
+) -> Iterator[Setting]:
+    (tmp_path / "verifier").mkdir()
+    generator = {"url": model_url, "models": [MODEL], **own}
+    verifier = VerifierProcess(tmp_path / "verifier", tick_seconds=0.2, generator=generator)
     made = Setting(tmp_path, verifier)
     store = Store.open(made.settings.store.url)
     StoredDocuments(store).add("one", records(), replace=True)
@@ -262,6 +275,26 @@ def test_under_murag_ada_released_sums_are_audited(setting: Setting, tmp_path: P
     assert isinstance(setting.verifier, VerifierProcess)
     settings = setting.verifier.path
     path = bundle(setting, tmp_path)
+    done = recheck(
+        path,
+        engine=engine("core"),
+        embedder=embedder_of(path, settings),
+        generators=service_of(settings),
+    )
+    assert (done.differences, done.not_repeated) == ((), ())
+
+
+def test_answers_by_keywords_are_audited(keyword_setting: Setting, tmp_path: Path) -> None:
+    """Voters' whole answers, what was released of them and the final text are computed again."""
+    files = play(keyword_setting, **BY_KEYWORDS)
+    found = verdict(keyword_setting)
+    assert (found.result, faults(found)) == ("PASS", {})
+    assert all(isinstance(file.answer, GeneratedKeywords) for file in files)
+    costs = found.predicate.generation
+    assert costs is not None and costs["answerer"] == "dp-ksa"
+    assert isinstance(keyword_setting.verifier, VerifierProcess)
+    settings = keyword_setting.verifier.path
+    path = bundle(keyword_setting, tmp_path)
     done = recheck(
         path,
         engine=engine("core"),

@@ -71,7 +71,7 @@ def dying(name, honest):
         return found
     return call
 charging.insert_charge = dying("in the charge", charging.insert_charge)
-channel.mechanism_of = dying("charged", channel.mechanism_of)
+channel.coins_of = dying("charged", channel.coins_of)
 channel.put_answer = dying("in the answer", channel.put_answer)
 channel.Channel._file = dying("answered", channel.Channel._file)
 """

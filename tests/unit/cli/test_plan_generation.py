@@ -10,6 +10,7 @@ from chapters import DOCS, blocks
 from jsonschema import Draft202012Validator
 from plan_command import COUNT, NUMBER, RUNNER, members, several
 from ragaudit.cli.plan.command import app
+from ragaudit.privacy.accounting.keyword_sets import channel_loss
 from typer.testing import Result
 
 TERMS = {"--epsilon": "8", "--questions": "100", "--supporting": "40", "--vocabulary": "211",
@@ -36,7 +37,11 @@ SCHEMA = members(
     advised=COUNT,
     murag_ada=members(**SERVED, epsilon_count=FRACTION, count_noise=NUMBER),
     votes_for_half=COUNT,
-    dp_ksa=members(gap_for_half=NUMBER, chance=CHANCE),
+    dp_ksa=members(
+        uses=COUNT, epsilon_choice=FRACTION, sigma=FRACTION, delta_test=FRACTION,
+        delta_conversion=FRACTION, epsilon=FRACTION, delta=FRACTION, served=SERVED["served"],
+        gap_for_half=NUMBER, chance=CHANCE, right=NUMBER,
+    ),
     sentences=several({"type": "string"}),
 )  # fmt: skip
 
@@ -151,3 +156,16 @@ def test_the_chapters_command_runs() -> None:
     result = RUNNER.invoke(app, words[2:])
     assert result.exit_code == 0
     assert "M = 2" in result.stdout
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", "1", "8", "300"])
+def test_the_parameters_of_keywords_cost_no_more_than_is_asked_for(epsilon: str) -> None:
+    number = str(float(Fraction(epsilon)))
+    found = planned(epsilon=number, asked="5")["dp_ksa"]
+    choice, sigma, conversion = (
+        Fraction(found[name]) for name in ("epsilon_choice", "sigma", "delta_conversion")
+    )
+    assert Fraction(found["epsilon"]) == channel_loss(choice, sigma, found["uses"], conversion)
+    assert Fraction(found["epsilon"]) <= Fraction(number)
+    assert Fraction(found["delta"]) == Fraction(1, 10**6)
+    assert conversion + found["uses"] * Fraction(found["delta_test"]) == Fraction(found["delta"])

@@ -39,7 +39,7 @@ from ragaudit.privacy.charge_sample import charge_stratum_id
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.prover import work
 from ragaudit.prover.errors import ChallengeRejected, VerifierRefused
-from ragaudit.prover.generation.generator import mechanism_of
+from ragaudit.prover.generation.answerers import token_mechanism
 from ragaudit.prover.index.committed import part
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
@@ -312,7 +312,7 @@ def check_replay(finished: Finished, file: GeneratedFile) -> None:
     assert isinstance(replay.answer, GeneratedAnswer) and replay.salt_a is not None
     slots = [texts[at] for at in best] + [""] * (terms.answerer.slots - len(best))
     query_text = file.request.query
-    found = mechanism_of(terms).answer(query_text, slots, Said(), coins)
+    found = token_mechanism(terms, terms.answerer).answer(query_text, slots, Said(), coins)
     assert (found.tokens, found.private) == (replay.answer.tokens, replay.answer.private)
     assert replay.answer == file.answer
     assert replay.answer.digest(replay.salt_a) == file.public.answered.answer_digest

@@ -104,10 +104,13 @@ class WordsResult:
 
     Attributes:
         text: of the answer.
-        private: how many of its tokens were asked of documents; with 0 the model alone answered.
+        private: how many of its tokens were asked of documents; 0 where the model alone answered,
+            and of an answer by keywords.
         receipt: checked.
         remaining: queries that the account has left.
         missed: as of `SearchResult`.
+        keywords: that were released, in alphabetic order, of an answer that has them; None: the
+            model alone answered, or each token was voted on.
     """
 
     text: str
@@ -115,6 +118,7 @@ class WordsResult:
     receipt: CheckedAnswer
     remaining: int
     missed: int = 0
+    keywords: tuple[str, ...] | None = None
 
 
 @dataclass

@@ -10,6 +10,7 @@ from ragaudit.client.results import CheckedAnswer, WordsResult
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.session import Session
 from ragaudit.ledger.messages.generated import GenerationRequest
+from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
 
 __all__ = ["Words"]
 
@@ -66,7 +67,11 @@ class Words:
         """
         queries, answer = self._session.window.view.policy.queries_per_account, checked.file.answer
         left = queries - checked.counter - 1
-        return WordsResult(answer.text, answer.private, checked, left, missed)
+        if isinstance(answer, GeneratedKeywords):
+            private, keywords = 0, answer.keywords
+        else:
+            private, keywords = answer.private, None
+        return WordsResult(answer.text, private, checked, left, missed, keywords)
 
     async def complete(self, receipt: CheckedAnswer, seconds: float) -> None:
         """Fetch the inclusion proofs of both entries, check them and add them to the receipt.

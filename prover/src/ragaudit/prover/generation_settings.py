@@ -1,9 +1,12 @@
 """Settings of the generation channel: the language model, and the terms of new windows."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from ragaudit.encoding.errors import MalformedSettings
+from ragaudit.privacy.accounting.keyword_sets import channel_loss
 from ragaudit.prover.backend_settings import Url
 from ragaudit.serving.settings import Section, beside
 
@@ -24,15 +27,16 @@ Ratio = Annotated[
 
 
 class GeneratorSettings(Section):
-    """A service that speaks OpenAI's ``POST /completions``; ``url`` ends before ``/completions``.
+    """A service that speaks OpenAI's API; ``url`` ends before ``/completions``.
 
-    ``manifest_file`` is what new windows commit to, ``vocabulary_file`` a JSON list of the texts of
-    all tokens. ``questions`` are answers that are generated at a time.
+    ``manifest_file`` is what new windows commit to. ``vocabulary_file`` is a JSON list of the texts
+    of all tokens, of a model that is asked for one at a time; without it whole answers are asked
+    for. ``questions`` are answers that are generated at a time.
     """
 
     url: Url
     manifest_file: Path
-    vocabulary_file: Path
+    vocabulary_file: Path | None = None
     served_as: str | None = Field(default=None, min_length=1, max_length=256)
     key_file: Path | None = None
     ca_file: Path | None = None
@@ -59,17 +63,38 @@ class BinSettings(Section):
     enough: int = Field(ge=0, le=2**32)
 
 
+class KeywordSettings(Section):
+    """Answers by keywords that many voters name (dp-ksa), in place of votes on each token.
+
+    ``epsilon_choice`` is of the choice how many, ``sigma`` half of the deviation of the test's
+    noise, ``delta_test`` of one use and ``delta_conversion`` of all. ``sizes`` are the numbers of
+    keywords to choose from, ``stop_words`` never count. ``final`` says whether the model writes the
+    answer from the keywords, or whether they are the answer.
+    """
+
+    epsilon_choice: Ratio
+    sigma: Ratio
+    delta_test: Ratio
+    delta_conversion: Ratio
+    sizes: list[int] = Field(min_length=1, max_length=64)
+    stop_words: list[str] = Field(default=[], max_length=1000)
+    final: Literal["model", "keywords"] = "model"
+
+
 class ChannelSettings(Section):
     """The generation channel of new windows (docs/spec/11-generation.md §11.8).
 
+    ``epsilon`` is of a question; with ``keywords`` of all uses of a document together, and as small
+    as it may be without it.
     ``threshold`` is tau in lattice units, for murag alone, and ``bins`` for murag-ada;
     ``agreement`` the votes that are one, half of the voters without it; ``differing_votes`` those
     of a replayed answer that may differ, without which nothing is replayed.
     """
 
     mechanism: Literal["murag", "murag-ada", "naive"] = "murag"
-    epsilon: Ratio
-    epsilon_token: Ratio
+    epsilon: Ratio | None = None
+    epsilon_token: Ratio | None = None
+    keywords: KeywordSettings | None = None
     voters: int = Field(ge=1, le=2**16)
     slots_per_voter: int = Field(default=1, ge=1, le=2**16)
     agreement: Ratio | None = None
@@ -89,24 +114,69 @@ class ChannelSettings(Section):
             raise ValueError("threshold and bins; expected one of them")
         return self
 
-    def member(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Return the policy's member.
+    @model_validator(mode="after")
+    def _one_answerer(self) -> "ChannelSettings":
+        if (self.keywords is None) == (self.epsilon_token is None):
+            raise ValueError("epsilon_token or keywords; expected one of them")
+        if self.keywords is None and self.epsilon is None:
+            raise ValueError("no epsilon; expected that of a question")
+        # A member that nothing reads would look like a promise.
+        of_tokens = {"slots_per_voter", "agreement"} & self.model_fields_set
+        if self.keywords is not None and of_tokens:
+            raise ValueError(f"{min(of_tokens)} beside keywords; expected of votes on tokens alone")
+        return self
 
-        Args:
-            manifest: of the model, as JSON.
-        """
-        differing, bins = self.differing_votes, self.bins
-        return {
-            "mechanism": self.mechanism,
-            "answerer": {
+    def _answerer(self) -> dict[str, Any]:
+        if self.keywords is None:
+            return {
                 "kind": "dp-rag",
                 "epsilon_token": self.epsilon_token,
                 "voters": self.voters,
                 "slots_per_voter": self.slots_per_voter,
                 "threshold": self.agreement,
                 "tokens": self.tokens,
-            },
-            "epsilon": self.epsilon,
+            }
+        return {
+            "kind": "dp-ksa",
+            **self.keywords.model_dump(),
+            # As sets: a policy has one spelling of them.
+            "sizes": sorted(set(self.keywords.sizes)),
+            "stop_words": sorted(set(self.keywords.stop_words)),
+            "voters": self.voters,
+            "tokens": self.tokens,
+        }
+
+    def _epsilon(self) -> str | None:
+        words = self.keywords
+        if words is None:
+            return self.epsilon
+        choice, sigma, delta = (
+            Fraction(each) for each in (words.epsilon_choice, words.sigma, words.delta_conversion)
+        )
+        least = channel_loss(choice, sigma, self.uses, delta)
+        if self.epsilon is not None and Fraction(self.epsilon) < least:
+            raise MalformedSettings(
+                f"{self.epsilon} is less than {self.uses} uses cost",
+                where="window.generation.epsilon",
+                expected=f"at least {least}, or none",
+            )
+        return self.epsilon or str(least)
+
+    def member(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Return the policy's member.
+
+        Args:
+            manifest: of the model, as JSON.
+
+        Raises:
+            MalformedSettings: an epsilon that is smaller than the loss.
+            InvalidArgumentError: parameters of keywords that have no loss.
+        """
+        differing, bins = self.differing_votes, self.bins
+        return {
+            "mechanism": self.mechanism,
+            "answerer": self._answerer(),
+            "epsilon": self._epsilon(),
             "uses": self.uses,
             "threshold": self.threshold if bins is None else bins.model_dump(),
             "charges": {"prove": self.prove, "group": self.group},

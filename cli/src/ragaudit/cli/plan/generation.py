@@ -3,9 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any
 
+from ragaudit.privacy.accounting.keyword_sets import calibrated, channel_loss
 from ragaudit.privacy.mechanisms.feasibility import (
     StreamPlan,
     best,
@@ -14,6 +16,7 @@ from ragaudit.privacy.mechanisms.feasibility import (
     keyword_gap,
     stream_plan,
 )
+from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT
 from ragaudit.privacy.numbers import count
 
 __all__ = [
@@ -30,6 +33,7 @@ FORMAT = "ragaudit/v1/plan-generation"
 MOST_USES = 64
 COUNTING = Fraction(1, 5)
 """Of eps_q, for the counts of MURAG-ADA."""
+_MILLIONTH = Decimal("0.000001")
 GOOD, POOR = 0.9, 0.5
 """Chances of a right answer from which on, and below which, a sentence says so."""
 
@@ -62,6 +66,36 @@ class Terms:
 
 
 @dataclass(frozen=True)
+class KeywordPlan:
+    """DP-KSA under MURAG, with one number of uses: what a policy says, and what it is good for.
+
+    Attributes:
+        uses: M, of a document.
+        epsilon_choice, sigma, delta_test, delta_conversion: as of the policy.
+        epsilon, delta: of M uses, by the accountant that the verifier has; null-replace.
+        served: questions that find their documents alive.
+        gap: agreeing voters with which a keyword is released half of the time.
+        chance: that the supporting documents' keyword is released, with no other word near it.
+    """
+
+    uses: int
+    epsilon_choice: Fraction
+    sigma: Fraction
+    delta_test: Fraction
+    delta_conversion: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    served: int
+    gap: float
+    chance: float
+
+    @property
+    def right(self) -> float:
+        """Questions whose keyword is released."""
+        return self.served * self.chance
+
+
+@dataclass(frozen=True)
 class GenerationPlan:
     """The whole output.
 
@@ -73,8 +107,7 @@ class GenerationPlan:
         adaptive: MURAG-ADA with as many uses, a fifth of eps_q for its counts; the best case, in
             which reading stops where it should.
         votes: agreeing voters with which a token is drawn half of the time, under `advised`.
-        gap: agreeing voters with which DP-KSA releases a keyword half of the time, at the same
-            uses; `gap_chance` is its chance with the supporting documents.
+        keywords: DP-KSA, with the uses of which most keywords are released.
     """
 
     terms: Terms
@@ -83,8 +116,7 @@ class GenerationPlan:
     advised: StreamPlan
     adaptive: StreamPlan
     votes: int
-    gap: float
-    gap_chance: float
+    keywords: KeywordPlan
 
     @property
     def given(self) -> StreamPlan | None:
@@ -124,8 +156,34 @@ def make(terms: Terms) -> GenerationPlan:
         advised,
         plan(uses, COUNTING),
         even_votes(terms.vocabulary, advised.epsilon_token),
+        _keywords(terms, murag, votes),
+    )
+
+
+def _keywords(terms: Terms, murag: Sequence[StreamPlan], votes: int) -> KeywordPlan:
+    def chance(stream: StreamPlan) -> float:
+        return keyword_chance(votes, terms.epsilon, terms.delta, stream.uses or 1)
+
+    chances = [chance(each) for each in murag]
+    at = max(range(len(murag)), key=lambda place: murag[place].served * chances[place])
+    uses, half = murag[at].uses or 1, terms.delta / 2
+    found = calibrated(terms.epsilon, half, uses)
+    # As short as a policy writes it, and never to the cost of a document.
+    rounded = max(_MILLIONTH, found.epsilon_choice.quantize(_MILLIONTH, ROUND_FLOOR))
+    choice = min(Fraction(rounded), Fraction(4 * LARGEST_EXPONENT, terms.voters))
+    sigma = Fraction(found.sigma.quantize(_MILLIONTH, ROUND_CEILING))
+    test = half / uses
+    return KeywordPlan(
+        uses,
+        choice,
+        sigma,
+        test,
+        half,
+        channel_loss(choice, sigma, uses, half),
+        half + uses * test,
+        murag[at].served,
         keyword_gap(terms.epsilon, terms.delta, uses),
-        keyword_chance(votes, terms.epsilon, terms.delta, uses),
+        chances[at],
     )
 
 
@@ -183,10 +241,10 @@ def sentences(plan: GenerationPlan) -> list[str]:
         "Under MURAG-ADA a question finds its own threshold: with a fifth of eps_q for the counts, "
         f"the n-th sum has a noise of {_count_noise(plan):.1f} times sqrt(n) documents."
     )
-    if plan.gap_chance < POOR:
+    if plan.keywords.chance < POOR:
         found.append(
-            f"DP-KSA would stay silent: {plan.gap:.1f} voters must agree for a keyword to be "
-            "released half of the time."
+            f"DP-KSA would stay silent: {plan.keywords.gap:.1f} voters must agree for a keyword to "
+            "be released half of the time."
         )
     return found
 
@@ -199,7 +257,7 @@ def _count_noise(plan: GenerationPlan) -> float:
 
 def document(plan: GenerationPlan) -> dict[str, Any]:
     """Return the plan as a JSON value: epsilons as exact fractions, chances as numbers."""
-    terms = plan.terms
+    terms, ksa = plan.terms, plan.keywords
     return {
         "format": FORMAT,
         "terms": {
@@ -218,7 +276,13 @@ def document(plan: GenerationPlan) -> dict[str, Any]:
             "count_noise": round(_count_noise(plan), 6),
         },
         "votes_for_half": plan.votes,
-        "dp_ksa": {"gap_for_half": round(plan.gap, 6), "chance": round(plan.gap_chance, 6)},
+        "dp_ksa": {
+            "uses": ksa.uses, "epsilon_choice": str(ksa.epsilon_choice), "sigma": str(ksa.sigma),
+            "delta_test": str(ksa.delta_test), "delta_conversion": str(ksa.delta_conversion),
+            "epsilon": str(ksa.epsilon), "delta": str(ksa.delta), "served": ksa.served,
+            "gap_for_half": round(ksa.gap, 6), "chance": round(ksa.chance, 6),
+            "right": round(ksa.right, 6),
+        },
         "sentences": sentences(plan),
     }  # fmt: skip
 
@@ -259,9 +323,14 @@ def lines(plan: GenerationPlan) -> list[str]:
         f"epsilon {epsilon} of a row for null-replace, {_number(2 * plan.terms.epsilon)} for "
         "replace, for any number of accounts"
     )
+    words = plan.keywords
     ksa = (
-        f"DP-KSA instead, at the same M: a keyword that {plan.gap:.1f} voters name is released "
-        f"half of the time; with these documents {plan.gap_chance:.3f} of the time"
+        f"DP-KSA instead, at M = {words.uses}: a keyword that {words.gap:.1f} voters name is "
+        f"released half of the time; with these documents {words.chance:.3f} of the time, "
+        f"{words.right:.1f} of {plan.terms.questions} questions in all. Of the policy: "
+        f"epsilon_choice {words.epsilon_choice}, sigma {words.sigma}, delta_test "
+        f"{words.delta_test}, delta_conversion {words.delta_conversion}, which cost epsilon "
+        f"{_number(words.epsilon)} and delta {_number(words.delta)} for null-replace"
     )
     votes = (
         f"at the advised epsilon per token, {plan.votes} agreeing voters draw their token half of "

@@ -24,6 +24,7 @@ from ragaudit.prover.command.outside_checks import (
     check_surfaces,
 )
 from ragaudit.prover.command.third_party_checks import check_cosigners, check_time_stamps
+from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.keys import load_digest, load_key
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import Settings
@@ -188,7 +189,12 @@ def _check_policy(settings: Settings) -> None:
         time=0,
     )
     # What else a window asks for are things of others, which have checks of their own.
-    without = {"cosigners": None, "time_stamps": None, "generation": None}
+    without = {"cosigners": None, "time_stamps": None}
+    manifest = None
+    if settings.generator is not None:
+        # Its files are read; the service is not asked.
+        with closing(Generator(settings.generator)) as generator:
+            manifest = generator.manifest
     PolicyBuilder(settings.provider, provider).build(
         window="check",
         log_key=log,
@@ -198,6 +204,7 @@ def _check_policy(settings: Settings) -> None:
         verifier=shown,
         previous_checkpoint=None,
         now=system_clock(),
+        generator=manifest,
     )
 
 

@@ -6,8 +6,6 @@ Whoever dies between two steps goes on at the one that is missing: coins follow 
 charge has one answer.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict, UnsupportedError
@@ -19,16 +17,15 @@ from ragaudit.ledger.messages.generated import (
     GeneratedReceipt,
     GenerationRequest,
 )
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.replays import UsedRow, Votes
-from ragaudit.privacy.mechanisms.dp_rag import TokenVoters
+from ragaudit.ledger.messages.replays import UsedRow
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.errors import UnknownRecord, WindowUnusable
+from ragaudit.prover.generation.answerers import answered
 from ragaudit.prover.generation.charging import Charging, terms_of
 from ragaudit.prover.generation.due import coins_of
-from ragaudit.prover.generation.generator import Generator, mechanism_of
+from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.generation.promising import Promising
 from ragaudit.prover.index.committed import CommittedIndex, part
 from ragaudit.prover.index.form import IndexForm
@@ -207,21 +204,20 @@ class Channel:
         """
         body, terms = charge.body, terms_of(live)
         nonce = self._nonce(charge)
-        used, voters = self._used(live, charge), _Noted(generator.voters)
-        texts = [row.content or "" for row in used]
+        used = self._used(live, charge)
+        # Draws after those of the released sums.
+        coins = coins_of(live, body, drawn=len(body.sums), nonce=nonce)
         with phase("generate"):
-            found = mechanism_of(terms).answer(
+            found = answered(
+                generator,
+                terms,
                 charge.opened.request.query,
-                texts + [""] * (terms.answerer.slots - len(texts)),
-                voters,
-                # After those of the released sums.
-                coins_of(live, body, drawn=len(body.sums), nonce=nonce),
+                [row.content or "" for row in used],
+                coins,
             )
         rising = tuple(sorted(used, key=lambda row: row.position))
-        made_of = MadeOf(rising, tuple(voters.votes)) if terms.replays else None
-        answer = GeneratedAnswer(
-            generator.vocabulary.text(found.tokens), found.tokens, found.private
-        )
+        made_of = MadeOf(rising, found.votes) if terms.replays else None
+        answer = found.answer
         place = (live.name, body.pseudonym, body.counter)
         salt = live.randomness.draw(SALT_BYTES, "answer", *place)
         salt_a = live.randomness.draw(SALT_BYTES, "salt_a", *place)
@@ -304,24 +300,6 @@ class Channel:
 def _due(charged: int, delay: int, now: int) -> int:
     """Return the first whole multiple of the delay after a charge that is not past."""
     return charged + delay * max(1, -(-(now - charged) // delay))
-
-
-class _Noted:
-    """Voters whose votes are noted, for whoever computes the answer again."""
-
-    def __init__(self, voters: TokenVoters) -> None:
-        self._voters = voters
-        self.votes: list[Votes] = []
-
-    def next_tokens(
-        self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
-    ) -> Sequence[int | None]:
-        """Return the votes for the next place of an answer, as `TokenVoters` says."""
-        found = self._voters.next_tokens(question, documents, answer)
-        # Without one of who reads nothing there is no answer.
-        if found and found[0] is not None:
-            self.votes.append(Votes(found[0], tuple(found[1:])))
-        return found
 
 
 def _used(index: CommittedIndex, at: int, document: Document | None, form: IndexForm) -> UsedRow:

@@ -1,16 +1,17 @@
 """The language model of the settings, and what its manifest commits to."""
 
+from pathlib import Path
+
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, MalformedSettings
-from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, Vocabulary
-from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.prover.generation_settings import GeneratorSettings
+from ragaudit.serving.generators.answers import WholeAnswers
 from ragaudit.serving.generators.asking import Asking, GeneratorOptions
 from ragaudit.serving.generators.files import read_json, read_tokens
 from ragaudit.serving.generators.tokens import NextTokens
 from ragaudit.serving.secret_files import read_secret_file
 
-__all__ = ["Generator", "mechanism_of"]
+__all__ = ["Generator"]
 
 
 class Generator:
@@ -18,7 +19,6 @@ class Generator:
 
     Attributes:
         manifest: what a new window's policy says of it.
-        vocabulary: that the manifest commits to.
         at_once: how many answers may be generated at a time.
     """
 
@@ -32,10 +32,8 @@ class Generator:
         path = settings.manifest_file
         try:
             self.manifest = GeneratorManifest.from_json(read_json(path))
-            tokens = read_tokens(path := settings.vocabulary_file)
-            terms = self.manifest.vocabulary
-            self.vocabulary = Vocabulary(tokens, 0 if terms is None else terms.end)
-            self.manifest.check_vocabulary(self.vocabulary)
+            path = settings.vocabulary_file or path
+            self._vocabulary = _vocabulary(self.manifest, settings.vocabulary_file)
         except (MalformedError, InvalidArgumentError) as error:
             raise MalformedSettings(
                 error.what, where=f"{path}: {error.where}", expected=error.expected
@@ -58,25 +56,39 @@ class Generator:
         )
 
     @property
+    def vocabulary(self) -> Vocabulary:
+        """That the manifest commits to, of a model that is asked for tokens."""
+        assert self._vocabulary is not None  # a policy with token votes has one
+        return self._vocabulary
+
+    @property
     def voters(self) -> NextTokens:
-        """The voters, and the one that reads nothing."""
+        """The voters on a token, and the one that reads nothing."""
         return NextTokens(self._asking, self.vocabulary, self.manifest.prompt)
+
+    def whole_answers(self, tokens: int) -> WholeAnswers:
+        """Return the voters of a model that is asked for whole answers.
+
+        Args:
+            tokens: the most of an answer.
+        """
+        keywords = self.manifest.keywords
+        assert keywords is not None  # a policy with keywords has such a model
+        return WholeAnswers(self._asking, self.manifest.prompt, keywords, tokens=tokens)
 
     def close(self) -> None:
         """Release the connections."""
         self._asking.close()
 
 
-def mechanism_of(terms: GenerationTerms) -> DpRag:
-    """Return the answerer that a policy names."""
-    voting, vocabulary = terms.token_voting, terms.vocabulary
-    return DpRag(
-        epsilon=terms.answer_epsilon,
-        epsilon_token=voting.epsilon_token,
-        voters=voting.voters,
-        slots_per_voter=voting.slots_per_voter,
-        vocabulary=vocabulary.size,
-        end=vocabulary.end,
-        tokens=voting.tokens,
-        threshold=voting.threshold,
-    )
+def _vocabulary(manifest: GeneratorManifest, path: Path | None) -> Vocabulary | None:
+    terms = manifest.vocabulary
+    if path is None:
+        if terms is not None:
+            raise MalformedError(
+                "a vocabulary without its tokens", where="vocabulary", expected="vocabulary_file"
+            )
+        return None
+    vocabulary = Vocabulary(read_tokens(path), 0 if terms is None else terms.end)
+    manifest.check_vocabulary(vocabulary)
+    return vocabulary

@@ -136,13 +136,11 @@ class ServicePort:
         file = await self._service.generating.generate(account, request, window=live.name)
         answer, terms = file.answer, live.policy.generation
         assert terms is not None  # it was answered
-        assert isinstance(answer, GeneratedAnswer)  # no other answerer is served
+        tokens, ended = 0, True
+        if isinstance(answer, GeneratedAnswer):
+            tokens, ended = len(answer.tokens), answer.tokens[-1:] == (terms.vocabulary.end,)
         return Completion(
-            receipt_of(file),
-            answer.text,
-            tokens=len(answer.tokens),
-            ended=answer.tokens[-1:] == (terms.vocabulary.end,),
-            time=file.public.issued,
+            receipt_of(file), answer.text, tokens=tokens, ended=ended, time=file.public.issued
         )
 
     def _registered(self, account: Account) -> OpenWindow:

@@ -69,8 +69,9 @@ class Completion:
     """An answer in words, and the id of its receipt.
 
     Attributes:
-        tokens: how many it has.
-        ended: whether the model ended it, and not the policy's limit.
+        tokens: how many it has; 0 of a whole answer, whose tokens nobody counted.
+        ended: whether the model ended it, and not the policy's limit; of a whole answer that is
+            not known, and True.
         time: when it left, Unix milliseconds.
     """
 

@@ -13,11 +13,11 @@ from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generated import GenerationRequest, LoggedEntry
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
+from ragaudit.ledger.messages.generated_answers import AnyAnswer, read_answer
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.replays import MAX_ROWS, MAX_STEPS, UsedRow, Votes
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.prover.store import tables
+from ragaudit.prover.window.made_of import MadeOf
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import append_entry, entry_at
 from sqlalchemy import Connection, bindparam, insert, select
@@ -130,36 +130,6 @@ class PaidCharge:
 
 
 @dataclass(frozen=True)
-class MadeOf:
-    """What an answer was made of, as its replay opens it (docs/spec/11-generation.md §11.12).
-
-    Attributes:
-        used: the rows in slots, positions rising.
-        votes: for each token of the answer, in order.
-    """
-
-    used: tuple[UsedRow, ...] = field(repr=False)
-    votes: tuple[Votes, ...] = field(repr=False)
-
-    def encode(self) -> bytes:
-        """Return it in canonical JSON, as the database holds it."""
-        return dumps(
-            {
-                "used": [row.to_json() for row in self.used],
-                "votes": [votes.to_json() for votes in self.votes],
-            }
-        )
-
-    @classmethod
-    def decode(cls, data: bytes) -> "MadeOf":
-        """Return what ``data`` holds, the strict inverse of `encode`; MalformedRecord."""
-        f = Fields(loads(data), "used votes", MalformedRecord, "stored answer")
-        return cls(
-            f.messages("used", UsedRow, 0, MAX_ROWS), f.messages("votes", Votes, 0, MAX_STEPS)
-        )
-
-
-@dataclass(frozen=True)
 class StoredAnswer:
     """What became of a charge.
 
@@ -170,7 +140,7 @@ class StoredAnswer:
     """
 
     entry: LoggedEntry
-    answer: GeneratedAnswer | None = field(repr=False)
+    answer: AnyAnswer | None = field(repr=False)
     salt: bytes | None = field(repr=False)
     leaves: int
 
@@ -317,7 +287,7 @@ def answer_of_charge(connection: Connection, window: str, charge: int) -> Stored
         return None
     return StoredAnswer(
         _entry(connection, window, row.position),
-        None if row.answer is None else GeneratedAnswer.parse(row.answer),
+        None if row.answer is None else _answer(row.answer),
         None if row.salt is None else bytes(row.salt),
         int(row.leaves),
     )
@@ -337,7 +307,7 @@ def put_answer(
     body: Generated | Void,
     salt: bytes,
     *,
-    answer: GeneratedAnswer | None = None,
+    answer: AnyAnswer | None = None,
     salt_a: bytes | None = None,
     leaves: int = 0,
     made_of: MadeOf | None = None,
@@ -394,6 +364,11 @@ def unanswered(connection: Connection, window: str) -> list[int]:
 def _entry(connection: Connection, window: str, position: int) -> LoggedEntry:
     entry = entry_at(connection, window, position)
     return LoggedEntry(position, bytes(entry.salt), bytes(entry.body))
+
+
+def _answer(data: bytes) -> AnyAnswer:
+    f = Fields({"answer": loads(data)}, "answer", MalformedRecord, "stored answer")
+    return read_answer(f, "answer")
 
 
 def _positions(data: Any) -> Positions:
