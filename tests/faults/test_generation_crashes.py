@@ -10,6 +10,8 @@ import httpx
 import pytest
 from databases import ON_EACH_ENGINE
 from generation_channel import CHANNEL, DYING, model, model_url, records, write_model
+from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
+from keyword_channel import write_keyword_model
 from prover_process import Setting
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.charges import Charge, Generated
@@ -31,8 +33,16 @@ def step(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(params=["dp-rag", "dp-ksa"])
+def answerer(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def setting(tmp_path: Path, step: Path, model: Transformer, model_url: str) -> Iterator[Setting]:
+def setting(
+    tmp_path: Path, step: Path, model: Transformer, model_url: str, answerer: str
+) -> Iterator[Setting]:
+    write = write_model if answerer == "dp-rag" else write_keyword_model
     made = Setting(tmp_path)
     store = Store.open(made.settings.store.url)
     StoredDocuments(store).add("one", records(), replace=True)
@@ -40,7 +50,7 @@ def setting(tmp_path: Path, step: Path, model: Transformer, model_url: str) -> I
     made.prover.prelude = DYING.format(step=str(step))
     made.prover.environment = {
         "RAGAUDIT_PROVER__GENERATOR__URL": model_url,
-        **write_model(tmp_path / "model", model),
+        **write(tmp_path / "model", model),
     }
     yield made
     made.stop()
@@ -72,9 +82,11 @@ def kinds(setting: Setting) -> dict[str, list[Any]]:
 
 
 @pytest.mark.timeout(600)
-def test_killed_between_charge_and_answer(setting: Setting, step: Path) -> None:
+def test_killed_between_charge_and_answer(setting: Setting, step: Path, answerer: str) -> None:
     # What the terms that a verifier ships with allow; what is answered does not matter here.
     terms = {**CHANNEL, "epsilon": "5", "epsilon_token": "5", "answer_delay_seconds": 1}
+    if answerer == "dp-ksa":
+        terms |= BY_KEYWORDS
     setting.open(
         opens_after_seconds=10,
         length_seconds=600,
