@@ -18,13 +18,13 @@ from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.command import (
     arbiter,
+    attached_results,
     count,
     evidence,
     export,
     migration,
     provider,
     schema,
-    test_results,
     worker,
 )
 from ragaudit.verifier.command.options import (
@@ -71,7 +71,7 @@ app = typer.Typer(
 app.add_typer(provider.app, name="provider")
 app.add_typer(evidence.app, name="evidence")
 app.add_typer(arbiter.app, name="arbiter")
-app.add_typer(test_results.app, name="test-results")
+app.add_typer(attached_results.app, name="test-results")
 app.command("migrate", epilog=migration.EXAMPLE)(migration.migrate)
 app.command("worker", epilog=worker.EXAMPLE)(worker.worker)
 app.command(
@@ -271,7 +271,7 @@ def recheck(
                 verdict_key=None if verdict_key is None else read_public(verdict_key),
                 embedder=embedder,
                 generators=generating.service_of(settings),
-                test_results=[test_results.read_file(each) for each in test_result or ()],
+                test_results=[attached_results.read_file(each) for each in test_result or ()],
                 progress=show,
             )
         if as_json:

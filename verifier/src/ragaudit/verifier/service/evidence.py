@@ -24,6 +24,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import (
     accesses,
+    attached_results,
     attestations,
     cosigner,
     disputes,
@@ -32,7 +33,6 @@ from ragaudit.verifier.service import (
     later_versions,
     releases,
     submissions,
-    test_results,
     windows,
 )
 from ragaudit.verifier.service.auditor import Auditor
@@ -102,7 +102,7 @@ def seal(
         # With their roots: whoever repeats the audit sees whom this verifier trusted.
         derived[names.TIME_STAMPS] = attestations.time_stamps(connection, origin).encode()
         derived[names.STAMP_ROOTS] = stamp_roots
-    referred = test_results.sealed(connection, origin)
+    referred = attached_results.sealed(connection, origin)
     if referred is not None:
         derived[names.TEST_RESULTS] = referred
     for item, kinds in _LISTS.items():

@@ -15,7 +15,7 @@ from ragaudit.serving.problems import documented
 from ragaudit.serving.ranges import resumable
 from ragaudit.serving.strict_json import signed_json
 from ragaudit.serving.validation import NAME_PATTERN
-from ragaudit.verifier.service import accesses, evidence, retention, test_results, windows
+from ragaudit.verifier.service import accesses, attached_results, evidence, retention, windows
 from ragaudit.verifier.service.audit import shown_progress
 from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.core import Service
@@ -134,7 +134,7 @@ def put_test_result(
 ) -> Response:
     """Have the verdict refer to a signed test result, which is verified first."""
     said = parse(ReferenceBody, body.read())
-    reference = test_results.attach(service.database, window, name, said)
+    reference = attached_results.attach(service.database, window, name, said)
     return signed_json(reference.encode())
 
 
@@ -143,7 +143,7 @@ def list_test_results(window: AnyWindow, service: ServiceOf) -> list[dict[str, A
     """List the test results that the verdict refers to, or will."""
     with service.database.read() as connection:
         windows.get(connection, window)
-        return [each.to_json() for each in test_results.of(connection, window)]
+        return [each.to_json() for each in attached_results.of(connection, window)]
 
 
 @router.get("", responses=documented(400, 404))
