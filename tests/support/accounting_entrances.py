@@ -71,6 +71,13 @@ ACCOUNTING = [
     entrance(keyword_sets.pure_or_bounded_range, order=2, epsilon=HALF),
     entrance(keyword_sets.KeywordSetLoss, epsilon_choice=HALF, sigma=2, questions=1),
     entrance(keyword_sets.calibrated, epsilon=HALF, delta_conversion=TENTH, questions=1),
+    entrance(
+        keyword_sets.channel_loss,
+        epsilon_choice=HALF,
+        sigma=2,
+        uses=1,
+        delta_conversion=TENTH,
+    ),
     entrance(keyword_sets.pass_probability, gap=3, sigma=2, delta_test=TENTH),
     entrance(renyi.bound, event=EVENT, target=TENTH),
     entrance(risk.membership_advantage, mu=HALF),

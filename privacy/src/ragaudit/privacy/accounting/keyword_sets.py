@@ -162,9 +162,13 @@ def channel_loss(
         epsilon_choice, sigma: as of `KeywordSetLoss`.
         uses: how often the document pays at most, >= 1.
         delta_conversion: in (0, 1).
+
+    Raises:
+        InvalidArgumentError: one of them is out of range.
     """
     rounded = exact(epsilon_choice, "epsilon_choice") + CHOICE_ROUNDING
-    found = KeywordSetLoss(rounded, sigma, uses).epsilon(delta_conversion).epsilon
+    times = count(uses, "uses")
+    found = KeywordSetLoss(rounded, sigma, times).epsilon(delta_conversion).epsilon
     return Fraction(ceil_decimal(Fraction(found), PLACES))
 
 
