@@ -78,6 +78,11 @@ _PROOF: Schema = {"type": "string", "minLength": 1}
 _SIGNED: Schema = {"type": "object"}  # a signed message of the ledger, or a policy
 _HEX: Schema = {"type": "string", "pattern": "^([0-9a-f]{2})*$"}
 _DIGEST: Schema = {"type": "string", "pattern": HEX32_PATTERN}
+# Not any 32 bytes are a key that is taken: this one is of RFC 8032, 7.1, test 1.
+_KEY: Schema = {
+    **_DIGEST,
+    "examples": ["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
+}
 _KIND: Schema = {"type": "string", "enum": sorted(KINDS - {Record.KIND})}
 
 
@@ -133,7 +138,7 @@ SCHEMAS: dict[type[Body], Schema] = {
     StatementBody: _object({"statement": _SIGNED}, registration=_REGISTRATION),
     FindingBody: _object({"finding": _SIGNED, "public": _SIGNED}),
     CaseBody: _object({"file": _SIGNED, "window": _SIGNED}),
-    ReferenceBody: _object({"key": _DIGEST, "result": _SIGNED}),
+    ReferenceBody: _object({"key": _KEY, "result": _SIGNED}),
     AccessBody: _object({"reader": _said(MAX_READER_BYTES), "reason": _said(MAX_REASON_BYTES)}),
 }
 
