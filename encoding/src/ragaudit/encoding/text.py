@@ -16,6 +16,7 @@ MAX_PLACES = 12
 # Lower case only: keys and digests are compared as text too, and have one spelling.
 _HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
 _DECIMAL = re.compile(DECIMAL, re.ASCII)
+_RATIO = re.compile(r"(0|[1-9][0-9]{0,11})(?:/([1-9][0-9]{0,11}))?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -90,6 +91,24 @@ def parse_decimal(text: str) -> Fraction:
 def is_decimal(text: str) -> bool:
     """Return whether ``text`` is a decimal string of :func:`parse_decimal`'s grammar."""
     return _DECIMAL.fullmatch(text) is not None
+
+
+def parse_ratio(text: str) -> Fraction:
+    """Return the exact value of a fraction of one spelling, e.g. ``"1/10"``.
+
+    Args:
+        text: numerator and denominator of at most 12 digits, in lowest terms; ``"3"``, not
+            ``"3/1"``.
+
+    Raises:
+        MalformedError: ``text`` is not of that form.
+    """
+    found = _RATIO.fullmatch(text)
+    value = found and Fraction(int(found[1]), int(found[2] or 1))
+    # Python's own reader takes exponents: a few characters would be a number of gigabytes.
+    if value is None or str(value) != text:
+        raise MalformedError("not a fraction", expected="one in lowest terms, as 1/10")
+    return value
 
 
 def ceil_decimal(value: Fraction, places: int) -> str:

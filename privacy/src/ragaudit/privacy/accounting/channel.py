@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
-from ragaudit.encoding.text import ceil_decimal
+from ragaudit.encoding.text import ceil_decimal, parse_ratio
 from ragaudit.privacy.accounting.keyword_sets import PLACES, channel_loss
 from ragaudit.privacy.numbers import count, exact
 
@@ -109,8 +109,8 @@ class ChannelEpsilon:
                 "private_tokens": int(private),
             }:
                 try:
-                    found = cls(mechanism, uses, Fraction(question), group, draws, private)
-                except (ValueError, ZeroDivisionError, InvalidArgumentError) as error:
+                    found = cls(mechanism, uses, parse_ratio(question), group, draws, private)
+                except MalformedError as error:
                     raise MalformedError("not a channel's epsilon", where="generation") from error
                 if found.to_json() == value:
                     return found
@@ -221,11 +221,11 @@ class KeywordChannelEpsilon:
                 "draws": int(draws),
             }:
                 try:
-                    one, test_noise = Fraction(choice), Fraction(sigma)
-                    deltas = Fraction(test), Fraction(conversion)
+                    one, test_noise = parse_ratio(choice), parse_ratio(sigma)
+                    deltas = parse_ratio(test), parse_ratio(conversion)
                     found = cls(uses, one, test_noise, *deltas, draws)
                     same = found.to_json() == value
-                except (ValueError, ZeroDivisionError, InvalidArgumentError) as error:
+                except MalformedError as error:
                     raise MalformedError("not a channel's epsilon", where="generation") from error
                 if same:
                     return found
