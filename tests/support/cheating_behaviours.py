@@ -69,6 +69,7 @@ BEHAVIOURS = {
         "coins of a nonce that nobody revealed": "answer-with-another-nonce",
         "an answer held back until a later nonce": "answered-after-the-next-charge",
         "a charge voided with its coins in view": "revealed-charge-voided",
+        "a charge voided while it can be claimed": "unclaimed-charge-voided-early",
         "a promised charge at another place": "charge-of-another-place",
         "a promised charge of other rows": "charge-of-other-rows",
         "probes of another model": "probes-of-another-model",

@@ -30,6 +30,18 @@ MAX_CLAIM_BYTES: Final = 2**15
 """A longer claim is not taken, so that each account has room for one; of its canonical JSON."""
 
 
+def superseded_from(time: int, policy: Policy) -> int:
+    """Return the instant from which a promise can be claimed no more, Unix milliseconds (8.7).
+
+    Args:
+        time: of what was promised, Unix milliseconds.
+        policy: of its window; life and skew are its.
+    """
+    # The verifier takes a claim up to time + life + skew by its own clock (5.8), which may be
+    # behind the provider's by another skew.
+    return time + policy.promise_life + 2000 * policy.clock_skew_seconds + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Promise(AccountMessage):
     """What is logged for an anchored account's request, whatever its nonce will be; signed.
@@ -84,10 +96,7 @@ class Promise(AccountMessage):
         Args:
             policy: of the promise's window; life and skew are its.
         """
-        # The verifier takes a claim up to time + life + skew by its own clock (5.8), which may be
-        # behind this one by another skew.
-        skew = 1000 * policy.clock_skew_seconds
-        return self.promised.time + policy.promise_life + 2 * skew + 1
+        return superseded_from(self.promised.time, policy)
 
     @property
     def identity(self) -> bytes:

@@ -9,6 +9,7 @@ from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
+from ragaudit.ledger.messages.promises import superseded_from
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
 from ragaudit.privacy.accounting.channel import (
     ChannelCosts,
@@ -204,12 +205,31 @@ def check_answers(context: Context, found: Findings) -> None:
             bounds.check_change(reply.time, entry.index)
             if isinstance(reply, Generated):
                 _check_nonce(context, logged, reply)
+            else:
+                _check_void(context, logged, reply)
     _check_turns(context, found)
     for index, logged in charges.items():
         if index not in replied:
             found.fault("neither answered nor void", logged.name)
     voids = sum(isinstance(reply, Void) for _, reply in context.replies)
     found.summary = f"{len(replied) - voids} answers and {voids} voids, one for each charge entry"
+
+
+def _check_void(context: Context, logged: LoggedCharge, void: Void) -> None:
+    """An anchored account's charge is void only once its promise can be claimed no more.
+
+    Sooner, an account that was told of a void would go on to its next query, whose nonce gives the
+    coins of this one away, and could still have claimed an answer.
+    """
+    charge, policy = logged.charge, context.policy
+    if context.registration(charge.pseudonym).registration.anchor is None:
+        return
+    due = min(superseded_from(charge.time, policy), 1000 * policy.end)
+    if void.time < due:
+        raise RejectedError(
+            f"void at {rfc3339(void.time)}, while its promise could be claimed",
+            expected=f"{rfc3339(due)} or later",
+        )
 
 
 def _check_turns(context: Context, found: Findings) -> None:

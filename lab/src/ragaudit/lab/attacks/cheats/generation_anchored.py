@@ -37,8 +37,32 @@ class AnswersAfterTheNextCharge(AnchoredQuestions):
 class VoidsARevealedCharge(AnchoredQuestions):
     """A charge is voided after its nonce was revealed and its coins were seen.
 
-    Check 12 (`promises`): the account claimed it.
+    Check 12 (`promises`): the account claimed it. Its promise has run out by then, so that nothing
+    else is wrong with the void.
     """
+
+    def script(self) -> list[Event]:
+        return [
+            ("register", "alice", "acme", True, -25),
+            ("register", "carol", "beta", False, -23),
+            ("checkpoint", -20),
+            ("charge", "alice", "treatment of bazeli ?", 1),
+            ("claim_answer", 0),
+            ("query", "carol", "first question of carol", 2, 19),
+            ("checkpoint", 20),
+            ("void", 0, 40),
+            ("checkpoint", 42),
+        ]
+
+
+class VoidsBeforeThePromiseHasRunOut(AnchoredQuestions):
+    """A charge is voided while its account could still reveal a nonce, and did not.
+
+    Check 28 (`answers`).
+    """
+
+    def script(self) -> list[Event]:
+        return [event for event in super().script() if event[0] != "claim_answer"]
 
     def first_end(self) -> list[Event]:
         return [("void", 0, 4)]
@@ -85,6 +109,13 @@ CHEATS: Final = (
         window=VoidsARevealedCharge,
         checks=("promises",),
         reason="no answer keeps it",
+    ),
+    constructed(
+        name="unclaimed-charge-voided-early",
+        description="Voids an anchored account's charge while the promise of it can be claimed.",
+        window=VoidsBeforeThePromiseHasRunOut,
+        checks=("answers",),
+        reason="while its promise could be claimed",
     ),
     constructed(
         name="charge-of-another-place",
