@@ -6,13 +6,16 @@ from typing import Any, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.signing import PrivateKey, PublicKey
-from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.dsse import STATEMENT_TYPE, Envelope
+from ragaudit.ledger.messages.signed_results import (
+    PREDICATE_TYPE,
+    SignedResult,
+    check_subjects,
+    read_subjects,
+    statement,
+)
 
-__all__ = ["PREDICATE_TYPE", "MembershipResult"]
+__all__ = ["MembershipResult"]
 
-PREDICATE_TYPE: Final = "https://in-toto.io/attestation/test-result/v0.1"
 DETAIL_MEMBER: Final = "https://ragaudit.dev/membership-test/v1"
 """An extension, named by a URI as in-toto's parsing rules want it."""
 
@@ -23,7 +26,7 @@ CLAIM_TEST: Final = "claimed_epsilon"
 
 
 @dataclass(frozen=True, slots=True)
-class MembershipResult:
+class MembershipResult(SignedResult):
     """What a membership test found. It says nothing of epsilon beyond a refuted claim.
 
     Attributes:
@@ -43,10 +46,7 @@ class MembershipResult:
     def __post_init__(self) -> None:
         if self.verdict not in _OUTCOMES:
             raise MalformedError(repr(self.verdict), where="verdict", expected=", ".join(_OUTCOMES))
-        if not self.subjects:
-            raise MalformedError("no subject", where="subject")
-        for digest in (self.plan, *self.subjects.values()):
-            hex_decode(digest, 32)
+        check_subjects(self.subjects, self.plan)
 
     def to_json(self) -> dict[str, Any]:
         """Return the in-toto Statement, a JSON object."""
@@ -54,36 +54,19 @@ class MembershipResult:
         tests[_OUTCOMES[self.verdict]].append(AUC_TEST)
         if self.claim_refuted is not None:
             tests["failed" if self.claim_refuted else "passed"].append(CLAIM_TEST)
-        return {
-            "_type": STATEMENT_TYPE,
-            "subject": [
-                {"name": name, "digest": {"sha256": self.subjects[name]}}
-                for name in sorted(self.subjects)
-            ],
-            "predicateType": PREDICATE_TYPE,
-            "predicate": {
+        return statement(
+            self.subjects,
+            {
                 DETAIL_MEMBER: {"verdict": self.verdict, **self.detail},
                 "configuration": [{"digest": {"sha256": self.plan}}],
                 "result": next(result for outcome, result in _RESULTS if tests[outcome]),
                 **{f"{outcome}Tests": names for outcome, names in tests.items()},
             },
-        }
-
-    def issue(self, key: PrivateKey) -> bytes:
-        """Return the statement in a DSSE envelope.
-
-        Args:
-            key: of whoever made the test.
-        """
-        return Envelope.seal(canonical_json.dumps(self.to_json()), key)
+        )
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """Return the result in ``data``, canonical JSON of `to_json`.
-
-        Raises:
-            MalformedError: anything else.
-        """
+        """Return the result in ``data``, canonical JSON of `to_json`; MalformedError."""
         value = canonical_json.loads(data)
         match value:
             case {
@@ -100,7 +83,7 @@ class MembershipResult:
                     figures = dict(detail)
                     refuted = True if CLAIM_TEST in failed else None
                     found = cls(
-                        _subjects(subjects),
+                        read_subjects(subjects),
                         plan,
                         figures.pop("verdict", ""),
                         False if CLAIM_TEST in passed else refuted,
@@ -110,30 +93,3 @@ class MembershipResult:
                     if found.to_json() == value:
                         return found
         raise MalformedError("not the result of a membership test", expected=PREDICATE_TYPE)
-
-    @classmethod
-    def verify(cls, envelope: bytes, public: PublicKey) -> Self:
-        """Return the result in ``envelope``, signed by ``public``.
-
-        Args:
-            envelope: bytes from anywhere.
-            public: of whoever made the test, from the caller.
-
-        Raises:
-            MalformedError: not an envelope or a result in its one accepted form.
-            EnvelopeRejected: signed by another key, or not at all.
-        """
-        opened = Envelope.parse(envelope)
-        opened.verify(public)
-        return cls.parse(opened.body)
-
-
-def _subjects(values: list[Any]) -> dict[str, str]:
-    found = {}
-    for value in values:
-        match value:
-            case {"name": str(name), "digest": {"sha256": str(digest)}}:
-                found[name] = digest
-            case _:
-                raise MalformedError("no subject", where="subject")
-    return found

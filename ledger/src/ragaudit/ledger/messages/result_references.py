@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Final, Self
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.dsse import STATEMENT_TYPE, Envelope
 from ragaudit.ledger.messages.evidence import EvidenceList
 from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import check_window
 from ragaudit.ledger.messages.items import POLICY
-from ragaudit.ledger.messages.membership_result import PREDICATE_TYPE
+from ragaudit.ledger.messages.signed_results import PREDICATE_TYPE, read_subjects
 
 __all__ = [
     "MAX_REFERENCES",
@@ -183,17 +182,5 @@ def _statement(body: bytes) -> tuple[str, dict[str, str]]:
             **more,
         } if not more and statement == STATEMENT_TYPE and kind == PREDICATE_TYPE:
             if result in _RESULTS:
-                return kind, _subjects(subjects)
+                return kind, read_subjects(subjects)
     raise MalformedError("not an in-toto test-result", expected=PREDICATE_TYPE)
-
-
-def _subjects(values: list[Any]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for value in values:
-        match value:
-            case {"name": str(name), "digest": {"sha256": str(digest)}} if name not in found:
-                hex_decode(digest, 32)
-                found[name] = digest
-            case _:
-                raise MalformedError("no subject, or one twice", where="subject")
-    return found

@@ -6,10 +6,13 @@ from typing import Any, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.signing import PrivateKey, PublicKey
-from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.dsse import STATEMENT_TYPE, Envelope
-from ragaudit.ledger.messages.membership_result import PREDICATE_TYPE
+from ragaudit.ledger.messages.signed_results import (
+    PREDICATE_TYPE,
+    SignedResult,
+    check_subjects,
+    read_subjects,
+    statement,
+)
 
 __all__ = ["ScopeResult"]
 
@@ -24,7 +27,7 @@ _OUTCOMES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeResult:
+class ScopeResult(SignedResult):
     """What a scope test found. Nothing of it enters an epsilon.
 
     Attributes:
@@ -42,10 +45,7 @@ class ScopeResult:
     def __post_init__(self) -> None:
         if self.result not in _OUTCOMES:
             raise MalformedError(repr(self.result), where="result", expected=", ".join(_OUTCOMES))
-        if not self.subjects:
-            raise MalformedError("no subject", where="subject")
-        for digest in (self.target, *self.subjects.values()):
-            hex_decode(digest, 32)
+        check_subjects(self.subjects, self.target)
 
     def to_json(self) -> dict[str, Any]:
         """Return the in-toto Statement, a JSON object."""
@@ -53,44 +53,20 @@ class ScopeResult:
         tests: dict[str, list[str]] = {member: [] for _, member in _OUTCOMES.values()} | {
             listed: [SCOPE_TEST]
         }
-        return {
-            "_type": STATEMENT_TYPE,
-            "subject": [
-                {"name": name, "digest": {"sha256": self.subjects[name]}}
-                for name in sorted(self.subjects)
-            ],
-            "predicateType": PREDICATE_TYPE,
-            "predicate": {
+        return statement(
+            self.subjects,
+            {
                 DETAIL_MEMBER: {**self.detail, "result": self.result},
                 "configuration": [{"digest": {"sha256": self.target}}],
                 "result": outcome,
                 **tests,
             },
-        }
-
-    def issue(self, key: PrivateKey) -> bytes:
-        """Return the statement in a DSSE envelope.
-
-        Args:
-            key: of whoever made the test.
-        """
-        return Envelope.seal(canonical_json.dumps(self.to_json()), key)
+        )
 
     @classmethod
-    def verify(cls, envelope: bytes, public: PublicKey) -> Self:
-        """Return the result in ``envelope``, signed by ``public``.
-
-        Args:
-            envelope: bytes from anywhere.
-            public: of whoever made the test, from the caller.
-
-        Raises:
-            MalformedError: not an envelope or a result in its one accepted form.
-            EnvelopeRejected: signed by another key, or not at all.
-        """
-        opened = Envelope.parse(envelope)
-        opened.verify(public)
-        value = canonical_json.loads(opened.body)
+    def parse(cls, data: bytes) -> Self:
+        """Return the result in ``data``, canonical JSON of `to_json`; MalformedError."""
+        value = canonical_json.loads(data)
         match value:
             case {
                 "subject": list(subjects),
@@ -103,19 +79,8 @@ class ScopeResult:
                 if isinstance(detail, dict) and all(isinstance(x, str) for x in detail.values()):
                     figures = dict(detail)
                     result = figures.pop("result", "")
-                    found = cls(_subjects(subjects), target, result, figures)
+                    found = cls(read_subjects(subjects), target, result, figures)
                     # What is written again and is the same has no other member.
                     if found.to_json() == value:
                         return found
         raise MalformedError("not the result of a scope test", expected=PREDICATE_TYPE)
-
-
-def _subjects(values: list[Any]) -> dict[str, str]:
-    found = {}
-    for value in values:
-        match value:
-            case {"name": str(name), "digest": {"sha256": str(digest)}}:
-                found[name] = digest
-            case _:
-                raise MalformedError("no subject", where="subject")
-    return found
