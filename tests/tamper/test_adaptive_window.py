@@ -183,14 +183,15 @@ def test_the_other_implementation_says_the_same(played: Played) -> None:
 
 
 class AnchoredAccount(AdaptiveWindow):
-    """An anchored account asks; its question is voided."""
+    """An anchored account asks; its question is voided once its promise has run out."""
 
     def script(self) -> list[Event]:
         events: list[Event] = [
             ("register", "carol", "beta", True, -23) if each[:2] == ("register", "carol") else each
             for each in super().script()
         ]
-        return [each for each in events if each[:2] != ("query", "carol")]
+        kept = [each for each in events if each[0] != "void" and each[:2] != ("query", "carol")]
+        return [*kept, ("void", 2, 50), ("checkpoint", 52)]
 
 
 def test_an_anchored_account_is_not_charged() -> None:
