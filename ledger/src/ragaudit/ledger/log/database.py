@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -182,8 +182,13 @@ class _Session:
             self._connection = self._take()
 
     def close(self) -> None:
-        """End the session, and the lock with it."""
+        """Give the lock back and end the session."""
         with self._guard:
+            # The server ends a session some time after it was told to: who comes next must not find
+            # the lock taken until then.
+            with suppress(SQLAlchemyError):
+                self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
+                self._connection.commit()
             self._connection.close()
 
     def _take(self) -> Connection:
