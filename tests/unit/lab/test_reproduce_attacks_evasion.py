@@ -2,11 +2,12 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from ragaudit.lab.reproduce.attacks_evasion import Seen, evasion, threshold
-from ragaudit.lab.reproduce.attacks_evasion_estimators import PLANNED, group_level
+from ragaudit.lab.reproduce.attacks_evasion_estimators import PLANNED
 from ragaudit.lab.reproduce.attacks_evasion_traffic import (
     ACCOUNTS,
     ARMS,
@@ -19,7 +20,10 @@ from ragaudit.lab.reproduce.attacks_evasion_traffic import (
     traffic,
 )
 from ragaudit.lab.reproduce.attacks_glosses import FOLDER
+from ragaudit.lab.reproduce.attacks_groups import group_level, group_sizes
 from ragaudit.lab.reproduce.attacks_results import Run, document, text
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 needs_wordnet = pytest.mark.skipif(not FOLDER.is_dir(), reason="wordnet-base is not installed")
 
@@ -60,9 +64,27 @@ def test_the_level_of_a_group_is_that_of_single_linkage() -> None:
     # A chain of one account more than is planned for, whose weakest link is .6.
     for account in range(PLANNED):
         alike[account, account + 1] = alike[account + 1, account] = 0.6 + 0.01 * account
-    assert group_level(alike) == pytest.approx(0.6)
+    assert group_level(alike, PLANNED + 1) == 0.6
     alike[0, 1] = alike[1, 0] = 0.1
-    assert group_level(alike) == pytest.approx(0.1)
+    assert group_level(alike, PLANNED + 1) == 0.1
+
+
+def test_groups_are_connected_components() -> None:
+    """At levels that are met exactly, between them, above and below all of them."""
+    random = np.random.default_rng(6)
+    levels = [-1, 0.1, 0.5, 0.725, 0.9, 1, 2]
+    for _ in range(20):
+        alike = random.integers(0, 41, size=(12, 12)) / 40
+        alike = np.maximum(alike, alike.T)
+
+        def largest(level: float, alike: Any = alike) -> int:
+            _, labels = connected_components(csr_array(alike >= level), directed=False)
+            return int(np.bincount(labels).max())
+
+        assert group_sizes(alike, levels).tolist() == [largest(level) for level in levels]
+        for size in (2, 5, 12):
+            level = group_level(alike, size)
+            assert largest(level) >= size > largest(level + 1e-9)
 
 
 def test_a_threshold_is_the_largest_honest_score() -> None:

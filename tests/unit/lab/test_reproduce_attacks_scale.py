@@ -5,17 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.circuits.sketch import sketches
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.lab.reproduce import attacks_coalition, attacks_scale
+from ragaudit.lab.reproduce import attacks_coalition, attacks_coalition_texts, attacks_scale
 from ragaudit.lab.reproduce.attacks_coalition import (
     CORRECTED_JITTER,
     PATTERNS,
-    _linked,
     false_positive_rate,
     figure_7,
-    largest,
+    nearest,
     queries,
 )
+from ragaudit.lab.reproduce.attacks_coalition_texts import BITS, SEED, joined, link
 from ragaudit.lab.reproduce.attacks_glosses import FOLDER, glosses
 from ragaudit.lab.reproduce.attacks_laws import hit_probability, hit_probability_at_scale, sigma_of
 from ragaudit.lab.reproduce.attacks_results import Run, document, text
@@ -59,23 +60,27 @@ def test_patterns(pattern: str | None) -> None:
     assert (made[4] @ made[5].T).max() < 0.9
 
 
-def test_the_largest_component() -> None:
-    linked = np.eye(5, dtype=bool)
-    linked[0, 1] = linked[1, 0] = linked[1, 4] = linked[4, 1] = True
-    assert largest(linked) == 3
-    assert largest(np.eye(5, dtype=bool)) == 1
+def test_the_nearest_questions_of_two_accounts() -> None:
+    made = queries(np.random.default_rng(3), "P-C", 2)[:6, :20].astype(np.float32)
+    found = nearest(made)
+    for one in range(6):
+        for other in range(6):
+            best = max(float(a @ b) for a in made[one] for b in made[other])
+            assert found[one, other] == pytest.approx(best, abs=1e-6)
 
 
 def test_questions_only_add_links() -> None:
-    """What bounds k-hat at 10,000 questions of each account by that at 100."""
+    """So groups of some of the questions may be completed: only who is outside is compared."""
     rows = quantise_rows(queries(np.random.default_rng(4), None, 0).reshape(-1, 32))
+    asked = sketches(rows.astype(np.int16), SEED, BITS)
     owners = np.repeat(np.arange(30), 100)
-    found = []
-    for count in (1, 5, 20, 100):
-        asked = np.arange(len(owners)) % 100 < count
-        found.append(_linked(rows[asked].astype(np.int16), owners[asked], "0.7"))
-    assert found == sorted(found)
-    assert found[0] < found[-1]
+    groups, sizes = np.arange(30), []
+    for count in (1, 20, 50, 100):
+        own = np.arange(len(owners)) % 100 < count
+        groups = joined(asked[own], owners[own], "0.7", groups)
+        assert groups.tolist() == link(asked[own], owners[own], "0.7").tolist()
+        sizes.append(int(np.bincount(groups).max()))
+    assert 1 == sizes[0] < sizes[1] < sizes[2] < sizes[3]
 
 
 def test_glosses_that_are_missing_are_named(tmp_path: Path) -> None:
@@ -107,7 +112,7 @@ def test_a_small_figure_6(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_wordnet
 def test_a_small_figure_7(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attacks_coalition, "TRUE", (2, 10))
-    monkeypatch.setattr(attacks_coalition, "REAL", ((10, 10), (30, 100)))
+    monkeypatch.setattr(attacks_coalition_texts, "SIZES", ((10, 10), (30, 100)))
     result = figure_7(QUICK)
     assert not result.table.disagreements
     values = {each.name: each.value for each in result.findings}

@@ -21,15 +21,13 @@ from ragaudit.lab.reproduce.attacks_evasion_traffic import (
     WINDOWS,
     Traffic,
 )
+from ragaudit.lab.reproduce.attacks_groups import group_level
 from ragaudit.privacy.coalition import Columns
 from ragaudit.privacy.direction import strongest
 from ragaudit.privacy.sample import sample_size
-from scipy import sparse
-from scipy.sparse.csgraph import minimum_spanning_tree
 
 __all__ = [
-    "DIRECTION", "ESTIMATORS", "PLANNED", "POLICY", "Estimator", "Index", "group_level", "k_hat",
-    "worth",
+    "DIRECTION", "ESTIMATORS", "PLANNED", "POLICY", "Estimator", "Index", "k_hat", "worth",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -69,25 +67,6 @@ class Estimator:
     name: str
     evidence: str
     score: Callable[[Traffic, Index, np.random.Generator], float]
-
-
-def group_level(alike: Floats) -> float:
-    """Return the largest level at which more than `PLANNED` accounts are one group.
-
-    Args:
-        alike: float64[A, A], symmetric; two accounts are linked at every level up to theirs.
-    """
-    # Of single linkage: a spanning tree of the largest similarities, joined from the top.
-    apart = alike.max() - alike + 1
-    tree = minimum_spanning_tree(sparse.csr_array(np.triu(apart, 1))).tocoo()
-    groups = {account: {account} for account in range(len(alike))}
-    for place in np.argsort(tree.data, kind="stable"):
-        one, other = groups[int(tree.row[place])], groups[int(tree.col[place])]
-        one |= other
-        groups |= dict.fromkeys(other, one)
-        if len(one) > PLANNED:
-            return float(alike.max() + 1 - tree.data[place])
-    return -math.inf
 
 
 def k_hat(seen: Traffic, window: int, threshold: int) -> int:
@@ -151,7 +130,8 @@ def _receipts(seen: Traffic, index: Index, random: np.random.Generator) -> float
     served[seen.accounts[:, np.newaxis], best] = True
     ranks = np.argsort(random.random((HASHES, len(index.rows))), axis=1)
     least = np.stack([np.where(served, rank, len(index.rows)).min(axis=1) for rank in ranks])
-    return group_level((least[:, :, np.newaxis] == least[:, np.newaxis, :]).mean(axis=0))
+    alike = (least[:, :, np.newaxis] == least[:, np.newaxis, :]).mean(axis=0)
+    return group_level(alike, PLANNED + 1)
 
 
 def _sequential(seen: Traffic, index: Index, random: np.random.Generator) -> float:
@@ -171,7 +151,7 @@ def _sequential(seen: Traffic, index: Index, random: np.random.Generator) -> flo
         # By a quantile that the pairs of a coalition, a tenth of all, do not reach.
         spread = (float(np.quantile(agreement[above], 0.8)) - middle) / 0.84
         sums = np.maximum(0, sums + (agreement - middle) / spread - 1)
-    return group_level(sums)
+    return group_level(sums, PLANNED + 1)
 
 
 def _signs(seen: Traffic) -> Signs:

@@ -46,7 +46,7 @@ def gates(points: Sequence[Point], *, printed: str, exact: str) -> tuple[Gate, .
         points: of Figure 2(a), independent of each other.
         printed, exact: the curves with the noise of (3.4) and with the least noise.
     """
-    found: list[Gate] = [_p1_as_printed()]
+    found: list[Gate] = [_p1_as_printed(points)]
     for trials in sorted({each.trials for each in points}):
         own = [each for each in points if each.trials == trials]
         ours = [each for each in own if each.curve == printed]
@@ -58,10 +58,14 @@ def gates(points: Sequence[Point], *, printed: str, exact: str) -> tuple[Gate, .
     return tuple(found)
 
 
-def _p1_as_printed() -> Gate:
+def _p1_as_printed(points: Sequence[Point]) -> Gate:
+    """Whether a slope is constant where the paper says: that takes three cells of one eps_acc."""
+    cells = {(each.epsilon_acc, each.accounts) for each in points}
+    inside = sorted(cell for cell in cells if cell[1] * float(cell[0]) ** 2 <= 1)
+    shown = ", ".join(f"({epsilon}, {accounts})" for epsilon, accounts in inside)
     return Gate(
         "P1 as printed", "dAUC/d sqrt(k) is positive and constant where sqrt(k) eps_acc <= 1",
-        "UNDECIDED", "one of the 15 cells lies there, (1, 1): one point has no slope",
+        "UNDECIDED", f"of the {len(cells)} cells (eps_acc, k) there is {shown}: one has no slope",
         "No number of trials decides it.",
     )  # fmt: skip
 

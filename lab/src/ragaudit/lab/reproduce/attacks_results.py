@@ -12,16 +12,17 @@ from ragaudit.lab.reproduce.comparison import Comparison, Table, as_json, as_tex
 from scipy import stats
 
 __all__ = [
-    "ACCOUNTS", "Area", "Finding", "Gate", "Point", "Result", "Run", "area", "comparisons",
-    "document", "judged", "point", "text",
+    "ACCOUNTS", "ALLOWED_ERRORS", "Area", "Finding", "Gate", "Point", "Result", "Run", "area",
+    "comparisons", "document", "judged", "point", "text",
 ]  # fmt: skip
 
 FORMAT = "ragaudit/v1/reproduce-attacks"
 ACCOUNTS = (1, 2, 5, 10, 20)
 """The paper's coalitions."""
 
-# Wrongly off once in 1.7 million cells.
-_ALLOWED_ERRORS = 5
+ALLOWED_ERRORS = 5
+"""Standard errors that a cell may be off its law: wrongly called off once in 1.7 million cells."""
+
 _ONE_SIDED = float(stats.norm.ppf(0.95))
 _INTERVAL = float(stats.norm.ppf(0.975))
 
@@ -224,7 +225,7 @@ def comparisons(
     rows = [
         Comparison(
             each.where, each.paper, None if each.theory is None else f"{each.theory:.5f}", each.auc,
-            reasons.get(each.curve, ""), _ALLOWED_ERRORS * each.error,
+            reasons.get(each.curve, ""), ALLOWED_ERRORS * each.error,
         )
         for each in points
         if each.paper is not None or each.theory is not None
@@ -232,7 +233,7 @@ def comparisons(
     rows += [
         Comparison(
             each.name, each.paper, None if each.theory is None else f"{each.theory:.5f}",
-            each.value, each.reason, max(1e-4, _ALLOWED_ERRORS * each.error),
+            each.value, each.reason, max(1e-4, ALLOWED_ERRORS * each.error),
         )
         for each in findings
         if each.paper is not None or each.theory is not None
@@ -265,8 +266,20 @@ def _text(result: Result) -> str:
     for gate in result.gates:
         lines += [f"{gate.verdict}  {gate.name}: {gate.claim}", f"    {gate.figures}"]
         lines += [f"    {gate.errors}"]
-    lines += [f"- {remark}" for remark in result.remarks]
+    lines += [f"- {remark}" for remark in (*_sampled(result.points), *result.remarks)]
     return "\n".join(lines) + "\n"
+
+
+def _sampled(points: Sequence[Point]) -> list[str]:
+    """What the areas of a table may be off, by the number of trials."""
+    found = []
+    for trials in sorted({each.trials for each in points}):
+        errors = [each.error for each in points if each.trials == trials]
+        found.append(
+            f"T = {trials:,}: standard errors of areas are {min(errors):.4f} to {max(errors):.4f}; "
+            f"{ALLOWED_ERRORS} of them are allowed."
+        )
+    return found
 
 
 def document(results: Sequence[Result], terms: Mapping[str, Any]) -> str:
