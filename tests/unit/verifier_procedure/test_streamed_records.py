@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.bench.large_log import LargeLogSizes, write_large_log
 from ragaudit.ledger.messages import items as names
@@ -25,26 +26,40 @@ from ragaudit.verifier.procedure.logged_records import LoggedRecords, read_recor
 OF_THE_LOG = ("log", "split-view", "counters", "schedule", "containment", "nonces", "accounts")
 
 
-def a_record(account: int, counter: int, *, anchored: bool) -> bytes:
-    digest = bytes([account]) * 32
+def a_record(account: int, counter: int, sketch: bytes, *, anchored: bool) -> bytes:
+    digest, committed = bytes([account]) * 32, salted(bytes(32), sketch)
     body = Record(
         policy_digest=bytes(32), window="w1", tenant=f"t{account % 2}", version=1, rows=9, top_k=2,
         filter_digest=digest, pseudonym=digest, epoch=1, slot=account, counter=counter,
         activation=1, time=1000 + counter, nonce=digest if anchored else None, query_digest=digest,
-        embedding_digest=digest, sketch_digest=digest, selection_commitment=digest,
+        embedding_digest=digest, sketch_digest=committed, selection_commitment=digest,
     )  # fmt: skip
     return body.encode()
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), max_size=12))
-def test_streamed_records_are_those_in_memory(asked: list[tuple[int, bool, bool]]) -> None:
-    entries = []
-    for index, (account, anchored, other) in enumerate(asked):
-        kind = "registration" if other else Record.KIND
-        body = b"other" if other else a_record(account, index, anchored=anchored)
-        sketch = (b"", b"") if other else (bytes(32), bytes([index]))
-        entries.append(Entry(index, kind, bytes([index]) * 32, body, *sketch))
+@given(
+    st.lists(
+        st.tuples(
+            *(st.integers(0, 4), st.booleans(), st.booleans()),
+            *(st.sampled_from([0, 1, 8, 64, 65]), st.sampled_from([0, 31, 32])),
+        ),
+        max_size=12,
+    )
+)
+def test_streamed_records_are_those_in_memory(
+    asked: list[tuple[int, bool, bool, int, int]],
+) -> None:
+    entries, sketches = [], []
+    for index, (account, anchored, other, length, salt) in enumerate(asked):
+        kind, sketch = "registration" if other else Record.KIND, bytes([index]) * length
+        body = (
+            b"other" if other else a_record(account, index, bytes([index]) * 8, anchored=anchored)
+        )
+        shown = (b"", b"") if other else (bytes(salt), sketch)
+        entries.append(Entry(index, kind, bytes([index]) * 32, body, *shown))
+        if not other:
+            sketches.append((sketch, (length, salt) == (8, 32)))
     file = io.BytesIO(write_handover(entries))
     streamed = LoggedRecords(file)
     for entry, offset in read_frames(file):
@@ -52,12 +67,19 @@ def test_streamed_records_are_those_in_memory(asked: list[tuple[int, bool, bool]
             streamed.add(entry, offset)
     whole = [read_record(entry) for entry in entries if entry.kind == Record.KIND]
     assert list(streamed) == whole
-    assert list(streamed.salts) == [entry.salt for entry in entries if entry.kind == Record.KIND]
-    for summary, logged in zip(streamed.summaries(), whole, strict=True):
+    assert [listed.salt for listed in streamed.listed()] == [
+        entry.salt for entry in entries if entry.kind == Record.KIND
+    ]
+    assert list(streamed.sketches) == [each if len(each) < 65 else b"" for each, _ in sketches]
+    assert [(each.sketch_bytes, each.sketched) for each in streamed.summaries()] == [
+        (len(sketch), committed) for sketch, committed in sketches
+    ]
+    for summary, listed, logged in zip(streamed.summaries(), streamed.listed(), whole, strict=True):
+        assert (listed.position, listed.pseudonym) == (summary.entry, summary.pseudonym)
         record = logged.record
         assert (summary.entry, summary.name) == (logged.index, logged.name)
         assert (summary.anchored, summary.eager) == (record.nonce is not None, logged.eager)
-        for name in summary._fields[2:-2]:
+        for name in summary._fields[2:-4]:
             assert getattr(summary, name) == getattr(record, name)
     grouped = streamed.by_account()
     for pseudonym in {logged.record.pseudonym for logged in whole}:

@@ -289,8 +289,9 @@ def _roots_from_consistency_proof(
 
 
 def _check_hashes(hashes: Iterable[bytes], where: str) -> None:
-    if any(len(digest) != HASH_BYTES for digest in hashes):
-        raise MalformedProof("a hash of the wrong length", where=where, expected="32 bytes")
+    for digest in hashes:
+        if len(digest) != HASH_BYTES:
+            raise MalformedProof("a hash of the wrong length", where=where, expected="32 bytes")
 
 
 def _check_length(length: int, expected: int, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from operator import call
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 from ragaudit.encoding.errors import MalformedError
@@ -93,7 +94,7 @@ class EntryBody:
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> Self:
-        return cls(*(read(data) for read, data in zip(cls.READ, f, strict=True)))
+        return cls(*map(call, cls.READ, f))  # as many fields as readers: `parse` counts them
 
     def encode(self) -> bytes:
         """Return the body as it is logged (docs/spec/01-encoding.md §1.1)."""

@@ -5,6 +5,7 @@ writes and checks each field's range. Whether a body is *true* is for the audit 
 """
 
 from dataclasses import dataclass, replace
+from operator import call
 from typing import ClassVar, Self, TypeAlias, get_args
 
 from ragaudit.encoding.digests import leaf_data
@@ -247,7 +248,7 @@ class Record(EntryBody):
     def _from(cls, f: tuple[bytes, ...]) -> Self:
         if f[18]:
             raise MalformedRecord("an eager proof's digest", expected="absent in version 1")
-        return cls(*(read(data) for read, data in zip(cls.READ, f, strict=False)))
+        return cls(*map(call, cls.READ, f))
 
     def promised(self) -> "Record":
         """Return what a promise says of this record: everything but nonce and selection."""

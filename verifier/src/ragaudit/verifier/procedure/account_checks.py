@@ -1,8 +1,6 @@
 """Check 22: how many records each account has, as the log states it before it closes."""
 
-from collections.abc import Iterator
-
-from ragaudit.ledger.messages.account_index import AccountIndex, Accounts, ListedRecord
+from ragaudit.ledger.messages.account_index import AccountIndex, Accounts
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
 
@@ -14,7 +12,7 @@ def account_index(context: Context) -> AccountIndex:
         MissingInput: they cannot be read; their checks say why.
     """
     registered = [logged.registration.pseudonym for logged in context.registrations]
-    return AccountIndex.build(context.policy.window, registered, _records(context))
+    return AccountIndex.build(context.policy.window, registered, context.records.listed())
 
 
 def check_accounts(context: Context, found: Findings) -> None:
@@ -35,9 +33,3 @@ def check_accounts(context: Context, found: Findings) -> None:
     elif stated.index_root != index.root:
         found.fault("other records, or another order, than the log gives", where)
     found.summary = f"{index.accounts} accounts, each with the records that the log has"
-
-
-def _records(context: Context) -> Iterator[ListedRecord]:
-    records = context.records
-    for salt, logged in zip(records.salts, records.summaries(), strict=True):
-        yield ListedRecord(logged.entry, salt, logged.pseudonym)

@@ -73,6 +73,8 @@ class Fact(Generic[T]):
             # The reason is kept like a value: many checks ask, and all must be told the same.
             known[self._name] = known_or_missing(self._owner, lambda: self._compute(instance))
         value: T = demand(known[self._name])
+        # Where it is found from now on: a check may ask a million times.
+        instance.__dict__[self._name] = value
         return value
 
 

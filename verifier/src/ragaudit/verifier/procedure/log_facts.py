@@ -4,7 +4,7 @@ What is handed over is read entry by entry; of a record there stays what `Logged
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final, TypeVar
 
@@ -129,10 +129,13 @@ class LogFacts(OpeningFacts):
         log = Log(MemoryTree(_read_leaves(leaves)), listed, None)
         for entry in listed:
             _check_leaf(leaves, entry)
-            with _noting(unreadable, entry):
-                # The opening's is check 3's.
-                if entry.kind != "opening":
-                    parse_body(entry.kind, entry.body)
+            # The opening's is check 3's.
+            if entry.kind == "opening":
+                continue
+            try:
+                parse_body(entry.kind, entry.body)
+            except MalformedError as error:
+                _note(unreadable, entry, error)
         return log
 
     def _whole_log(self, leaves: BinaryIO, public: Log, unreadable: list[MalformedError]) -> Log:
@@ -146,8 +149,10 @@ class LogFacts(OpeningFacts):
             if entry.leaf != leaves.read(HASH_BYTES):
                 raise RejectedError("rehashes to another leaf", where=f"entry {entry.index}")
             if entry.kind == Record.KIND:
-                with _noting(unreadable, entry):
+                try:
                     records.add(entry, offset)
+                except MalformedError as error:
+                    _note(unreadable, entry, error)
             # Leaves and entries are what the public part has: if they said less than the handover,
             # a verdict re-checked from the public part would speak of another log.
             elif entry != next(others, None):
@@ -351,12 +356,8 @@ def _check_leaf(leaves: BinaryIO, entry: Entry) -> None:
         raise RejectedError("rehashes to another leaf", where=f"entry {entry.index}")
 
 
-@contextmanager
-def _noting(unreadable: list[MalformedError], entry: Entry) -> Iterator[None]:
-    """Keep the first MalformedError, with the entry that it is about, instead of raising it."""
-    try:
-        yield
-    except MalformedError as error:
+def _note(unreadable: list[MalformedError], entry: Entry, error: MalformedError) -> None:
+    """Keep the first error, with the entry that it is about."""
+    if not unreadable:
         where = f"entry {entry.index}"
-        if not unreadable:
-            unreadable.append(MalformedError(error.what, where=where, expected=error.expected))
+        unreadable.append(MalformedError(error.what, where=where, expected=error.expected))

@@ -8,6 +8,7 @@ import weakref
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import BinaryIO, Final, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import decode, enc
+from ragaudit.ledger.messages.account_index import ListedRecord
 from ragaudit.ledger.messages.handover import Entry, read_frame
 from ragaudit.ledger.messages.records import Record
 
@@ -23,6 +25,10 @@ _K = TypeVar("_K")
 _FIELDS: Final = 19
 # As they stand in `RecordSummary`.
 _NUMBERS: Final = ("version", "rows", "top_k", "epoch", "slot", "counter", "activation", "time")
+# Of the bits of a record's flags: anchored, eager, sketched.
+_FLAGS: Final = tuple(tuple(bool(each >> bit & 1) for bit in range(3)) for each in range(8))
+_numbers_of: Final = attrgetter(*_NUMBERS)
+_LONGEST_SKETCH: Final = 64  # bytes: no policy has a longer one
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,11 @@ class LoggedRecord:
         return f"record {self.index}"
 
     @property
-    def committed_sketch_digest(self) -> bytes | None:
-        """H(salt_s, sketch) of the handover, None for a salt of another length."""
-        return salted(self.salt_s, self.sketch) if len(self.salt_s) == SALT_BYTES else None
+    def sketched(self) -> bool:
+        """Whether the sketch that was handed over is the one that the body commits to."""
+        if len(self.salt_s) != SALT_BYTES:
+            return False
+        return salted(self.salt_s, self.sketch) == self.record.sketch_digest
 
 
 class RecordSummary(NamedTuple):
@@ -60,6 +68,8 @@ class RecordSummary(NamedTuple):
         entry: its index in the log.
         anchored: whether it has a nonce.
         eager: whether its body names an eager proof, which version 1 has not.
+        sketched: whether the sketch that was handed over is the one that the body commits to.
+        sketch_bytes: length of that sketch.
     """
 
     position: int
@@ -78,6 +88,8 @@ class RecordSummary(NamedTuple):
     time: int
     anchored: bool
     eager: bool
+    sketched: bool
+    sketch_bytes: int
 
     @property
     def name(self) -> str:
@@ -104,8 +116,9 @@ class LoggedRecords(Sequence[LoggedRecord]):
         self._names: list[tuple[bytes, str, str]] = []
         self._named: dict[tuple[bytes, str, str], int] = {}
         self._account_of, self._names_of = array("L"), array("L")
-        self._numbers = {name: array("q") for name in _NUMBERS}
+        self._numbers = tuple(array("q") for _ in _NUMBERS)
         self._flags = bytearray()
+        self._sketch_bytes, self._sketches = array("H"), bytearray()
 
     def add(self, entry: Entry, offset: int) -> None:
         """Add the next record.
@@ -120,14 +133,17 @@ class LoggedRecords(Sequence[LoggedRecord]):
         logged = read_record(entry)
         record = logged.record
         named = (record.policy_digest, record.window, record.tenant)
-        for name, column in self._numbers.items():
-            column.append(getattr(record, name))
+        for column, number in zip(self._numbers, _numbers_of(record), strict=True):
+            column.append(number)
         self._offsets.append(offset)
         self._indices.append(logged.index)
         self._salts += entry.salt
         self._account_of.append(_number(self._accounts, self._pseudonyms, record.pseudonym))
         self._names_of.append(_number(self._named, self._names, named))
-        self._flags.append((record.nonce is not None) + 2 * logged.eager)
+        self._flags.append((record.nonce is not None) + 2 * logged.eager + 4 * logged.sketched)
+        self._sketch_bytes.append(len(entry.sketch))
+        if len(entry.sketch) <= _LONGEST_SKETCH:
+            self._sketches += entry.sketch
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -155,10 +171,20 @@ class LoggedRecords(Sequence[LoggedRecord]):
         return tuple(self[int(position)] for position in found)
 
     @property
-    def salts(self) -> Iterator[bytes]:
-        """The salts of the records' leaves, in log order."""
-        ends = range(SALT_BYTES, len(self._salts) + 1, SALT_BYTES)
-        return (bytes(self._salts[end - SALT_BYTES : end]) for end in ends)
+    def sketches(self) -> Iterator[bytes]:
+        """The sketches, in log order; nothing in place of one that is longer than any policy's."""
+        at = 0
+        for length in self._sketch_bytes:
+            end = at + length if length <= _LONGEST_SKETCH else at
+            yield bytes(self._sketches[at:end])
+            at = end
+
+    def listed(self) -> Iterator[ListedRecord]:
+        """Return what an account index takes of the records, in log order; nothing is read."""
+        salts, accounts = self._salts, self._pseudonyms
+        for at, (entry, account) in enumerate(zip(self._indices, self._account_of, strict=True)):
+            salt = bytes(salts[SALT_BYTES * at : SALT_BYTES * (at + 1)])
+            yield ListedRecord(entry, salt, accounts[account])
 
     def summaries(self) -> Iterator[RecordSummary]:
         """Return what is kept of each record, in log order; nothing is read."""
@@ -170,15 +196,17 @@ class LoggedRecords(Sequence[LoggedRecord]):
         Args:
             positions: among the records, in the order in which they come.
         """
-        accounts, named = self._pseudonyms, self._names
-        columns = tuple(self._numbers.values())
         for at in positions:
-            flags = self._flags[at]
-            names = named[self._names_of[at]]
-            numbers = (column[at] for column in columns)
-            account = accounts[self._account_of[at]]
             yield RecordSummary._make(
-                (at, self._indices[at], account, *names, *numbers, flags & 1 != 0, flags & 2 != 0)
+                (
+                    at,
+                    self._indices[at],
+                    self._pseudonyms[self._account_of[at]],
+                    *self._names[self._names_of[at]],
+                    *[column[at] for column in self._numbers],
+                    *_FLAGS[self._flags[at]],
+                    self._sketch_bytes[at],
+                )
             )
 
     def by_account(self) -> "AccountRecords":

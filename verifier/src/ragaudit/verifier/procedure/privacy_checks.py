@@ -20,12 +20,12 @@ def check_coalition(context: Context, found: Findings) -> None:
     """20: the provider's claim is what the sketches give; above k_max it is EXCEEDED."""
     claimed, planned = context.close.coalition_claim, context.policy.coalition_max
     bits = context.policy.estimator.sketch_bits
-    for logged in context.records:
-        length = 8 * len(logged.sketch)
-        if logged.committed_sketch_digest != logged.record.sketch_digest:
-            found.fault("another sketch than the committed one", logged.name)
+    for record in context.records.summaries():
+        length = 8 * record.sketch_bytes
+        if not record.sketched:
+            found.fault("another sketch than the committed one", record.name)
         elif length != bits:
-            found.fault(f"a sketch of {length} bits, expected {bits}", logged.name)
+            found.fault(f"a sketch of {length} bits, expected {bits}", record.name)
     # Of other sketches than the committed ones nothing follows, not even a number to compare.
     if found.fault_count:
         return
@@ -54,15 +54,10 @@ def check_coalition(context: Context, found: Findings) -> None:
 
 def _estimate(context: Context) -> estimating.Estimate:
     """The estimate over all records of the log; RagauditError if their sketches do not fit."""
-    policy = context.policy
+    policy, logged = context.policy, context.records
     records = (
-        estimating.Record(
-            logged.record.pseudonym,
-            logged.record.time,
-            logged.sketch,
-            logged.record.nonce is not None,
-        )
-        for logged in context.records
+        estimating.Record(record.pseudonym, record.time, sketch, record.anchored)
+        for record, sketch in zip(logged.summaries(), logged.sketches, strict=True)
     )
     if policy.by_direction:
         return direction.estimate_direction(

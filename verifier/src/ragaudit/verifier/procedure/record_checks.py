@@ -34,17 +34,18 @@ def check_schedule(context: Context, found: Findings) -> None:
             activation = DueActivation(context, pseudonym)
         last = 0
         for logged in records:
-            with found.attempt(logged.name):
+            name = logged.name
+            with found.attempt(name):
                 _check_in_force(context, logged, claimed)
             if activation is not None:
-                with found.attempt(logged.name):
+                with found.attempt(name):
                     activation.check(logged)
             if bounds is not None:
-                with found.attempt(logged.name):
+                with found.attempt(name):
                     bounds.check_record(logged)
             # Times decide which accounts look alike in time (check 20): none may be dated at will.
             if logged.time < last:
-                found.fault("earlier than the account's record before it", logged.name)
+                found.fault("earlier than the account's record before it", name)
             last = logged.time
     note_history(context, found)
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
@@ -281,9 +282,9 @@ class TimeBounds:
 
 def check_containment(context: Context, found: Findings) -> None:
     """10: policy, window, tenant, index size and K of every record."""
-    policy = context.policy
+    policy, named = context.policy, (context.policy.digest, context.policy.window)
     for record in context.records.summaries():
-        if (record.policy_digest, record.window) != (policy.digest, policy.window):
+        if (record.policy_digest, record.window) != named:
             found.fault("names another policy or window", record.name)
         if record.top_k > policy.top_k_max:
             found.fault(f"K is {record.top_k}, at most {policy.top_k_max}", record.name)
