@@ -6,36 +6,26 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.lab.bench.log_commands import coalition, log
+from ragaudit.lab.bench.options import (
+    MAX_ROWS,
+    Allowance,
+    AsJson,
+    Cores,
+    Dimension,
+    Keep,
+    PostgreSql,
+    Queries,
+    Records,
+    Rows,
+    Runs,
+    Sigma,
+    TopK,
+)
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Measure the parts, each beside a stated baseline.")
-
-MAX_ROWS = 2**24  # as many as a statement may have
-
-Rows = Annotated[int, typer.Option("--rows", min=2, max=MAX_ROWS, help="N, rows of the index.")]
-Dimension = Annotated[int, typer.Option("--dim", min=1, max=4096, help="d, entries of a row.")]
-TopK = Annotated[int, typer.Option("--top-k", min=1, max=1000, help="K, asked for; below N.")]
-Sigma = Annotated[str, typer.Option("--sigma", help="Noise parameter, a decimal in cosine units.")]
-Queries = Annotated[
-    int, typer.Option("--queries", min=1, max=100_000, help="r, queries of an account.")
-]
-Records = Annotated[int, typer.Option("--records", min=1, max=100_000, help="R, of one tenant.")]
-Runs = Annotated[int, typer.Option("--runs", min=1, max=10_000, help="Runs under the clock.")]
-Allowance = Annotated[
-    float, typer.Option("--seconds", min=0, help="Begin no further run after so much time.")
-]
-Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use; all if not said.")]
-Keep = Annotated[
-    Path | None, typer.Option("--keep", help="Keep rows and commitments here and use them again.")
-]
-PostgreSql = Annotated[
-    str | None,
-    typer.Option(
-        "--postgresql", help="URL of a server that lets us make databases; SQLite if none."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 class Mode(StrEnum):
@@ -175,25 +165,8 @@ def ledger(
     report.show(found, measurements, as_json)
 
 
-@app.command("log", epilog="Example: ragaudit bench log --records 1000000 --accounts 20000")
-def log(
-    records: Annotated[int, typer.Option("--records", min=10, help="R, in the log.")] = 100_000,
-    accounts: Annotated[int, typer.Option("--accounts", min=2, help="A, that asked.")] = 2000,
-    cores: Cores = None, as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """Check a log of R records as a verifier does: download, rehash, counters, times, accounts."""
-    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
-
-    with limited_to(cores) as used:  # before the libraries make their threads
-        from ragaudit.lab.bench import report  # noqa: PLC0415
-        from ragaudit.lab.bench.large_log import LargeLogSizes  # noqa: PLC0415
-        from ragaudit.lab.bench.log_check import check_log  # noqa: PLC0415
-
-        sizes = LargeLogSizes(records, accounts)
-        with report.progress() as notify:
-            measurements = check_log(sizes, notify)
-    found = report.report("log", sizes, used, measurements)
-    report.show(found, measurements, as_json)
+app.command("log", epilog="Example: ragaudit bench log --records 1000000 --accounts 20000")(log)
+app.command("coalition", epilog="Example: ragaudit bench coalition --records 1000000")(coalition)
 
 
 @app.command("jobs", epilog="Example: ragaudit bench jobs --database URL --cores 2 --workers 4")

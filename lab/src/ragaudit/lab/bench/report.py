@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import typer
 from ragaudit.lab.bench.bounds import Domain
+from ragaudit.lab.bench.coalition import CoalitionSizes
 from ragaudit.lab.bench.generation import GenerationSizes
 from ragaudit.lab.bench.jobs import JobSizes
 from ragaudit.lab.bench.large_log import LargeLogSizes
@@ -39,12 +40,13 @@ _SYMBOLS: Final = {
     "uses": "M",
     "group": "T",
     "workers": "workers",
+    "bits": "b",
 }
 
 
 def report(
     name: str,
-    sizes: Sizes | Domain | LogSizes | LargeLogSizes | JobSizes | GenerationSizes,
+    sizes: Sizes | Domain | LogSizes | LargeLogSizes | JobSizes | GenerationSizes | CoalitionSizes,
     cores: int,
     measurements: list[Measurement],
 ) -> dict[str, Any]:
