@@ -165,10 +165,12 @@ class Charging:
     ) -> StoredCharge | None:
         life = 1000 * live.policy.retrieval.retry_seconds
         since = 0 if terms.reuse else self._context.clock() - life
-        with self._context.store.read() as connection:
+        # Most questions are new: nothing else is read for them.
+        with self._context.store.look() as connection:
             position = find_charge(connection, live.name, account.name, digest, since)
-            if position is None:
-                return None
+        if position is None:
+            return None
+        with self._context.store.read() as connection:
             answer = answer_of_charge(connection, live.name, position)
             # A void is no answer: who asks again is charged again.
             if answer is not None and answer.answer is None:
@@ -186,7 +188,7 @@ class Charging:
     ) -> StoredCharge:
         record = admitted.record(request.retrieval, openings)
         index, tenant = admitted.index, record.tenant
-        with self._context.store.read() as connection:
+        with self._context.store.look() as connection:
             number, uses = self._counts.read(connection, live.name, tenant, index.count)
         if not terms.charges_rows and number >= terms.uses:
             raise BudgetExhausted(

@@ -47,6 +47,7 @@ Positions = npt.NDArray[np.int64]
 IN_HANDOVER: Final = frozenset({Record.KIND, Charge.KIND, Generated.KIND, Void.KIND})
 """Kinds of entries that the verifier is given after the window, and not as they are logged."""
 _WIDTH = np.dtype("<u4")
+_BATCH: Final = 1000
 
 # Built once: they run for every question.
 _CHARGE = tables.charge.c
@@ -56,6 +57,16 @@ _LAST_NUMBER = Prepared(
     .where(_CHARGE.window == bindparam("of_window"), _CHARGE.tenant == bindparam("of_tenant"))
     .order_by(_CHARGE.number.desc())
     .limit(1)
+)
+_CHARGED = Prepared(
+    select(_CHARGE.number, _CHARGE.rows)
+    .where(
+        _CHARGE.window == bindparam("of_window"),
+        _CHARGE.tenant == bindparam("of_tenant"),
+        _CHARGE.number >= bindparam("start"),
+    )
+    .order_by(_CHARGE.number)
+    .limit(_BATCH)
 )
 _IDENTICAL = Prepared(
     select(_CHARGE.position)
@@ -197,15 +208,18 @@ def next_number(connection: Connection, window: str, tenant: str) -> int:
 def charged_rows(
     connection: Connection, window: str, tenant: str, start: int
 ) -> Iterator[tuple[int, Positions]]:
-    """Yield number and D_t of the tenant's charge entries from number ``start`` on, in order."""
-    columns = tables.charge.c
-    query = (
-        select(columns.number, columns.rows)
-        .where(columns.window == window, columns.tenant == tenant, columns.number >= start)
-        .order_by(columns.number)
-    )
-    for number, rows in connection.execute(query.execution_options(yield_per=1000)):
-        yield int(number), _positions(rows)
+    """Yield number and D_t of the tenant's charge entries from number ``start`` on, in order.
+
+    Args:
+        connection: of a transaction, or of `Store.look`: what is charged stays so.
+    """
+    full = True
+    while full:
+        batch = _CHARGED.rows(connection, of_window=window, of_tenant=tenant, start=start)
+        for number, rows in batch:
+            yield int(number), _positions(rows)
+            start = int(number) + 1
+        full = len(batch) == _BATCH
 
 
 def charges_of(connection: Connection, window: str, tenant: str) -> Iterator[PaidCharge]:
