@@ -1,5 +1,6 @@
 """A language model behind OpenAI's API: what is asked, what is believed, what its failures are."""
 
+import itertools
 import json
 import logging
 import threading
@@ -116,6 +117,18 @@ def test_each_voter_gets_its_own_prompt_and_documents_come_in_batches() -> None:
     }  # fmt: skip
     assert set(service.paths) == {"/v1/completions"}
     assert service.headers[0]["authorization"] == "Bearer s3cret"
+
+
+def test_a_voters_next_prompt_goes_on_with_its_last_one() -> None:
+    """So that a service which keeps what it has read of a prompt reads one token more."""
+    service = Service()
+    documents = [(), ("good",), ("bad", "good")]
+    for answer in ((), (1,), (1, 3)):
+        next_tokens(service, documents, answer, batch=1, parallel=1)
+    steps = [service.prompts[at : at + 3] for at in (0, 3, 6)]
+    for before, after in itertools.pairwise(steps):
+        for last, following in zip(before, after, strict=True):
+            assert following.startswith(last) and following != last
 
 
 def test_the_form_of_newer_servers_is_read_and_a_silent_end() -> None:
