@@ -9,13 +9,14 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PublicKey, SignatureRejected
 from ragaudit.ledger.messages.audit_findings import AuditFinding
-from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
 from ragaudit.ledger.messages.verification_result import VerificationResult
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 CASES: dict[str, Any] = json.loads((VECTORS / "custody.json").read_bytes())
 VERIFIER = PublicKey.from_raw(bytes.fromhex(CASES["verifier_key"]))
+PROVIDER = PublicKey.from_raw(bytes.fromhex(CASES["provider_key"]))
 VERDICT = PublicKey.from_raw(bytes.fromhex(CASES["verdict_key"]))
 
 
@@ -34,6 +35,15 @@ def test_deletions(case: str) -> None:
     assert canonical_json.dumps(read.to_json()).decode() == case
     with pytest.raises(SignatureRejected):
         read.verify(VERDICT)
+
+
+@pytest.mark.parametrize("case", CASES["provider_deletions"], ids=["archived", "abandoned"])
+def test_deletions_by_providers(case: str) -> None:
+    read = ProviderDeletion.parse(case.encode())
+    read.verify(PROVIDER)
+    assert canonical_json.dumps(read.to_json()).decode() == case
+    with pytest.raises(SignatureRejected):
+        read.verify(VERIFIER)
 
 
 def test_the_verification_result() -> None:

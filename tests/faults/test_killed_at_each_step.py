@@ -69,7 +69,7 @@ VERIFIER = (
 
 PUBLISHED = (
     Step("no file is written", "ragaudit.ledger.log.published_files:_write", "before"),
-    Step("the checkpoint is not", "ragaudit.ledger.log.published_files:_synchronise", "after"),
+    Step("the checkpoint is not", "ragaudit.ledger.log.published_files:synchronise", "after"),
 )
 
 

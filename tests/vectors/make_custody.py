@@ -1,13 +1,14 @@
 """Write custody.json: what a verifier signs about evidence, and what is made from a verdict.
 
 Run `python tests/vectors/make_custody.py` to regenerate; the tests compare bit for bit. Written
-from docs/spec (8.4, 10.3, 10.7) alone: standard library and Ed25519, nothing of ours.
+from docs/spec (8.4, 8.12, 10.3, 10.7) alone: standard library and Ed25519, nothing of ours.
 """
 
 import base64
 import hashlib
 import json
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from make_messages import (
     FOLDER,
     ORIGIN,
@@ -17,10 +18,12 @@ from make_messages import (
     canonical,
     message,
     public,
+    signing_key,
     some,
 )
 
 DAY_MS = 86_400_000
+PROVIDER = signing_key("provider key")
 
 
 def accesses() -> list[str]:
@@ -55,9 +58,25 @@ def deletion(checkpoint: dict[str, object] | None) -> str:
         "checkpoint": checkpoint,
         "time": START_MS + 30 * DAY_MS,
     }
+    return signed("deletion", members, VERIFIER)
+
+
+def provider_deletion(verdict: str | None, checkpoint: dict[str, object] | None) -> str:
+    """8.12: the same by the provider's key."""
+    members: dict[str, object] = {
+        "origin": ORIGIN,
+        "verdict": verdict,
+        "entries": 0 if checkpoint is None else 20,
+        "checkpoint": checkpoint,
+        "time": START_MS + 30 * DAY_MS,
+    }
+    return signed("provider-deletion", members, PROVIDER)
+
+
+def signed(kind: str, members: dict[str, object], key: Ed25519PrivateKey) -> str:
     digest = hashlib.sha256(canonical(members)).digest()
-    signature = message("deletion", {"origin": ORIGIN, "digest": digest})["signature"]
-    return canonical({"format": "ragaudit/v1/deletion", **members, "signature": signature}).decode()
+    signature = message(kind, {"origin": ORIGIN, "digest": digest}, key)["signature"]
+    return canonical({"format": f"ragaudit/v1/{kind}", **members, "signature": signature}).decode()
 
 
 def verification_result() -> dict[str, str]:
@@ -125,6 +144,13 @@ def build() -> dict[str, bytes]:
         "verifier_key": public(VERIFIER).hex(),
         "verdict_key": public(VERDICT).hex(),
         "accesses": accesses(),
+        "provider_key": public(PROVIDER).hex(),
+        "provider_deletions": [
+            provider_deletion(
+                some("verdict envelope").hex(), {"size": 27, "root": some("root").hex()}
+            ),
+            provider_deletion(None, None),
+        ],
         "deletions": [deletion({"size": 27, "root": some("root").hex()}), deletion(None)],
         "verification_result": verification_result(),
         "finding": finding(),

@@ -1,4 +1,4 @@
-"""The statement that confidential evidence was deleted: what it must name to be believed."""
+"""The statements that something was deleted: what they must name to be believed."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
 from ragaudit.ledger.messages.verdict import Verdict
 from report_cases import outcome, signed
 
@@ -116,3 +116,65 @@ def test_another_key_is_rejected() -> None:
 def test_other_members_are_refused(name: str, value: object) -> None:
     with pytest.raises(MalformedError):
         Deletion.from_json({**deletion().to_json(), name: value})
+
+
+def by_provider(**changes: Any) -> ProviderDeletion:
+    members: dict[str, Any] = {
+        "origin": ORIGIN,
+        "verdict": bytes.fromhex(VERDICT.digest),
+        "entries": 20,
+        "checkpoint": HEAD,
+        "time": 1_700_000_000_000,
+    }
+    return ProviderDeletion.issue(KEY, **{**members, **changes})
+
+
+def check_provider(
+    made: ProviderDeletion, key: PrivateKey = KEY, checkpoint: TreeHead | None = HEAD
+) -> None:
+    made.authenticate(key.public, VERDICT, origin=ORIGIN, checkpoint=checkpoint, public=7)
+
+
+class TestProvider:
+    def test_every_entry_that_is_not_public_is_accepted(self) -> None:
+        check_provider(by_provider())
+        check_provider(by_provider(checkpoint=None, entries=0), checkpoint=None)
+
+    def test_it_is_read_as_it_was_written(self) -> None:
+        for made in (by_provider(), by_provider(checkpoint=None), by_provider(verdict=None)):
+            assert ProviderDeletion.parse(made.encode()) == made
+
+    @pytest.mark.parametrize(
+        ("changes", "what"),
+        [
+            ({"origin": "rag.example/ragaudit/w2"}, "origin"),
+            ({"verdict": b"v" * 32}, "verdict"),
+            ({"verdict": None}, "verdict"),
+            ({"checkpoint": None}, "checkpoint"),
+            ({"checkpoint": TreeHead(27, b"s" * 32)}, "checkpoint"),
+            ({"entries": 19}, "number of entries"),
+            ({"entries": 21}, "number of entries"),
+        ],
+    )
+    def test_another_is_rejected(self, changes: dict[str, Any], what: str) -> None:
+        with pytest.raises(RejectedError, match=f"another {what}"):
+            check_provider(by_provider(**changes))
+
+    @pytest.mark.parametrize("changes", [{"time": 1}, {"entries": 19}, {"verdict": None}])
+    def test_a_changed_one_is_rejected(self, changes: dict[str, Any]) -> None:
+        with pytest.raises(SignatureRejected):
+            check_provider(replace(by_provider(), **changes))
+
+    def test_the_verifiers_is_none_of_it(self) -> None:
+        with pytest.raises(SignatureRejected):
+            check_provider(by_provider(), OTHER)
+        with pytest.raises(MalformedError):
+            ProviderDeletion.parse(deletion().encode())
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("entries", -1), ("entries", 2**53), ("entries", None), ("verdict", 1), ("more", 1)],
+    )
+    def test_other_members_are_refused(self, name: str, value: object) -> None:
+        with pytest.raises(MalformedError):
+            ProviderDeletion.from_json({**by_provider().to_json(), name: value})

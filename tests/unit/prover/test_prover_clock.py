@@ -124,6 +124,7 @@ class Scene:
             driver=SimpleNamespace(checkpoint=self.checkpoint),  # type: ignore[arg-type]
             refresher=SimpleNamespace(),  # type: ignore[arg-type]
             cosigning=SimpleNamespace(),  # type: ignore[arg-type]
+            retention=SimpleNamespace(step=lambda: None),  # type: ignore[arg-type]
             timing=TimingSettings(checkpoint_seconds=0.2),
         )
         self.stopping = Event()

@@ -273,32 +273,31 @@ class TestReceiptsAndServed:
 
     def test_served_documents(self, open_exact: ProverScenario) -> None:
         service, ada = open_exact.service, open_exact.account("ada")
-        assert service.served(ada, ["one-0", "one-1"]) == []
+        assert service.asking.served(ada, ["one-0", "one-1"]) == []
         file = ask(open_exact)
         ids = [document.id for document in file.answer.documents]
         everything = [f"one-{n}" for n in range(12)]
-        found = service.served(ada, everything)
+        found = service.asking.served(ada, everything)
         assert [each.id for each in found] == sorted(ids, key=everything.index)
         by_id = {document.id: document for document in file.answer.documents}
         for each in found:
             assert each.content == by_id[each.id].content
             assert each.attributes == by_id[each.id].attributes
             assert each.columns == json.loads(by_id[each.id].columns)
-        assert service.served(open_exact.account("cyd"), everything) == []
+        assert service.asking.served(open_exact.account("cyd"), everything) == []
         change(open_exact, ids[0], "another text")
-        assert [each.id for each in service.served(ada, ids)] == ids[1:]
+        assert [each.id for each in service.asking.served(ada, ids)] == ids[1:]
 
     def test_the_window_that_is_asked(self, open_exact: ProverScenario) -> None:
         service, ada = open_exact.service, open_exact.account("ada")
-        assert service.policy(ada).window == "w1"
-        assert service.asking.rows(ada) == 12
-        assert service.register(ada).account == "ada"
-        bob = service.register(open_exact.account("bob"))
-        assert bob.anchor is None and service.register(open_exact.account("bob")) == bob
+        assert service.asking.policy(ada).window == "w1"
+        assert service.asking.register(ada).account == "ada"
+        bob = service.asking.register(open_exact.account("bob"))
+        assert bob.anchor is None and service.asking.register(open_exact.account("bob")) == bob
         service.stop_window("w1")
         open_exact.drive(State.CLOSED)
         with pytest.raises(NoWindowOpen):
-            service.policy(ada)
+            service.asking.policy(ada)
         with pytest.raises(UnknownRecord):
             service.receipt(ada, "w1.99")
 

@@ -68,7 +68,7 @@ def test_a_whole_window(make_scenario: Callable[..., ProverScenario], embedder: 
             ada, Request.of(scenario.policy(), "butter", 3), idempotency_key="k1"
         )
     ids = [document.id for document in first.answer.documents]
-    assert [each.id for each in scenario.service.served(ada, ids)] == ids[1:]
+    assert [each.id for each in scenario.service.asking.served(ada, ids)] == ids[1:]
     assert scenario.service.receipt(ada, receipt_id(keyed)) == keyed
     scenario.clock.at(scenario.policy().start + 45)
     assert scenario.service.refresher.step("w1") is True

@@ -257,6 +257,7 @@ class TestBackground:
             driver=SimpleNamespace(),  # type: ignore[arg-type]
             refresher=SimpleNamespace(),  # type: ignore[arg-type]
             cosigning=SimpleNamespace(),  # type: ignore[arg-type]
+            retention=SimpleNamespace(step=lambda: None),  # type: ignore[arg-type]
             timing=TimingSettings(),
             watcher=watcher,
             poll_seconds=poll_seconds,
@@ -280,7 +281,7 @@ class TestBackground:
     def test_zero_seconds_are_never(self) -> None:
         background = self.background(SimpleNamespace(), 0)
         background.start()
-        assert not background._threads
+        assert [each.name for each in background._threads] == ["retention"]
         background.stop()
 
     @pytest.mark.parametrize(("kind", "threads"), [("store", 0), ("chroma", 1)])

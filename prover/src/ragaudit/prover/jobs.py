@@ -9,6 +9,7 @@ from ragaudit.prover.lifecycle.cosigning import CosigningRounds
 from ragaudit.prover.lifecycle.driver import Driver
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.refreshing import Refresher
+from ragaudit.prover.lifecycle.retention import Retention
 from ragaudit.prover.lifecycle.watching import Watcher
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import FINAL
@@ -17,13 +18,14 @@ from ragaudit.prover.window.windows import Windows
 _log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 2.0
+RETENTION_SECONDS = 5.0
 
 
 class Background:
-    """Four threads for every window, and one for the store if others write to it.
+    """Four threads for every window, one that deletes, and one for the store if others write to it.
 
-    One takes its steps, one has its log cosigned, one commits to indexes that became stale, and one
-    takes checkpoints to further cosigners.
+    Of a window's, one takes its steps, one has its log cosigned, one commits to indexes that became
+    stale, and one takes checkpoints to further cosigners.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class Background:
         driver: Driver,
         refresher: Refresher,
         cosigning: CosigningRounds,
+        retention: Retention,
         timing: TimingSettings,
         watcher: Watcher | None = None,
         poll_seconds: float = 0,
@@ -45,6 +48,7 @@ class Background:
             poll_seconds: between two comparisons; 0 for none.
         """
         self._cosigning = cosigning
+        self._retention = retention
         self._windows = windows
         self._open_windows = open_windows
         self._driver = driver
@@ -63,8 +67,11 @@ class Background:
         self._started = True
         for name in self._windows.unfinished():
             self.drive(name)
+        works = {"retention": self._run_retention}
         if self._watcher is not None:
-            self._threads.append(threading.Thread(target=self._run_watcher, name="watcher"))
+            works["watcher"] = self._run_watcher
+        for name, work in works.items():
+            self._threads.append(threading.Thread(target=work, name=name))
             self._threads[-1].start()
 
     def quit(self) -> None:
@@ -175,6 +182,17 @@ class Background:
                 logged = ""
             except Exception as error:
                 logged = log_once("of the store", error, logged)
+
+    def _run_retention(self) -> None:
+        """Delete what is due, or was begun by a process that ended."""
+        logged = ""
+        while not self._stopping.is_set():
+            try:
+                self._retention.step()
+                logged = ""
+            except Exception as error:
+                logged = log_once("whose rows are deleted", error, logged)
+            self._stopping.wait(RETENTION_SECONDS)
 
     def _run_cosigners(self, name: str) -> None:
         """Take the last checkpoint to third parties from time to time, if there are any."""

@@ -1,7 +1,6 @@
 """The prover as one object: everything wired together, its background threads, its operations."""
 
 import hmac
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -22,11 +21,12 @@ from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.form import check_size
 from ragaudit.prover.jobs import Background
 from ragaudit.prover.keys import load_digest, load_key, token_digest
-from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
+from ragaudit.prover.lifecycle.answers import Answered
 from ragaudit.prover.lifecycle.asking import Asking
 from ragaudit.prover.lifecycle.cosigning import CosigningRounds
 from ragaudit.prover.lifecycle.generating import Generating
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
+from ragaudit.prover.lifecycle.retention import Retention
 from ragaudit.prover.randomness import SECRET_BYTES, Randomness, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
 from ragaudit.prover.store.accounts import Account, AccountKeys, Accounts
@@ -41,7 +41,6 @@ from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
 from ragaudit.prover.verifier.cosigners import Cosigners
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.registrations import Registered
 from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.prover.work import JOBS, WindowWork
 from ragaudit.serving.jobs.opening import open_runner
@@ -181,6 +180,14 @@ class Service:
             page_rows=settings.backend.page_rows,
             tell=self.observer.compared,
         )
+        self.retention = Retention(
+            store=leading,
+            windows=self.windows,
+            fences=self._fences,
+            key=provider_key,
+            days=settings.store.retention_days,
+            clock=self.clock,
+        )
         self.succession = Succession(
             store=self.store,
             leadership=self.leadership,
@@ -194,6 +201,7 @@ class Service:
                 driver=self.driver,
                 refresher=self.refresher,
                 cosigning=self.cosigning,
+                retention=self.retention,
                 timing=settings.timing,
                 # What is in the prover's own database only changes by the prover.
                 watcher=None if settings.backend.kind == "store" else self.watcher,
@@ -213,6 +221,7 @@ class Service:
         self.store.serve()
         self._fences.take()
         self.leadership.attempt()
+        self.retention.recall()
         self.accounts.ensure_tenants(self.settings.backend.tenants)
         unfinished = [window for window in self.windows.all() if window.state not in FINAL]
         # Before the first is driven: nothing is signed with a wrong key.
@@ -371,24 +380,10 @@ class Service:
         """Return an account's own receipt again, by its id; see `Asking.receipt`."""
         return self.asking.receipt(account, receipt)
 
-    def served(
-        self, account: Account, ids: Sequence[str], *, window: str | None = None
-    ) -> list[ServedDocument]:
-        """Return those of ``ids`` that an account was given; see `Asking.served`."""
-        return self.asking.served(account, ids, window=window)
-
-    def policy(self, account: Account, *, window: str | None = None) -> Policy:
-        """Return the policy of the window that `query` would ask; see `Asking.policy`."""
-        return self.asking.policy(account, window=window)
-
     def policy_of(self, window: str) -> Policy:
         """Return the policy of a window; UnknownWindow if there is none of this name."""
         live = self.open_windows.loaded(window)
         return Policy.parse(self.windows.get(window).policy) if live is None else live.policy
-
-    def register(self, account: Account, *, window: str | None = None) -> Registered:
-        """Register an account as plain, unless it is registered; see `Asking.register`."""
-        return self.asking.register(account, window=window)
 
     def mark_stale(self, tenant: str) -> None:
         """Note that a tenant's documents changed; the next version takes them up."""

@@ -13,12 +13,15 @@ class StoreSettings(Section):
     Attributes:
         url: of SQLAlchemy.
         url_file: a secret file with the URL instead, for one that holds a password.
+        retention_days: after a finished window's end all but its public part is deleted; None: it
+            is kept.
     """
 
     url: str = "sqlite:///prover.db"
     url_file: Path | None = None
     fence_folder: Path = Path("fences")
     free_bytes_min: int = Field(default=64 * 2**20, ge=0, le=2**50)
+    retention_days: int | None = Field(default=None, ge=1, le=36_500)
 
     @model_validator(mode="after")
     def _one_url(self) -> "StoreSettings":

@@ -1,7 +1,7 @@
-"""What a verifier signs after its verdict, held against the public bundle of the window.
+"""What a verifier or a provider signs after the verdict, held against the window's public bundle.
 
-That confidential evidence was opened, or deleted (docs/spec/08-services.md §8.4): both name a
-window, and the verdict key is all that a reader has to know.
+That confidential evidence was opened or deleted (docs/spec/08-services.md §8.4), or all that the
+provider had (§8.12): each names a window, and the verdict key is all that a reader has to know.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
+from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.evidence_access import AccessesRejected, EvidenceAccess
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.verdict import Verdict
@@ -31,11 +32,13 @@ class Judged:
         verdict: its signature verified.
         policy: that the verdict is about.
         final: head of the final checkpoint; None for a window that never had one.
+        public: how many entries of the log are public.
     """
 
     verdict: Verdict
     policy: Policy
     final: TreeHead | None
+    public: int
 
     @classmethod
     def read(cls, path: Path, verdict_key: PublicKey) -> Self:
@@ -56,18 +59,30 @@ class Judged:
             verdict = Verdict.verify(bundle.verdict, verdict_key)
             policy = _named(bundle, verdict, items.POLICY)
             note = _named(bundle, verdict, items.FINAL_CHECKPOINT)
+            listed = _named(bundle, verdict, items.ENTRIES)
         if policy is None:
             raise RefusedError("the verdict names no policy", where=items.POLICY)
         final = None if note is None else parse_checkpoint(note).head
-        return cls(verdict, Policy.parse(policy), final)
+        public = 0 if listed is None else len(Entries.parse(listed).messages)
+        return cls(verdict, Policy.parse(policy), final, public)
 
-    def verify_deletion(self, statement: Deletion) -> None:
+    def verify_deletion(self, statement: Deletion | ProviderDeletion) -> None:
         """Check that all confidential evidence of this window is what was deleted.
 
         Raises:
             RejectedError: it is about another window, verdict or checkpoint, or other items.
-            SignatureRejected: the policy's `keys.verifier` did not sign it.
+            SignatureRejected: the policy's `keys.verifier` did not sign it; of a provider's, its
+                `keys.provider`.
         """
+        if isinstance(statement, ProviderDeletion):
+            statement.authenticate(
+                self.policy.keys.provider,
+                self.verdict,
+                origin=self.policy.origin,
+                checkpoint=self.final,
+                public=self.public,
+            )
+            return
         statement.authenticate(
             self.policy.keys.verifier,
             self.verdict,

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError
 from ragaudit.ledger.errors import RestoredBackup, UnknownResource
+from ragaudit.ledger.log.durable import replace_file
 from ragaudit.ledger.log.tree import EMPTY_ROOT, TreeHead
 
 HEADER = "ragaudit/v2/fence"
@@ -297,20 +298,8 @@ class Fence(FenceReader):
         if not records and self.head.size:
             records = [FenceRecord(self.head, None, 0)]
         data = self._header + b"".join(record.encode() for record in records)
-        temporary = self.path.with_name(self.path.name + ".new")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
         # Whole or not at all: a crash here leaves the old fence, which is as high.
-        temporary.replace(self.path)
-        # Without this a loss of power may undo the rename.
-        directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        replace_file(self.path, data)
         return os.open(self.path, os.O_WRONLY | os.O_CLOEXEC), len(data)
 
 

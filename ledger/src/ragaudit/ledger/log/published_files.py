@@ -15,6 +15,7 @@ from pathlib import Path
 from ragaudit.ledger.errors import RestoredBackup, UnknownResource
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
+from ragaudit.ledger.log.durable import synchronise
 from ragaudit.ledger.log.tiles import bundles_of, entries_path, tile_path, tiles_of
 from ragaudit.ledger.log.tree import EMPTY_ROOT, TreeHead
 
@@ -55,10 +56,10 @@ def publish(checkpoints: CheckpointStore, folder: Path) -> TreeHead:
     for path in _paths(signed.head.size, last.size):
         written |= _write(folder / path, checkpoints.resource(path))
     for each in sorted(written):
-        _synchronise(each)
+        synchronise(each)
     # Last: what it covers is there, and stays there if power is lost now.
     _write(folder / CHECKPOINT, signed.encode())
-    _synchronise(folder)
+    synchronise(folder)
     _collect(folder)
     return signed.head
 
@@ -91,14 +92,6 @@ def _write(path: Path, data: bytes) -> set[Path]:
         os.fsync(stream.fileno())
     temporary.replace(path)
     return changed
-
-
-def _synchronise(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _collect(folder: Path) -> None:

@@ -69,6 +69,12 @@ class SignedMessage(JsonMessage):
         # statement, even where the fields of both encode alike.
         verify(key, self.signature, self.KIND, *self.signed_fields())
 
+    def _demand(self, what: str, found: object, expected: object) -> None:
+        """RejectedError unless the message names the expected thing."""
+        if found != expected:
+            shown = expected.hex() if isinstance(expected, bytes) else str(expected)
+            raise RejectedError(f"another {what}", where=self.KIND, expected=shown)
+
     def _signed(self, key: PrivateKey) -> Self:
         return replace(self, signature=sign(key, self.KIND, *self.signed_fields()))
 
@@ -77,12 +83,6 @@ class VerifierMessage(SignedMessage):
     """A message that the verifier signs with `keys.verifier` (docs/spec/08-services.md §8.4)."""
 
     __slots__ = ()
-
-    def _demand(self, what: str, found: object, expected: object) -> None:
-        """RejectedError unless the message names the expected thing."""
-        if found != expected:
-            shown = expected.hex() if isinstance(expected, bytes) else str(expected)
-            raise RejectedError(f"another {what}", where=self.KIND, expected=shown)
 
 
 class AccountMessage(SignedMessage):

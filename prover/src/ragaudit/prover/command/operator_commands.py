@@ -183,6 +183,31 @@ def abandon(
         emit(_readable(status, as_json), as_json)
 
 
+@windows.command("delete")
+def delete(
+    window: str,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every row is gone.")] = False,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete everything but the public part of a finished window, for good.
+
+    Questions, answers, documents as they were given, indexes and seeds go; policy, log and verdict
+    stay. The signed statement of it is at GET /v1/windows/{window}/deletion once it is done.
+
+    Example: ragaudit prover window delete 2026-11 --wait
+    """
+    with failing(as_json):
+        operator = Operator(settings, url, token_file)
+        status = operator.call("POST", f"/windows/{window}/delete")
+        while wait and not status["deleted"]["done"]:
+            time.sleep(POLL_SECONDS)
+            status = operator.call("GET", f"/windows/{window}")
+        emit(_readable(status, as_json), as_json)
+
+
 @windows.command("list")
 def list_windows(
     settings: SettingsOption = DEFAULT_SETTINGS,

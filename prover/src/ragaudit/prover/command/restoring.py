@@ -28,6 +28,7 @@ def restore_window(
     if reason not in Epoch.REASONS:
         raise UnsupportedError(f"reason {reason!r}", expected=" or ".join(Epoch.REASONS))
     with closing(Parts(settings, components or Components())) as service:
+        service.retention.recall()
         return restorer_of(service).restore(name, reason)
 
 

@@ -7,6 +7,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.http.dependencies import ServiceDependency, operator
 from ragaudit.prover.http.models import NewAccountBody, NewWindowBody
 from ragaudit.prover.http.public import WindowName
+from ragaudit.prover.lifecycle.retention import deletion_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
@@ -55,6 +56,13 @@ def close_window(service: ServiceDependency, window: WindowName) -> dict[str, An
 def abandon_window(service: ServiceDependency, window: WindowName) -> dict[str, Any]:
     """End a window that is not countersigned yet; its documents are free again."""
     return window_status(service, service.abandon_window(window))
+
+
+@router.post("/windows/{window}/delete", operation_id="deleteWindow")
+def delete_window(service: ServiceDependency, window: WindowName) -> dict[str, Any]:
+    """Delete everything but the public part of a finished window; the service does it by itself."""
+    service.retention.state(window)
+    return window_status(service, service.windows.get(window))
 
 
 @router.post("/windows/{window}/tenants/{tenant}/refresh", operation_id="refreshIndex")
@@ -106,6 +114,7 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
             select(func.count()).where(registration.c.window == window.name)
         )
         records = connection.scalar(select(func.count()).where(record.c.window == window.name))
+        stated = deletion_of(connection, window.name)
     return {
         "window": window.name,
         "state": window.state,
@@ -120,6 +129,7 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         "unusable": window.unusable,
         "stopped": window.stopped,
         "handed_over": window.handed_over,
+        "deleted": None if stated is None else {"time": stated.time, "done": stated.done},
         "instants": list(policy.activation_instants),
         "last_error": service.driver.failures.get(window.name),
         "cosigners": service.cosigning.status(window.name),

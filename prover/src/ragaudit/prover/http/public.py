@@ -4,7 +4,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
-from ragaudit.encoding.errors import TooEarly
+from ragaudit.encoding.errors import NotFound, TooEarly
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
@@ -16,9 +16,11 @@ from ragaudit.ledger.messages.window_chain import ChainedWindow, WindowChain
 from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
 from ragaudit.prover.lifecycle.committing import WindowReader
+from ragaudit.prover.lifecycle.retention import deletion_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.windows import Window
+from ragaudit.serving.strict_json import signed_json
 from ragaudit.serving.validation import NAME_PATTERN
 
 _Shown = TypeVar("_Shown", VersionEntry, EpochEntry)
@@ -80,6 +82,18 @@ def get_proof(
     if proof is None:
         raise TooEarly("no cosigned checkpoint covers the entry yet", where=f"index {index}")
     return PlainTextResponse(proof.encode())
+
+
+@router.get("/v1/windows/{window}/deletion", operation_id="getDeletion")
+def get_deletion(service: ServiceDependency, window: WindowName) -> Response:
+    """Show the statement that everything but the window's public part was deleted."""
+    service.windows.get(window)
+    with service.store.read() as connection:
+        stated = deletion_of(connection, window)
+    # It says that nothing is there any more: before that it would be false.
+    if stated is None or not stated.done:
+        raise NotFound("nothing was deleted", where=window)
+    return signed_json(stated.statement)
 
 
 @router.get("/v1/windows/{window}/log/{path:path}", operation_id="getLog", response_class=Response)

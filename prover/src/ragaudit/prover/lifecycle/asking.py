@@ -21,6 +21,7 @@ from ragaudit.prover.index.stored import load_index
 from ragaudit.prover.lifecycle.answers import Answered, ServedDocument, id_of, receipt_id
 from ragaudit.prover.lifecycle.between import Terms, answers, last_terms, none_open
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
+from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.answered import (
@@ -205,6 +206,7 @@ class Asking:
 
         Raises:
             UnknownRecord: not the id of a receipt of this account.
+            NotFound: the window's answers were deleted.
             BackendUnavailable: of a window of version 1, whose documents are not stored.
         """
         window, _, index = receipt.rpartition(".")
@@ -213,6 +215,7 @@ class Asking:
             raise unknown
         place = Place(window, int(index))
         with self._context.store.read() as connection:
+            check_kept(connection, window)
             # The same words for another account's: whether there is such a record is not said.
             if account_of(connection, place) != account.name:
                 raise unknown
@@ -324,14 +327,6 @@ class Asking:
         """
         return self.window(account, window).policy
 
-    def rows(self, account: Account, *, window: str | None = None) -> int:
-        """Return N of the index that a query would search; raises as `window`.
-
-        Args:
-            window: as of `query`.
-        """
-        return self._rows(self.window(account, window), account)
-
     def _rows(self, live: OpenWindow, account: Account) -> int:
         index = live.versions.in_force(account.tenant, self._context.clock())
         return (index or live.versions.latest(account.tenant)).count
@@ -364,6 +359,7 @@ class Asking:
         context = self._context
         window = context.windows.get(place.window)
         with context.store.read() as connection:
+            check_kept(connection, place.window)
             logged = record_at(connection, place.window, place.position)
             registered = find(connection, place.window, account.name)
             delivery = delivery_of(connection, place)

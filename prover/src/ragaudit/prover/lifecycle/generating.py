@@ -17,6 +17,7 @@ from ragaudit.ledger.messages.promises import Promise
 from ragaudit.prover.answering.stage import Context
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.lifecycle.asking import Asking
+from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.charges import StoredCharge, charge_at
 from ragaudit.prover.window.open_window import OpenWindow
@@ -128,11 +129,13 @@ class Generating:
 
         Raises:
             UnknownRecord: of another account, or not answered yet.
+            NotFound: the window's answers were deleted.
         """
         window, _, index = receipt.rpartition(".")
         if not (index.isascii() and index.isdecimal() and len(index) < 16):
             return None
         with self._context.store.read() as connection:
+            check_kept(connection, window)
             if charge_at(connection, window, int(index)) is None:
                 return None
             policy = Policy.parse(self._context.windows.get(window, connection).policy)

@@ -16,6 +16,7 @@ from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.index.stored import load_index, load_indexes
 from ragaudit.prover.lifecycle.committing import Committer, WindowReader
+from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
@@ -115,8 +116,11 @@ class OpenWindows:
 
         Raises:
             UnknownWindow, WrongState, TooEarly: as `signed_log` and `AccountProofs.prove`.
+            NotFound: the window's records were deleted.
         """
         checkpoints = self.signed_log(name).checkpoints
+        with self._store.read() as connection:
+            check_kept(connection, name)
         return self._account_proofs.prove(self._windows.get(name), account, checkpoints)
 
     def forget(self, name: str) -> None:

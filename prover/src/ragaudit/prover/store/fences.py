@@ -9,12 +9,14 @@ import os
 from pathlib import Path
 
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.log.durable import replace_file
 from ragaudit.prover.store.disk import check_folder, check_writing
 
 __all__ = ["FenceFolder"]
 
 MOST_PROCESSES = 256
 _LOCK = "process.lock"
+_DELETION = ".deletion"
 
 
 class FenceFolder:
@@ -74,6 +76,24 @@ class FenceFolder:
         """Return the files of other places' fences of a window, held by a process or not."""
         paths = (place / f"{window}.fence" for place in self._places() if place != self._own)
         return [path for path in paths if path.exists()]
+
+    def deletions(self) -> dict[str, Path]:
+        """Return the files of the deletions that were stated, by window, whoever stated them."""
+        return {path.stem: path for path in self._folder.glob(f"*{_DELETION}")}
+
+    def state_deletion(self, window: str, statement: bytes) -> bytes:
+        """Make a statement durable; return it, or the one that was there already.
+
+        Raises:
+            StoreUnavailable: the folder cannot be written.
+        """
+        path = self._folder / f"{window}{_DELETION}"
+        try:
+            if not path.exists():
+                replace_file(path, statement)
+            return path.read_bytes()
+        except OSError as error:
+            raise StoreUnavailable(f"cannot write: {error.strerror}", where=str(path)) from None
 
     def make(self) -> None:
         """Make this process's folder, if it is missing."""

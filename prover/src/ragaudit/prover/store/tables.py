@@ -211,6 +211,7 @@ idempotency = Table(
     ForeignKeyConstraint(
         ["window", "position"], ["prover_answered.window", "prover_answered.position"]
     ),
+    Index("prover_idempotency_places", "window", "position"),
 )
 
 # Which documents an account was given, each as it was when it was given last.
@@ -269,6 +270,7 @@ generated = Table(
     Column("made_of", LargeBinary),  # canonical JSON; where the policy has answers replayed
     ForeignKeyConstraint(["window", "charge"], ["prover_charge.window", "prover_charge.position"]),
     ForeignKeyConstraint(["window", "position"], ["prover_entry.window", "prover_entry.position"]),
+    Index("prover_generated_places", "window", "position"),
 )
 
 # Stored before they are delivered: a proof is made once, also across restarts.
@@ -288,4 +290,13 @@ response = Table(
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("message", LargeBinary, nullable=False),
     Column("delivered", Boolean, nullable=False),
+)
+
+# Of a finished window: from this row on nothing but its public part is given.
+deletion = Table(
+    "prover_deletion",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("statement", LargeBinary, nullable=False),  # signed; shown once it is done
+    Column("done", Boolean, nullable=False),
 )

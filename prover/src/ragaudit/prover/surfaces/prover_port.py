@@ -69,7 +69,7 @@ class ServicePort:
                 accounts.add(tenant, name)
             account = accounts.named(name)
             if account.tenant == tenant:
-                self._service.register(account)
+                self._service.asking.register(account)
         if account.tenant != tenant:
             raise unknown
         return account
@@ -154,8 +154,8 @@ class ServicePort:
         Args:
             ids: the result is in their order; one that comes twice is there once.
         """
-        bound = self._service.policy(account).norm_bound
-        served = self._service.served(account, list(dict.fromkeys(ids)))
+        bound = self._service.asking.policy(account).norm_bound
+        served = self._service.asking.served(account, list(dict.fromkeys(ids)))
         return [_hit(row, bound) for row in served]
 
     def forward(self, tenant: str, operation: str, body: bytes) -> Forwarded:

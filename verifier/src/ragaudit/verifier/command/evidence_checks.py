@@ -9,7 +9,7 @@ from ragaudit.encoding.canonical_json import loads_any
 from ragaudit.encoding.commands import failing
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
 from ragaudit.verifier.command.options import AsJson
 from ragaudit.verifier.keys import read_public
@@ -42,7 +42,7 @@ def add_to(app: typer.Typer) -> None:
 
 def verify_deletion(
     statement: Annotated[
-        Path, typer.Argument(help="GET /v1/windows/{w}/deletion of the service, as it came.")
+        Path, typer.Argument(help="GET /v1/windows/{w}/deletion of verifier or prover, as it came.")
     ],
     bundle: Bundle,
     verdict_key: VerdictKey,
@@ -51,12 +51,13 @@ def verify_deletion(
     """Check what was deleted, when, and under which checkpoint it had been evidence.
 
     The statement must be about the verdict of the bundle, name all of its confidential items and no
-    other, and be signed with the key of its policy. Exit code: 1 it is not.
+    other (a prover's: as many entries as are not public), and be signed with the key of its policy.
+    Exit code: 1 it is not.
     """
     from ragaudit.verifier.later_statements import Judged  # noqa: PLC0415
 
     with failing():
-        found = Deletion.from_json(_json(statement))
+        found = _deletion(_json(statement))
         Judged.read(bundle, read_public(verdict_key)).verify_deletion(found)
         if as_json:
             typer.echo(json.dumps(found.to_json()))
@@ -65,6 +66,12 @@ def verify_deletion(
         under = (
             "no checkpoint" if head is None else f"checkpoint {head.size} {head.root_hash.hex()}"
         )
+        if isinstance(found, ProviderDeletion):
+            typer.echo(
+                f"{found.origin}: the provider states that it deleted at {rfc3339(found.time)} all "
+                f"it had beyond the public part, of {found.entries} entries too, under {under}"
+            )
+            return
         typer.echo(
             f"{found.origin}: all {len(found.items)} confidential items of verdict "
             f"{found.verdict.hex()} were deleted at {rfc3339(found.time)}; "
@@ -97,6 +104,12 @@ def verify_accesses(
         found = [EvidenceAccess.from_json(each) for each in listed]
         Judged.read(bundle, read_public(verdict_key)).verify_accesses(found, shown)
         typer.echo(f"{len(found)} accesses, none of them missing or changed")
+
+
+def _deletion(value: Any) -> Deletion | ProviderDeletion:
+    if isinstance(value, dict) and value.get("format") == ProviderDeletion.FORMAT:
+        return ProviderDeletion.from_json(value)
+    return Deletion.from_json(value)
 
 
 def _json(path: Path) -> Any:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.log.durable import synchronise
 
 RECORD_BYTES = 24
 _TIME_BYTES = 8
@@ -45,7 +46,7 @@ class Fence:
             if not self.existed:
                 # Before the database says that it is guarded: if a loss of power took the file's
                 # name, the next start would take an honest database for a restored one.
-                _synchronise(path.parent)
+                synchronise(path.parent)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise StoreUnavailable(
@@ -86,15 +87,6 @@ class Fence:
         """Release the file; every later call of `advance` fails."""
         self._broken = True  # the system gives the descriptor to the next file that is opened
         os.close(self._file)
-
-
-def _synchronise(folder: Path) -> None:
-    """Make the names in a folder durable; OSError if they cannot be."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _record(time: int) -> bytes:

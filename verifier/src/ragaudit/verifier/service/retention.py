@@ -12,6 +12,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InternalError, NotFound
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.overwriting import cut_journal, overwrite_deleted
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.deletion import Deletion
@@ -49,7 +50,9 @@ class Retention:
             origins = [one for one in origins if deletion(connection, one) is None]
         for origin in origins:
             with self.database.write() as transaction:
+                overwrite_deleted(transaction.connection)
                 found = delete(transaction, self.keys, origin)
+            cut_journal(self.database.engine)
             _log.info("confidential evidence of %s deleted: %d items", origin, len(found.items))
 
 

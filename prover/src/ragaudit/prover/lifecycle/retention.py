@@ -1,0 +1,246 @@
+"""Deleting what the prover has of a finished window beyond its public part (spec 8.12).
+
+The signed statement is durable first, beside the fences and then in the database: from then on
+nothing of the window is given any more. Then its rows go, some in each transaction, so that no
+answer of another window waits for long. Whoever is killed on the way goes on at the next start; a
+database that comes from a backup finds the statement beside the fences, and loses its rows again.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ragaudit.encoding.errors import NotFound, TooEarly
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.overwriting import cut_journal, overwrite_deleted
+from ragaudit.ledger.messages.deletion import ProviderDeletion
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Record
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.fences import FenceFolder
+from ragaudit.prover.store.inserting import insert_new
+from ragaudit.prover.store.states import FINAL, State, check_state
+from ragaudit.prover.window.windows import Window, Windows
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, tuple_, update
+
+__all__ = ["Retention", "check_kept", "deletion_of"]
+
+_log = logging.getLogger(__name__)
+
+DAY_MS: Final = 86_400_000
+_ROWS: Final = 500  # in one transaction
+# Each behind those that refer to it. Large rows go one at a time.
+_TABLES: Final[tuple[tuple[Table, int], ...]] = (
+    (tables.idempotency, _ROWS),
+    (tables.answered, _ROWS),
+    (tables.served, _ROWS),
+    (tables.record, _ROWS),
+    (tables.generated, _ROWS),
+    (tables.charge, _ROWS),
+    (tables.promise, _ROWS),
+    (tables.response, _ROWS),
+    (tables.evidence, _ROWS),
+    (tables.entry, _ROWS),
+    (tables.registration, _ROWS),
+    (tables.seed_epoch, 1),
+    (tables.index_version, 1),
+)
+_FORGOTTEN: Final = {
+    "log_seed": b"",
+    "noise_seed": b"",
+    "pseudonym_key": b"",
+    "slot_roots": None,
+    "challenge": None,
+}
+"""Of the window's own row."""
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What is stored of a deletion.
+
+    Attributes:
+        statement: canonical bytes.
+        done: whether every row is gone.
+    """
+
+    statement: bytes
+    done: bool
+
+    @property
+    def time(self) -> int:
+        """When it was stated, Unix milliseconds."""
+        return ProviderDeletion.parse(self.statement).time
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Deletes on the operator's word, and by the rule of the settings.
+
+    Attributes:
+        store: of the leader.
+        key: the provider's.
+        days: after a window's end; None to keep everything until the operator says so.
+    """
+
+    store: Store
+    windows: Windows
+    fences: FenceFolder
+    key: PrivateKey
+    days: int | None
+    clock: Callable[[], int]
+
+    def step(self) -> None:
+        """State what is due, and delete what was stated."""
+        for name in self._due():
+            self.state(name)
+        for name in self._stated():
+            self._delete(name)
+
+    def state(self, name: str) -> None:
+        """State that a window's rows are deleted, which `step` does; calling again changes nothing.
+
+        Args:
+            name: of a finished window.
+
+        Raises:
+            UnknownWindow: there is none of this name.
+            WrongState: it is not finished.
+            TooEarly: a request may still be a retry of one that it answered.
+            NotLeading, StoreUnavailable: nothing is stated.
+        """
+        self.store.hold()
+        window = self.windows.get(name)
+        check_state(name, window.state, FINAL)
+        policy = Policy.parse(window.policy)
+        kept = policy.end + policy.retrieval.retry_seconds if policy.version > 1 else policy.end
+        wait = 1000 * kept - self.clock()
+        if window.state is State.ARCHIVED and wait > 0:
+            raise TooEarly(
+                "its answers are still given again", where=name, retry_after=1 + wait // 1000
+            )
+        with self.store.read() as connection:
+            if deletion_of(connection, name) is not None:
+                return
+            statement = self._statement(connection, window, policy)
+        # Outside of what a backup of the database brings back, and before anything is gone.
+        self._store(name, self.fences.state_deletion(name, statement.encode()))
+        _log.warning("window %s: everything but its public part is deleted", name)
+
+    def recall(self) -> None:
+        """Take up the deletions that this database does not know: it came from a backup.
+
+        To be called before a window is loaded.
+        """
+        for name, path in self.fences.deletions().items():
+            with self.store.read() as connection:
+                known = connection.scalar(
+                    select(tables.window.c.name).where(tables.window.c.name == name)
+                )
+                if known is None or deletion_of(connection, name) is not None:
+                    continue
+            self._store(name, path.read_bytes())
+            _log.warning("window %s came back from a backup, and is deleted again", name)
+
+    def _store(self, name: str, statement: bytes) -> None:
+        ProviderDeletion.parse(statement).verify(self.key.public)
+        row = {"window": name, "statement": statement, "done": False}
+        table = tables.window.c
+        with self.store.write() as connection:
+            insert_new(connection, tables.deletion, [row])
+            # In a backup of before its verdict: it was given, or nothing would have been stated.
+            connection.execute(
+                update(tables.window)
+                .where(table.name == name, table.state.not_in(FINAL))
+                .values(state=State.ARCHIVED)
+            )
+
+    def _statement(
+        self, connection: Connection, window: Window, policy: Policy
+    ) -> ProviderDeletion:
+        final, verdict = window.final_checkpoint, window.verdict
+        return ProviderDeletion.issue(
+            self.key,
+            origin=policy.origin,
+            verdict=None if verdict is None else hashlib.sha256(verdict).digest(),
+            entries=connection.scalar(
+                select(func.count()).select_from(tables.entry).where(_of(tables.entry, window.name))
+            )
+            or 0,
+            checkpoint=None if final is None else parse_checkpoint(final).head,
+            time=self.clock(),
+        )
+
+    def _due(self) -> Iterator[str]:
+        if self.days is None:
+            return
+        stated = select(tables.deletion.c.window)
+        window = tables.window.c
+        query = select(window.name, window.policy).where(
+            window.state.in_(FINAL), window.name.not_in(stated)
+        )
+        with self.store.read() as connection:
+            rows = connection.execute(query.order_by(window.number)).all()
+        for name, policy in rows:
+            if self.clock() >= 1000 * Policy.parse(policy).end + self.days * DAY_MS:
+                yield name
+
+    def _stated(self) -> list[str]:
+        table = tables.deletion.c
+        with self.store.read() as connection:
+            return list(connection.scalars(select(table.window).where(table.done.is_(False))))
+
+    def _delete(self, name: str) -> None:
+        for table, count in _TABLES:
+            while self._delete_some(name, table, count):
+                pass
+        this = tables.deletion.c.window == name
+        with self.store.write() as connection:
+            overwrite_deleted(connection)
+            connection.execute(
+                update(tables.window).where(tables.window.c.name == name).values(**_FORGOTTEN)
+            )
+            connection.execute(update(tables.deletion).where(this).values(done=True))
+        cut_journal(self.store.engine)
+        _log.info("window %s: the deletion is done", name)
+
+    def _delete_some(self, name: str, table: Table, count: int) -> bool:
+        key = tuple_(*table.primary_key)
+        some = select(*table.primary_key).where(_of(table, name)).limit(count)
+        with self.store.write() as connection:
+            overwrite_deleted(connection)
+            gone = connection.execute(delete(table).where(key.in_(some)))
+            return gone.rowcount == count
+
+
+def _of(table: Table, window: str) -> ColumnElement[bool]:
+    """Which rows of a window go: all, and of its entries those of records."""
+    condition: ColumnElement[bool] = table.c.window == window
+    return condition & (table.c.kind == Record.KIND) if table is tables.entry else condition
+
+
+def deletion_of(connection: Connection, window: str) -> Stated | None:
+    """Return what was stated of a window, None if nothing was."""
+    table = tables.deletion.c
+    query = select(table.statement, table.done).where(table.window == window)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else Stated(*row)
+
+
+def check_kept(connection: Connection, window: str) -> None:
+    """Check that of a window more than its public part is kept.
+
+    Args:
+        window: by name, also of one that does not exist.
+
+    Raises:
+        NotFound: it was deleted.
+    """
+    stated = deletion_of(connection, window)
+    if stated is not None:
+        raise NotFound(f"deleted at {rfc3339(stated.time)}", where=window)

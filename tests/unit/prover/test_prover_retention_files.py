@@ -1,0 +1,90 @@
+"""What a deletion leaves in files: nothing in the database's, and a word that backups meet."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from finished_windows import QUESTION, Finished, finished
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import NotFound, RejectedError
+from ragaudit.encoding.signing import PrivateKey, SignatureRejected
+from ragaudit.ledger.log.overwriting import cut_journal
+from ragaudit.ledger.messages.deletion import ProviderDeletion
+from ragaudit.prover.store.states import State
+from ragaudit.verifier.command.cli import app
+from ragaudit.verifier.later_statements import Judged
+from scenario import ProverScenario
+from typer.testing import CliRunner
+
+__all__ = ["finished"]
+
+
+def test_no_byte_of_a_question_stays_in_the_file(finished: Finished) -> None:
+    text = QUESTION.encode()
+    cut_journal(finished.scenario.service.store.engine)
+    assert text in finished.database.read_bytes()
+    finished.delete()
+    files = [*finished.database.parent.glob(f"{finished.database.name}*")]
+    assert not [file for file in files if text in file.read_bytes()]
+
+
+@pytest.mark.parametrize("when", ["open", "archived"])
+def test_a_backup_that_comes_back_is_deleted_again(scenario: ProverScenario, when: str) -> None:
+    found = Finished(scenario)
+    found.back_up("open")
+    found.archive()
+    found.back_up("archived")
+    found.delete()
+    statement = found.statement()
+    found.restore(when)
+    assert found.rows()["prover_record"] == 2
+    # At the start, before any window is loaded and anything is given.
+    found.retention.recall()
+    assert scenario.state() is State.ARCHIVED
+    with pytest.raises(NotFound, match="deleted at"):
+        scenario.service.receipt(scenario.account("ada"), found.receipt)
+    found.retention.step()
+    assert set(found.rows().values()) == {0}
+    assert found.statement() == statement
+
+
+def test_a_statement_of_somebody_else_deletes_nothing(scenario: ProverScenario) -> None:
+    scenario.create()
+    fences = scenario.folder / "prover/fences"
+    fences.mkdir(exist_ok=True)
+    made = ProviderDeletion.issue(
+        PrivateKey.generate(), origin="o", verdict=None, entries=0, checkpoint=None, time=1
+    )
+    (fences / "w1.deletion").write_bytes(made.encode())
+    with pytest.raises(SignatureRejected):
+        scenario.service.retention.recall()
+    assert scenario.state() is State.DRAFT
+
+
+def test_whoever_has_the_public_bundle_checks_it(finished: Finished, tmp_path: Path) -> None:
+    finished.delete()
+    bundle, statement = finished.bundle(tmp_path), tmp_path / "deletion.json"
+    statement.write_bytes(finished.statement())
+    key = finished.scenario.service.verifier.keys().verdict
+
+    def run(*options: str) -> Any:
+        words = [str(statement), str(bundle), "--verdict-key", key.raw.hex(), *options]
+        return CliRunner().invoke(app, ["evidence", "verify-deletion", *words])
+
+    done = run()
+    assert done.exit_code == 0, done.output
+    assert "of 2 entries too" in done.output
+    stated = ProviderDeletion.parse(finished.statement())
+    assert canonical_json.loads_any(run("--json").output.encode()) == stated.to_json()
+
+    provider = finished.retention.key
+    members: dict[str, Any] = {
+        "verdict": stated.verdict,
+        "checkpoint": stated.checkpoint,
+        "time": stated.time,
+    }
+    fewer = ProviderDeletion.issue(provider, origin=stated.origin, entries=1, **members)
+    with pytest.raises(RejectedError, match="another number of entries"):
+        Judged.read(bundle, key).verify_deletion(fewer)
+    statement.write_bytes(fewer.encode())
+    assert run().exit_code == 1
