@@ -72,6 +72,7 @@ def test_every_arrival_is_answered_and_every_receipt_seen_complete(url: str) -> 
     assert sorted(index for index, _ in found.entries) == list(range(40))
     assert len(receipts.completed(found)) == 40 and found.per_second > 0
     assert len(ask_without_pause(askers, 20).seconds) == 20
+    assert ask_without_pause(askers, 20, until=time.time()).seconds == []
     for each in askers:
         each.close()
 
@@ -159,11 +160,12 @@ def test_a_window_is_shown_with_its_largest_memory(capsys: pytest.CaptureFixture
         Phase("queries", 2.0, 10, {"prover": 90.0, "verifier": 50.0}),
         Phase("audit", 1.0, 10, {"prover": 80.0, "verifier": 70.0}),
     )
-    run = EndToEnd(100, 4, 10, 3, "sqlite", "PASS", 12_345, phases)
+    run = EndToEnd(100, 4, 12, 10, 3, "sqlite", "PASS", 12_345, phases)
     assert run.peak_mib == {"prover": 90.0, "verifier": 70.0}
     end_to_end_report.show(run, as_json=False)
     shown = " ".join(capsys.readouterr().out.split())
     assert "200 ms" in shown and "3 records were sampled; verdict PASS" in shown
+    assert "2 questions were left out" in shown
     end_to_end_report.show(run, as_json=True)
     assert json.loads(capsys.readouterr().out)["run"]["peak_mib"]["prover"] == 90.0
 

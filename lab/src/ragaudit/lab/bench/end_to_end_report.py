@@ -33,6 +33,8 @@ def show(run: EndToEnd, as_json: bool) -> None:
         table.add_row(phase.name, f"{phase.seconds:,.1f}", each, *sizes)
     table.add_row("largest", "", "", *(f"{run.peak_mib[name]:,.0f}" for name in names))
     Console().print(table)
+    if run.records < run.asked:
+        typer.echo(f"{run.asked - run.records:,} questions were left out: --rate was too high here")
     typer.echo(
         f"{run.sampled:,} records were sampled; verdict {run.result}; "
         f"the bundle has {run.bundle_bytes:,} bytes"

@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import itertools
 import json
+import math
 import random
 import statistics
 import threading
@@ -134,16 +135,21 @@ def ask_openly(askers: Sequence[Asker], rate: float, seconds: float) -> Answered
 
 
 def ask_without_pause(
-    askers: Sequence[Asker], count: int, notify: Callable[[int], None] = lambda _: None
+    askers: Sequence[Asker],
+    count: int,
+    notify: Callable[[int], None] = lambda _: None,
+    until: float = math.inf,
 ) -> Answered:
     """Ask as fast as answers come: each asker's next question follows its answer.
 
     Args:
         askers: that ask at once.
-        count: of all questions.
+        count: of all questions, fewer where the time does not suffice.
         notify: called with the number of answers so far.
+        until: when no further question begins, as of `time.time`.
     """
-    return _ask(askers, itertools.repeat(0.0, count), notify)
+    instants = itertools.repeat(0.0, count)
+    return _ask(askers, itertools.takewhile(lambda _: time.time() < until, instants), notify)
 
 
 def _ask(
