@@ -77,8 +77,9 @@ def test(tmp_path: Path) -> Test:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Fewer permutations: the least p is .01 of a test, .005 of matching.
+    # Fewer permutations: the least p is .01 of a test, .005 of matching and of questions.
     monkeypatch.setattr("ragaudit.lab.attacks.membership.judging.PERMUTATIONS", 99)
+    monkeypatch.setattr("ragaudit.lab.attacks.membership.judging._ECHOES", 199)
     monkeypatch.setattr("ragaudit.lab.attacks.membership.documents._PERMUTATIONS", 199)
     monkeypatch.setattr(
         "ragaudit.lab.attacks.membership.endpoints.Caller.__init__.__defaults__", (lambda _: None,)
@@ -131,12 +132,22 @@ def test_a_rag_that_holds_both_classes_tells_nothing(test: Test) -> None:
 
 
 @pytest.mark.slow
-def test_answers_that_are_all_the_same_are_flagged(test: Test) -> None:
+def test_answers_that_are_all_the_same_test_nothing(test: Test) -> None:
+    with toy_rag.running(test.members, "silent") as url:
+        said = test.run(url, "--strategies", "verbatim", code=5)
+    assert "INCONCLUSIVE: All answers are the same" in said
+    found = json.loads((test.output / "result.json").read_text())
+    assert found["primary"]["auc"] == 0.5 and "All scores are equal" in str(found["warnings"])
+
+
+@pytest.mark.slow
+def test_an_endpoint_that_declines_everything_is_asked_no_further(test: Test) -> None:
+    """As one does whose model is misspelled: that nothing was told is no PASS."""
     with toy_rag.running(test.members, "filter") as url:
-        found = test.report(url, "--strategies", "verbatim", code=0)
-    assert found["primary"]["auc"] == pytest.approx(0.5, abs=0.2)
-    assert any("had no answer" in each for each in found["warnings"])
-    assert found["declined"] == 150
+        said = test.run(url, "--strategies", "verbatim", code=4)
+        again = test.run(url, "--strategies", "verbatim", code=4)
+    assert "no answer to any of 20 questions, status 400" in said and "another --output" in again
+    assert (test.output / "exchanges.jsonl").read_bytes().count(b"\n") == 20
 
 
 @pytest.mark.slow
@@ -193,7 +204,7 @@ def test_the_result_is_signed_and_its_page_shows_no_document(test: Test) -> None
 @pytest.mark.slow
 def test_the_key_is_stored_nowhere(test: Test) -> None:
     with toy_rag.running(test.members, "echo") as url:
-        test.run(url, "--strategies", "verbatim", code=0)
+        test.run(url, "--strategies", "verbatim", code=5)
     assert "key [redacted]" in (test.output / "exchanges.jsonl").read_text()
     for path in test.output.iterdir():
         assert KEY not in path.read_text(), path
@@ -229,7 +240,7 @@ def test_a_killed_test_goes_on_and_finds_the_same(test: Test) -> None:
 @pytest.mark.slow
 def test_the_order_is_random_and_the_same_for_a_seed(test: Test) -> None:
     with toy_rag.running(test.members, "silent") as url:
-        test.run(url, "--strategies", "verbatim", code=0)
+        test.run(url, "--strategies", "verbatim", code=5)
     lines = (test.output / "exchanges.jsonl").read_text().splitlines()
     order = [json.loads(line)["probe"]["document"] for line in lines]
     inside = {json.loads(line)["id"] for line in test.members.read_text().splitlines()}
@@ -307,7 +318,7 @@ def test_classes_that_texts_tell_apart_are_refused_and_the_pool_helps(test: Test
         at = arguments.index("--non-members")
         arguments[at : at + 2] = ["--pool", str(pool)]
         result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 5, result.output
     plan = json.loads((test.output / "plan.json").read_text())
     assert {each["id"] for each in plan["others"]} <= {each["id"] for each in matched}
     assert len(plan["others"]) == 25
@@ -325,7 +336,7 @@ def test_a_document_in_both_classes_is_refused(test: Test) -> None:
 @pytest.mark.slow
 def test_another_plan_in_the_same_folder_is_refused(test: Test) -> None:
     with toy_rag.running(test.members, "silent") as url:
-        test.run(url, "--strategies", "verbatim", code=0)
+        test.run(url, "--strategies", "verbatim", code=5)
         assert "begun with other" in test.run(url, "--strategies", "fact", code=4)
         (test.output / "exchanges.jsonl").write_bytes(b"{}\n")
         assert "no exchange" in test.run(url, "--strategies", "verbatim", code=2)
@@ -345,29 +356,12 @@ def test_another_plan_in_the_same_folder_is_refused(test: Test) -> None:
         (("--endpoint", "ragaudit:http://127.0.0.1:9"), 2, "--window"),
         (("--members", "nowhere"), 2, "--members nowhere"),
         (("--policy", "nowhere"), 2, "--policy nowhere"),
+        (("--output", "/dev/null/x"), 2, "--output /dev/null/x: cannot write"),
     ],
 )
 def test_bad_input_is_refused(test: Test, more: tuple[str, ...], code: int, what: str) -> None:
     assert what in nobody(test, *more, code=code)
     assert not (test.output / "exchanges.jsonl").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("{", "not JSON"),
-        ("{}", "no template"),
-        ('{"url": "ftp://x/", "body": {"q": "{query}"}, "answer": "a"}', "no URL"),
-        ('{"url": "http://u:p@x/", "body": {"q": "{query}"}, "answer": "a"}', "a password"),
-        ('{"url": "http://x/", "body": {"q": 1}, "answer": "a"}', "no place for the question"),
-        ('{"url": "http://x/", "body": {"q": "{query}"}, "answer": "a["}', "a path as"),
-        ('{"url": "http://x/", "body": {"q": "{query}"}, "answer": "a", "b": 1}', "no template"),
-    ],
-)
-def test_a_bad_template_is_refused(test: Test, text: str, what: str) -> None:
-    path = test.folder / "other.json"
-    path.write_text(text)
-    assert what in nobody(test, "--endpoint", str(path), code=2)
 
 
 def test_a_missing_key_is_said_before_anything_is_written(test: Test) -> None:

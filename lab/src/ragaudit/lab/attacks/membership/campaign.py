@@ -4,6 +4,7 @@ A folder holds `plan.json`, what was declared before the first question, and `ex
 question with its answer a line. Neither has a key.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -22,6 +23,9 @@ __all__ = ["Campaign", "Exchange", "Plan"]
 
 _TOKEN = 4
 """Letters of a token, about."""
+_ENOUGH = 20
+"""Questions without one answer, after which no more are asked. Their order is random: where half of
+all questions are declined, one test in a million ends so."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Exchange:
 
 
 class Campaign:
-    """A test in its folder. One process at a time."""
+    """A test in its folder, which no other process opens until it is closed."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         """Open or create the folder.
@@ -88,21 +92,44 @@ class Campaign:
             plan: must be the one with which the folder was begun.
 
         Raises:
-            RefusedError: it was begun with another plan.
-            MalformedError: what is stored is not ours.
+            RefusedError: it was begun with another plan, or another process asks.
+            MalformedError: no such folder can be made, or what is stored is not ours.
         """
         self._folder, self._plan = folder, plan
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "plan.json"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("ab")
+        except OSError as error:
+            raise MalformedError(
+                f"cannot write: {error.strerror}", where=f"--output {folder}", expected="a folder"
+            ) from None
+        self._asked = plan.probes()
+        try:
+            self._lock()
+            self._begin(folder / "plan.json")
+            self.answered = self._load()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let another process go on."""
+        self._file.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RefusedError("another process asks", where=str(self._folder)) from None
+
+    def _begin(self, path: Path) -> None:
         if not path.exists():
-            _write(path, plan.encode())
-        elif path.read_bytes() != plan.encode():
+            _write(path, self._plan.encode())
+        elif path.read_bytes() != self._plan.encode():
             raise RefusedError(
                 "begun with other documents, strategies, endpoint, seed, threshold or claim",
-                where=str(folder), expected="the same as before, or another --output",
+                where=str(self._folder), expected="the same as before, or another --output",
             )  # fmt: skip
-        self._asked = plan.probes()
-        self.answered = self._load()
 
     @property
     def path(self) -> Path:
@@ -122,29 +149,39 @@ class Campaign:
             done: is called with the number of questions answered, as they are.
 
         Raises:
-            UnavailableError, RefusedError: of the endpoint; what was answered is kept.
+            UnavailableError: of the endpoint; what was answered is kept.
+            RefusedError: of the endpoint too, or it answers nothing.
         """
         done(len(self.answered))
-        with self.path.open("ab") as file:
-            for probe in self._asked[len(self.answered) :]:
-                answer, reply = caller.ask(probe.query)
-                line = {"probe": asdict(probe), "answer": asdict(answer), "reply": reply}
-                file.write(json.dumps(line).encode() + b"\n")
-                # A question costs money, or budget: none is asked twice.
-                file.flush()
-                os.fsync(file.fileno())
-                self.answered.append(Exchange(probe, answer))
-                done(1)
+        for probe in self._asked[len(self.answered) :]:
+            self._check_answers()
+            answer, reply = caller.ask(probe.query)
+            line = {"probe": asdict(probe), "answer": asdict(answer), "reply": reply}
+            self._file.write(json.dumps(line).encode() + b"\n")
+            # A question costs money, or budget: none is asked twice.
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self.answered.append(Exchange(probe, answer))
+            done(1)
         return self.answered
 
+    def _check_answers(self) -> None:
+        first = self.answered[:_ENOUGH]
+        if len(first) == _ENOUGH and not any(each.answer.text for each in first):
+            statuses = ", ".join(sorted({str(each.answer.status) for each in first}))
+            raise RefusedError(
+                f"no answer to any of {_ENOUGH} questions, status {statuses}",
+                where=self._plan.template.url,
+                expected="answers: look at --model, at the body, and at the replies in "
+                f"{self.path}; then begin anew in another --output",
+            )
+
     def _load(self) -> list[Exchange]:
-        if not self.path.exists():
-            return []
         data = self.path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data):
             # Cut off while it was written: the answer was not used for anything.
-            _write(self.path, whole)
+            self._file.truncate(len(whole))
         found = [_read(line, at) for at, line in enumerate(whole.splitlines())]
         if [each.probe for each in found] != self._asked[: len(found)]:
             raise MalformedError("other questions", where=str(self.path))

@@ -1,6 +1,8 @@
 """`ragaudit attack membership`."""
 
 import hashlib
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +16,7 @@ from ragaudit.lab.attacks.membership import endpoints
 from ragaudit.lab.attacks.membership.campaign import Campaign, Plan, calling
 from ragaudit.lab.attacks.membership.documents import Document, check_matched, choose, read
 from ragaudit.lab.attacks.membership.endpoints import Template
-from ragaudit.lab.attacks.membership.judging import Judgement, Verdict, judge
+from ragaudit.lab.attacks.membership.judging import Judgement, Verdict, check_questions, judge
 from ragaudit.lab.attacks.membership.probing import DEFAULT, STRATEGIES
 from ragaudit.lab.attacks.membership.reporting import figures, page, statement, summary
 from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS
@@ -71,9 +73,11 @@ def command(
         typer.Option(help="Claimed of a document's presence, for all its questions together."),
     ] = None,
     claim_delta: Annotated[str, typer.Option(help="With --claim-epsilon.")] = "0",
-    seed: Annotated[int, typer.Option(help="Of order, folds and resampling.")] = 0,
-    budget: Annotated[int, typer.Option(help="Questions at most.")] = 5000,
-    price: Annotated[float, typer.Option(help="Of 1,000 tokens that are sent, to be told.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of order, folds and resampling.")] = 0,
+    budget: Annotated[int, typer.Option(min=1, help="Questions at most.")] = 5000,
+    price: Annotated[
+        float, typer.Option(min=0, help="Of 1,000 tokens that are sent, to be told.")
+    ] = 0,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds of each phase of a call.")] = 60,
     sign_key: Annotated[
         Path | None, typer.Option(help="A key file (`ragaudit key`): signs the result.")
@@ -92,7 +96,7 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Test from outside whether a RAG tells which documents are in its corpus."""
-    with failing():
+    with failing(json):
         template = _template(endpoint, model, window, top_k)
         key = "" if key_file is None else read_secret_file(key_file)
         template.check_key(key)
@@ -104,18 +108,20 @@ def command(
             template, *classes, tuple(strategies.replace(" ", "").split(",")), seed,
             check_probability(threshold, "--threshold"), claim,
         )  # fmt: skip
-        campaign = _open(plan, output, budget, price, yes, json)
-        exchanges = campaign.answered
-        if campaign.left:
-            total = len(exchanges) + campaign.left
-            with (
-                calling(template, key, timeout) as caller,
-                advancing(total, "questions", json) as done,
-            ):
-                exchanges = list(campaign.ask(caller, done))
-        with advancing(PERMUTATIONS, "permutations", json) as done:
-            found = judge(plan, exchanges, lambda: done(1))
-        _write(output, plan, campaign, found, signer, about)
+        _check(plan, budget)
+        with closing(Campaign(output, plan)) as campaign:
+            _agree(plan, campaign, price, yes)
+            exchanges = campaign.answered
+            if campaign.left:
+                total = len(exchanges) + campaign.left
+                with (
+                    calling(template, key, timeout) as caller,
+                    advancing(total, "questions", json) as done,
+                ):
+                    exchanges = list(campaign.ask(caller, done))
+            with advancing(PERMUTATIONS, "permutations", json) as done:
+                found = judge(plan, exchanges, lambda: done(1))
+            _write(output, plan, campaign, found, signer, about)
         if json:
             as_json(figures(plan, found))
         else:
@@ -164,28 +170,34 @@ def _classes(
         assert non_members is not None  # one of both was given
         outside = read(non_members, "--non-members")
     check_matched(inside, outside, model, seed)
+    if not all(each.title for each in (*inside, *outside)):
+        # Titles of one class alone would make its questions, and its citations, of another kind.
+        inside, outside = ([replace(each, title="") for each in side] for side in (inside, outside))
     return tuple(inside), tuple(outside)
 
 
-def _open(plan: Plan, output: Path, budget: int, price: float, yes: bool, quiet: bool) -> Campaign:
-    questions, tokens = plan.cost()
+def _check(plan: Plan, budget: int) -> None:
+    questions, _ = plan.cost()
     if questions > budget:
         raise RefusedError(
             f"{questions} questions", where="--budget",
             expected=f"at most {budget}: fewer documents or strategies, or a larger budget",
         )  # fmt: skip
-    campaign = Campaign(output, plan)
-    if not quiet:
-        cost = f", about {price * tokens / 1000:.2f} for them" if price else ""
-        typer.echo(
-            f"{len(plan.documents)} documents, {questions} questions ({campaign.left} left), about "
-            f"{tokens} tokens sent{cost}; answers are charged by the endpoint. Each document is "
-            f"asked about {questions // len(plan.documents)} times: a service with budgets for "
-            "documents is best asked on a copy of its index with fresh ones."
-        )
+    check_questions(plan)
+
+
+def _agree(plan: Plan, campaign: Campaign, price: float, yes: bool) -> None:
+    questions, tokens = plan.cost()
+    cost = f", about {price * tokens / 1000:.2f} for them" if price else ""
+    typer.echo(
+        f"{len(plan.documents)} documents, {questions} questions ({campaign.left} left), about "
+        f"{tokens} tokens sent{cost}; answers are charged by the endpoint. Each document is "
+        f"asked about {questions // len(plan.documents)} times: a service with budgets for "
+        "documents is best asked on a copy of its index with fresh ones.",
+        err=True,
+    )
     if campaign.left and not yes and not typer.confirm("Ask them?", err=True):
         raise RefusedError("nothing was asked", expected="--yes")
-    return campaign
 
 
 def _write(

@@ -9,17 +9,26 @@ import numpy as np
 from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.lab.attacks.membership.scoring import Floats, cross_fitted, permutation_p
-from ragaudit.lab.attacks.membership.words import words
+from ragaudit.lab.attacks.membership.words import is_text, words
 from ragaudit.lab.risk.ranking import area_under_curve
 
-__all__ = ["LEAST", "RECOMMENDED", "Document", "Matching", "check_matched", "choose", "read"]
+__all__ = [
+    "LEAST",
+    "RECOMMENDED",
+    "SEPARABLE",
+    "Document",
+    "Matching",
+    "check_matched",
+    "choose",
+    "read",
+]
 
 LEAST = 10
 """Documents of a class: with fewer no outcome means anything."""
 RECOMMENDED = 25
 _LEAST_WORDS = 12
 _LARGEST_BYTES = 64 * 2**20
-_SEPARABLE = 0.01
+SEPARABLE = 0.01
 """Sets are refused if their texts alone tell them apart at this level."""
 _PERMUTATIONS = 499
 
@@ -70,7 +79,8 @@ def read(path: Path, option: str) -> list[Document]:
         elif path.stat().st_size > _LARGEST_BYTES:
             raise MalformedError("too large", where=option, expected="at most 64 MiB")
         else:
-            lines = enumerate(path.read_text("utf-8").splitlines(), start=1)
+            # Not splitlines: JSON may have other separators of lines within its texts.
+            lines = enumerate(path.read_text("utf-8").split("\n"), start=1)
             found = [_parsed(line, f"{option} line {at}") for at, line in lines if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise MalformedError(
@@ -95,7 +105,12 @@ def _parsed(line: str, where: str) -> Document:
         value = None
     match value:
         case {"id": str(name), "text": str(text), **rest} if name:
-            return Document(name, str(rest.get("title") or ""), text)
+            title = str(rest.get("title") or "")
+            if is_text(name + title + text):
+                return Document(name, title, text)
+            raise MalformedError(
+                "half of a surrogate pair", where=where, expected="whole characters"
+            )
     raise MalformedError("no document", where=where, expected='{"id": ..., "text": ...}')
 
 
@@ -148,7 +163,7 @@ def check_matched(
     scores = cross_fitted(features, groups, labels, seed)
     p = permutation_p(features, groups, labels, seed, _PERMUTATIONS)
     found = Matching(area_under_curve(scores[labels], scores[~labels]), p)
-    if p < _SEPARABLE:
+    if p < SEPARABLE:
         raise RefusedError(
             f"texts alone tell members from others (AUC {found.auc:.2f}, p {p:.3f})",
             where="--non-members",

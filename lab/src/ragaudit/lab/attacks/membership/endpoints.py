@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 
 import httpx
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
+from ragaudit.lab.attacks.membership.words import is_text
 from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer
 
 __all__ = ["Answer", "Caller", "Template", "openai", "ragaudit"]
@@ -24,6 +25,7 @@ _PART: Final = re.compile(r"([^.\[\]]+)|\[(\d{1,6}|\*)\]")
 _PATH: Final = re.compile(
     r"[^.\[\]]+(?:\[(?:\d{1,6}|\*)\])*(?:\.[^.\[\]]+(?:\[(?:\d{1,6}|\*)\])*)*"
 )
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MOST_BYTES: Final = 4 * 2**20
 _TRIES: Final = 4
 _LONGEST_WAIT: Final = 60.0
@@ -57,8 +59,14 @@ class Template:
         # What is stored names the URL: nothing secret may be in it.
         if place.userinfo:
             raise MalformedError("a password", where="url", expected="a header with {key}")
-        if "{query}" not in json.dumps(self.body):
+        body = json.dumps(self.body, ensure_ascii=False)
+        if "{query}" not in body or not is_text(body):
             raise MalformedError("no place for the question", where="body", expected="{query}")
+        for header, text in self.headers.items():
+            if not _HEADER.fullmatch(header) or not _is_line(text):
+                raise MalformedError(
+                    f"{header!r}", where="headers", expected="names and values in one line of ASCII"
+                )
         for name, path in (("answer", self.answer), ("citations", self.citations or "x")):
             if not _PATH.fullmatch(path):
                 raise MalformedError(f"{path!r}", where=name, expected="a path as a.b[0].c[*]")
@@ -99,6 +107,8 @@ class Template:
         """
         if not key and any("{key}" in value for value in self.headers.values()):
             raise MalformedError("no key", where="--key-file", expected="a file of one line")
+        if not _is_line(key):
+            raise MalformedError("no key", where="--key-file", expected="one line of ASCII")
 
     def filled(self, query: str) -> Any:
         """Return the body of a question.
@@ -118,15 +128,17 @@ class Template:
             MalformedError: there is none at its path.
         """
         texts = _at(reply, self.answer)
-        if not texts or not all(isinstance(each, str) for each in texts):
+        if texts is None or not all(isinstance(each, str | None) for each in texts):
             # Its members, and not what they hold.
             members = ", ".join(map(str, reply)) if isinstance(reply, dict) else "no object"
             raise MalformedError(
                 "no text", where=f"answer at {self.answer}",
                 expected=f"a path into the reply, which has: {members[:200]}",
             )  # fmt: skip
-        cited = _at(reply, self.citations) if self.citations else []
-        return Answer("\n".join(texts), tuple(str(each) for each in cited))
+        cited = _at(reply, self.citations) if self.citations else None
+        # Null is what OpenAI's chat says where a filter has declined.
+        told = "\n".join(each for each in texts if each)
+        return Answer(told, tuple(str(each) for each in cited or ()))
 
 
 @dataclass(frozen=True)
@@ -269,6 +281,10 @@ class Caller:
         return value
 
 
+def _is_line(text: str) -> bool:
+    return text.isascii() and (text == "" or text.isprintable())
+
+
 def _is_url(text: str) -> bool:
     try:
         httpx.URL(text)
@@ -287,7 +303,8 @@ def _filled(value: Any, query: str) -> Any:
     return value
 
 
-def _at(value: Any, path: str) -> list[Any]:
+def _at(value: Any, path: str) -> list[Any] | None:
+    """What stands at a path, an empty list if a list on the way is empty; None if nothing does."""
     found = [value]
     for name, item in _PART.findall(path):
         if name:
@@ -296,9 +313,13 @@ def _at(value: Any, path: str) -> list[Any]:
             lists = [each for each in found if isinstance(each, list)]
             if item == "*":
                 found = [inner for each in lists for inner in each]
+                if lists and not found:
+                    return found
             else:
                 at = int(item)
                 found = [each[at] for each in lists if at < len(each)]
+        if not found:
+            return None
     return found
 
 

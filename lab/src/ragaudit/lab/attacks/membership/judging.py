@@ -6,7 +6,10 @@ from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
+from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.membership.campaign import Exchange, Plan
+from ragaudit.lab.attacks.membership.documents import SEPARABLE
+from ragaudit.lab.attacks.membership.endpoints import Answer
 from ragaudit.lab.attacks.membership.scoring import (
     PERMUTATIONS,
     Floats,
@@ -23,7 +26,10 @@ from ragaudit.lab.risk.ranking import area_under_curve, false_alarm
 from ragaudit.lab.risk.translation import largest_auc
 from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 
-__all__ = ["ClaimTest", "Judgement", "Verdict", "judge"]
+__all__ = ["ClaimTest", "Judgement", "Verdict", "check_questions", "judge"]
+
+_ECHOES = 499
+"""Permutations by which questions are compared."""
 
 
 class Verdict(StrEnum):
@@ -55,14 +61,16 @@ class Judgement:
     """What a test found.
 
     Attributes:
-        verdict: PASS iff the AUC is below the threshold; INCONCLUSIVE if its interval holds it.
+        verdict: PASS iff the AUC is below the threshold; INCONCLUSIVE if its interval holds it, or
+            if it is below and the answers tell nothing that a test could rest on.
         primary: of the cross-fitted score, declared beforehand.
         exact_low: lower limit at 97.5 %, on documents of which the model knows nothing.
         p_permutation: that chance does as well; decides significance.
         exploratory: other scores, by name; no verdict rests on them.
         claim: None if none was made.
         false_alarm: how often scores that say nothing reach the threshold with so many documents.
-        declined: questions that the endpoint found wrong.
+        declined: questions without an answer.
+        dumb: why the answers are none to rest a PASS on, "" if they are.
         warnings: what a reader must know.
     """
 
@@ -74,6 +82,7 @@ class Judgement:
     claim: ClaimTest | None
     false_alarm: float
     declined: int
+    dumb: str
     warnings: tuple[str, ...]
 
 
@@ -87,27 +96,16 @@ def judge(
         exchanges: all of its questions with their answers.
         done: is called after each permutation.
     """
-    documents = plan.documents
-    place = {name: at for at, name in enumerate(sorted(documents))}
-    members = {each.id for each in plan.members}
-    labels = np.array([name in members for name in sorted(documents)])
-    groups = np.array([place[each.probe.document] for each in exchanges])
+    values, groups, labels = _measured(plan, exchanges)
     strategies = np.array([each.probe.strategy for each in exchanges])
-    values = np.array(
-        [
-            signals(
-                documents[each.probe.document], each.probe, each.answer.text, each.answer.citations
-            )
-            for each in exchanges
-        ]
-    )
     scores = cross_fitted(values, groups, labels, plan.seed)
     primary = measure(scores, labels, plan.seed)
     exact_low = held_out_low(values, groups, labels, plan.seed)
     p = permutation_p(values, groups, labels, plan.seed, PERMUTATIONS, done)
     declined = sum(not each.answer.text for each in exchanges)
+    dumb = _dumb(exchanges, declined)
     return Judgement(
-        _verdict(primary, plan.threshold),
+        _verdict(primary, plan.threshold, dumb),
         primary,
         exact_low,
         p,
@@ -115,14 +113,60 @@ def judge(
         _claimed(plan, primary.low, exact_low),
         false_alarm(int(labels.sum()), int((~labels).sum()), plan.threshold),
         declined,
+        dumb,
         tuple(_warnings(plan, primary, declined / len(exchanges))),
     )
 
 
-def _verdict(primary: Measured, threshold: float) -> Verdict:
+def check_questions(plan: Plan) -> None:
+    """Check that a service which holds nothing, and repeats each question, would tell nothing.
+
+    Args:
+        plan: of the test.
+
+    Raises:
+        RefusedError: it would look leaky, as members are asked about in another way than others.
+    """
+    echoes = [Exchange(each, Answer(each.query)) for each in plan.probes()]
+    p = permutation_p(*_measured(plan, echoes), plan.seed, _ECHOES)
+    if p < SEPARABLE:
+        raise RefusedError(
+            f"the questions alone tell members from others (p {p:.3f})", where="documents",
+            expected="documents of one kind, length and style; give many candidates with --pool",
+        )  # fmt: skip
+
+
+def _measured(plan: Plan, exchanges: Sequence[Exchange]) -> tuple[Floats, Groups, Labels]:
+    """Signals by question, the document of each question, and which documents are members."""
+    documents = plan.documents
+    place = {name: at for at, name in enumerate(sorted(documents))}
+    members = {each.id for each in plan.members}
+    values = [
+        signals(documents[each.probe.document], each.probe, each.answer.text, each.answer.citations)
+        for each in exchanges
+    ]
+    return (
+        np.array(values),
+        np.array([place[each.probe.document] for each in exchanges]),
+        np.array([name in members for name in sorted(documents)]),
+    )
+
+
+def _verdict(primary: Measured, threshold: float, dumb: str) -> Verdict:
     if primary.low <= threshold <= primary.high:
         return Verdict.INCONCLUSIVE
-    return Verdict.PASS if primary.auc < threshold else Verdict.FAIL
+    if primary.auc >= threshold:
+        return Verdict.FAIL
+    return Verdict.INCONCLUSIVE if dumb else Verdict.PASS
+
+
+def _dumb(exchanges: Sequence[Exchange], declined: int) -> str:
+    """Why nothing was tested: a model's name misspelled, an error in place of every answer."""
+    if 2 * declined > len(exchanges):
+        return "Most questions had no answer: nothing was tested."
+    if len({each.answer for each in exchanges}) == 1:
+        return "All answers are the same: nothing was tested, if they are answers at all."
+    return ""
 
 
 def _claimed(plan: Plan, low: float, exact_low: float) -> ClaimTest | None:
@@ -155,7 +199,7 @@ def _warnings(plan: Plan, primary: Measured, declined: float) -> Sequence[str]:
     if least < 25:
         found.append(f"{least} documents of a class are few: 25 or more are recommended.")
     if primary.equal:
-        found.append("All scores are equal: the answers say nothing, or are all the same.")
+        found.append("All scores are equal: the answers say nothing of the documents.")
     if primary.high < 0.5:
         found.append(
             "The AUC is below 1/2 beyond chance: the classes may be swapped, or folds too small."

@@ -19,7 +19,10 @@ _MEANING = {
     Verdict.INCONCLUSIVE: "The threshold lies within the interval: more documents would decide.",
 }
 _LIMITS = (
-    "PASS is about these questions: another attacker may ask better ones, as often as it likes.",
+    "PASS is about these questions: another attacker may ask better ones, as often as it likes, "
+    "and a service that recognizes a test can answer it otherwise.",
+    "FAIL is about what answers: a language model that read the members in its training, and not "
+    "the others, looks like a corpus that holds them.",
     "A claim that is not refuted is not proven. At an epsilon of 10 the cap is 0.99995.",
     "The interval is of documents like these; it does not cover a corpus of another kind.",
     "Nothing of this test enters an epsilon.",
@@ -79,6 +82,7 @@ def statement(
         "members": str(len(plan.members)),
         "non_members": str(len(plan.others)),
         "strategies": " ".join(plan.strategies),
+        "declined": str(found.declined),
     }
     if found.claim is not None:
         detail |= {"claimed_epsilon": found.claim.epsilon, "claimed_delta": found.claim.delta}
@@ -99,8 +103,9 @@ def summary(plan: Plan, found: Judgement) -> list[str]:
         found: its verdict.
     """
     primary = found.primary
+    undecided = found.verdict is Verdict.INCONCLUSIVE and found.dumb
     lines = [
-        f"{found.verdict}: {_MEANING[found.verdict]}",
+        f"{found.verdict}: {found.dumb if undecided else _MEANING[found.verdict]}",
         f"AUC {primary.auc:.3f}, 95 % interval {primary.low:.3f} to {primary.high:.3f} over "
         f"{len(plan.members)} members and {len(plan.others)} non-members; threshold "
         f"{plan.threshold:g}",

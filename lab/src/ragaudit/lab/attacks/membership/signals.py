@@ -17,6 +17,9 @@ SIGNALS: Final = (
 WEIGHTS: Final = (0.1, 0.01, 1.0, 1.0, 1.0, 1.0)
 """Of the fixed sum, an exploratory score."""
 
+_SHORT: Final = 5
+"""Letters of a name that may be any word, with a space before and after it."""
+
 _MARKERS: Final = ("according to", "the document", "the text", "states", "specifically", "exactly",
                    "clearly", "indeed", "confirms", "the passage")  # fmt: skip
 _HEDGES: Final = ("not sure", "i don't", "i do not", "cannot", "can't", "no information", "unknown",
@@ -31,8 +34,9 @@ def signals(
 
     Length: ln(1 + words). Confidence: markers less hedges in 100 words. Specificity: share of the
     answer's content words that the document has and the question has not. Citation: whether id or
-    title is named. ROUGE-L recall of what the question did not quote (S2MIA). Expected: share of
-    the withheld words that the answer has, or whether yes or no is right (interrogation).
+    title is named, and was not by the question. ROUGE-L recall of what the question did not quote
+    (S2MIA). Expected: share of the withheld words that the answer has, or whether yes or no is
+    right (interrogation).
 
     Args:
         document: that the question is about.
@@ -51,16 +55,25 @@ def signals(
         math.log1p(len(said)),
         100 * (marked - hedged) / len(said) if said else 0.0,
         specific,
-        float(_cited(document, answer, citations)),
+        float(_cited(document, probe, answer, citations)),
         _common_subsequence(unseen, said) / len(unseen) if unseen else 0.0,
         _right(probe, said),
     )
 
 
-def _cited(document: Document, answer: str, citations: Sequence[str]) -> bool:
-    named = [" ".join(words(each)) for each in (document.id, document.title) if words(each)]
-    places = [" ".join(words(each)) for each in (answer, *citations)]
-    return any(f" {name} " in f" {place} " for name in named for place in places)
+def _cited(document: Document, probe: Probe, answer: str, citations: Sequence[str]) -> bool:
+    asked, told, *cited = (
+        f" {' '.join(words(each))} " for each in (probe.query, answer, *citations)
+    )
+    for each in (document.id, document.title):
+        name = f" {' '.join(words(each))} "
+        if name in cited:
+            return True
+        # Who repeats the question cites nothing, and a short name may be any word of a text.
+        found = any(name in one for one in cited) or (name in told and name not in asked)
+        if found and len(name) > _SHORT:
+            return True
+    return False
 
 
 def _right(probe: Probe, said: Sequence[str]) -> float:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["content", "sentences", "words"]
+__all__ = ["content", "is_text", "sentences", "words"]
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+")
@@ -16,6 +16,11 @@ _COMMON: Final = frozenset(
     that the their them then there these they this those through to too under until up very was we
     were what when where which while who whom why will with would you your yes""".split()  # noqa: SIM905
 )
+
+
+def is_text(text: str) -> bool:
+    """Return whether a text can be sent: JSON can name halves of surrogate pairs, UTF-8 cannot."""
+    return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def words(text: str) -> list[str]:
