@@ -120,6 +120,18 @@ def test_a_key_over_all_tenants(server: postgresql_server.Server, tmp_path: Path
     assert probes(found, "content") == set()
 
 
+def test_no_policy_is_asked_who_may_empty_a_table(
+    server: postgresql_server.Server, tmp_path: Path
+) -> None:
+    """Whoever was granted ALL may: what is tried was taken back, and the rows were there to the
+    end of the run."""
+    found = report(server, tmp_path, SECURITY, "GRANT TRUNCATE ON docs TO acme")
+    integrity = [one for one in found["findings"] if one["kind"] == "integrity"]
+    assert {(one["probe"], one["attacker"]) for one in integrity} == {("whole-table", "acme")}
+    assert "TRUNCATE" in integrity[0]["request"]["path"]
+    assert not any(one["result"] == "NOT JUDGED" for one in found["tried"])
+
+
 def test_a_view_of_the_owners(server: postgresql_server.Server, tmp_path: Path) -> None:
     found = report(server, tmp_path, SECURITY, VIEW, table="all_docs")
     assert "select-all" in probes(found, "content")

@@ -23,8 +23,12 @@ HOLES = {
     "attributes-trusted": "write-tenant",
     "attach-unchecked": "write-collection",
     "batch-unchecked": "write-collection",
+    "store-deletion-unchecked": "whole-store",
+    "store-change-unchecked": "whole-store",
+    "file-deletion-unchecked": "whole-file",
 }
 """By the name of a hole the write that must find it."""
+_MADE = re.compile(r"/v1/(vector_stores|files)(?:/(made-[0-9]+))?")
 _PATH = re.compile(r"/v1/vector_stores/([^/]+)/(files|file_batches)(?:/([^/]+))?")
 
 
@@ -36,25 +40,48 @@ class Files:
         self.holes: Collection[str] = ()
         self.owners = {row.id: tenant for tenant, rows in port.rows.items() for row in rows}
         self._kept = {row.id: row for rows in port.rows.values() for row in rows}
+        # What tenants make beside what they have: owner and name by id.
+        self._made: dict[str, tuple[str, str]] = {}
+        self._count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        made = _MADE.fullmatch(scope.get("path", ""))
+        if made and (made[2] or scope["method"] == "POST"):
+            await self._manage(scope, receive, send, made)
+            return
         place = _PATH.fullmatch(scope.get("path", ""))
         if place is None or scope["method"] not in ("POST", "DELETE"):
             await self._app(scope, receive, send)
             return
-        raw, more = b"", True
-        while more:
-            message: Message = await receive()
-            raw, more = raw + message.get("body", b""), message.get("more_body", False)
-        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        key = headers.get("authorization", "").removeprefix("Bearer ")
-        tenant = KEYS[key].tenant
+        raw, tenant = await _asked(scope, receive)
         document = json.loads(raw) if raw else {}
         done = self._written(tenant, place, scope["method"], document)
-        status, body = (200, {"status": "completed"}) if done else (404, {"error": "no such file"})
-        kind = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": status, "headers": kind})
-        await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+        await _say(send, {"status": "completed"} if done else None)
+
+    async def _manage(
+        self, scope: Scope, receive: Receive, send: Send, place: re.Match[str]
+    ) -> None:
+        """Stores and files as wholes."""
+        raw, tenant = await _asked(scope, receive)
+        kind, name, method = place[1], place[2], scope["method"]
+        if name is None:
+            self._count += 1
+            name = f"made-{self._count}"
+            self._made[name] = (tenant, raw.decode())
+        unchecked = {
+            ("vector_stores", "DELETE"): "store-deletion-unchecked",
+            ("vector_stores", "POST"): "store-change-unchecked",
+            ("files", "DELETE"): "file-deletion-unchecked",
+        }.get((kind, method))
+        owner, said = self._made.get(name, ("", ""))
+        if name not in self._made or (owner != tenant and unchecked not in self.holes):
+            await _say(send, None)
+            return
+        if method == "DELETE":
+            del self._made[name]
+        elif method == "POST":
+            self._made[name] = (owner, said := raw.decode())
+        await _say(send, {"id": name, "name": said})
 
     def _written(self, tenant: str, place: re.Match[str], method: str, given: Any) -> bool:
         """Do what is asked for; return whether it was done."""
@@ -92,3 +119,21 @@ class Files:
         rows = [one for one in self._port.rows[tenant] if one.id != row.id]
         changed = row if attributes is None else replace(row, metadata=dict(attributes))
         self._port.rows[tenant] = [*rows, changed]
+
+
+async def _asked(scope: Scope, receive: Receive) -> tuple[bytes, str]:
+    """The body of a request, and whose it is."""
+    raw, more = b"", True
+    while more:
+        message: Message = await receive()
+        raw, more = raw + message.get("body", b""), message.get("more_body", False)
+    headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+    return raw, KEYS[headers.get("authorization", "").removeprefix("Bearer ")].tenant
+
+
+async def _say(send: Send, done: dict[str, Any] | None) -> None:
+    """Answer with what was done, or that there is nothing of the name."""
+    status, body = (404, {"error": "no such file"}) if done is None else (200, done)
+    kind = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": kind})
+    await send({"type": "http.response.body", "body": json.dumps(body).encode()})

@@ -34,17 +34,29 @@ HOLES = {
     "delete-unscoped": "delete",
     "clear-unscoped": "delete",
     "writes-unchecked": "write-collection",
+    "deletion-unchecked": "whole-collection",
+    "alias-unchecked": "whole-collection",
+    "total-of-all": "count",
+    "size-of-all": "collection-size",
+    "totals-unchecked": "count-elsewhere",
 }
 """By the name of a hole the probe, oracle or write that must find it."""
 
 _ALL = "all-tenants"
 _PATH = re.compile(r"/collections/([^/?]+)(?:/points(/[a-z/]+)?)?(?:\?wait=true)?")
+_MADE = re.compile(
+    r"/collections/(aliases|ragaudit-[^/?]+)(/points|/points/query|/aliases)?(?:\?wait=true)?"
+)
 _WRITES = ("", "/delete", "/payload", "/payload/clear", "/batch")
 _READS = {"/query", "/scroll", "/count"}
 
 
 class Denied(Exception):
     """The gateway's own answer."""
+
+
+class Missing(Exception):
+    """Another one: there is no such collection, or it is another's."""
 
 
 class Gateway:
@@ -55,6 +67,8 @@ class Gateway:
         self._store = QdrantClient(":memory:")
         vectors = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
         self._store.create_collection(_ALL, vectors_config=vectors)
+        # Collections that tenants make beside the ones they have: owner, points, aliases.
+        self._made: dict[str, tuple[str, list[Any], list[str]]] = {}
 
     def app(self) -> Starlette:
         methods = ["GET", "POST", "PUT", "DELETE"]
@@ -64,6 +78,8 @@ class Gateway:
         body = await request.body()
         try:
             found = await run_in_threadpool(self._answer, request, body)
+        except Missing:
+            return _json({"status": {"error": "Not found"}, "result": None}, 404)
         except (Denied, ValueError, TypeError, KeyError, AttributeError):
             # One answer for whatever it does not do: that of Qdrant for a bad request.
             return _json({"status": {"error": "Wrong input"}, "result": None}, 400)
@@ -72,6 +88,8 @@ class Gateway:
     def _answer(self, request: Request, body: bytes) -> Any:
         tenant = KEYS.get(request.headers.get("api-key", ""))
         path = request.scope["raw_path"].decode()
+        if tenant is not None and (made := _MADE.fullmatch(path)):
+            return self._managed(tenant, request.method, made, json.loads(body or b"{}"))
         place = _PATH.fullmatch(path)
         if tenant is None or place is None:
             raise Denied
@@ -80,19 +98,57 @@ class Gateway:
         writes = points and operation in _WRITES and request.method != "GET"
         if name != NAMES[tenant]:
             open_by = "writes-unchecked" if writes else "collection-unchecked"
+            open_by = "totals-unchecked" if operation == "/count" else open_by
             if open_by not in self.holes or name not in NAMES.values():
                 raise Denied
             tenant = next(one for one, own in NAMES.items() if own == name)
         if not points:
             if request.method != "GET":
                 raise Denied
-            return {"status": "green", "points_count": len(self._ids(tenant, None))}
+            counted = None if "size-of-all" in self.holes else tenant
+            return {"status": "green", "points_count": len(self._ids(counted, None))}
         document = json.loads(body)
         if operation in _READS or (operation == "" and request.method == "POST"):
             return self._read(tenant, operation, document)
         if not writes:
             raise Denied
         return self._write(tenant, operation, document)
+
+    def _managed(self, tenant: str, method: str, place: re.Match[str], given: Any) -> Any:
+        """What is done to a collection as a whole, and to its points, if a tenant has made it."""
+        name, what = place[1], place[2] or ""
+        if name == "aliases":
+            return self._named(tenant, given["actions"])
+        if method == "PUT" and what == "" and name not in self._made:
+            self._made[name] = (tenant, [], [])
+            return True
+        if name not in self._made:
+            raise Missing
+        owner, points, aliases = self._made[name]
+        if owner != tenant and not (method == "DELETE" and "deletion-unchecked" in self.holes):
+            raise Missing
+        match method, what:
+            case "DELETE", "":
+                del self._made[name]
+            case "PUT", "/points":
+                points.extend(given["points"])
+            case "POST", "/points/query":
+                return {"points": points}
+            case "GET", "/aliases":
+                return {"aliases": [{"alias_name": one} for one in aliases]}
+        return True
+
+    def _named(self, tenant: str, actions: Any) -> bool:
+        ((kind, given),) = actions[0].items()
+        if kind == "delete_alias":
+            for _, _, aliases in self._made.values():
+                aliases[:] = [one for one in aliases if one != given["alias_name"]]
+            return True
+        owner, _, aliases = self._made[given["collection_name"]]
+        if owner != tenant and "alias-unchecked" not in self.holes:
+            raise Denied
+        aliases.append(given["alias_name"])
+        return True
 
     # --- reading ---
 
@@ -109,6 +165,8 @@ class Gateway:
             ).points  # fmt: skip
             return {"points": [_shown(one) for one in found]}
         if operation == "/count":
+            if "total-of-all" in self.holes and "filter" not in document:
+                scoped = None
             return {"count": len(self._ids(scoped, document.get("filter")))}
         chosen = self._ids(scoped, document.get("filter"), document.get("ids"))
         if operation == "" and "ids" not in document:

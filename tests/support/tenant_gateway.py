@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Collection
 from typing import Any
 from urllib.parse import unquote
-from uuid import NAMESPACE_URL, uuid5
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import httpx
 from starlette.applications import Starlette
@@ -64,6 +64,11 @@ HOLES = {
     "ids-shared": "write-id",
     "writes-unchecked": "write-collection",
     "delete-unscoped": "delete",
+    "deletion-unchecked": "whole-collection",
+    "rename-unchecked": "whole-collection",
+    "creation-takes-over": "whole-collection",
+    "count-of-all": "count",
+    "count-unchecked": "count-elsewhere",
 }
 """By the name of a hole the probe, oracle or write that must find it."""
 WRITES = ("add", "upsert", "update")
@@ -88,9 +93,12 @@ class Gateway:
         self._ids = {tenant: str(uuid5(NAMESPACE_URL, name)) for tenant, name in NAMES.items()}
         self._cache: dict[tuple[str, bytes], Response] = {}
         self._tags: set[str] = set()
+        # Collections that tenants make beside the ones they have.
+        self._made: list[dict[str, Any]] = []
 
     def app(self) -> Starlette:
-        return Starlette(routes=[Route("/{rest:path}", self._serve, methods=["GET", "POST"])])
+        methods = ["GET", "POST", "PUT", "DELETE"]
+        return Starlette(routes=[Route("/{rest:path}", self._serve, methods=methods)])
 
     def close(self) -> None:
         self._http.close()
@@ -127,15 +135,22 @@ class Gateway:
         if path.rstrip("/") == BASE and request.method == "GET":
             shown = NAMES if self._hole("names-of-all") else {tenant: NAMES[tenant]}
             return _json([{"id": self._ids[one], "name": name} for one, name in shown.items()])
+        if path == BASE and request.method == "POST":
+            return self._create(tenant, json.loads(body))
         if not path.startswith(f"{BASE}/"):
             raise Denied(404, "no such path")
         rest = path.removeprefix(f"{BASE}/")
         if "path-resolved" in self.holes and ".." in (decoded := unquote(unquote(rest))):
             rest = decoded.replace("\\", "/").split("../")[-1]
         place, _, operation = rest.partition("/")
+        if not operation and (made := self._managed(tenant, request.method, place, body)):
+            return made
         tenant = self._owner(tenant, place, operation)
         if operation == "":
             return _json({"id": self._ids[tenant], "name": NAMES[tenant]})
+        if operation == "count":
+            where = {} if self._hole("count-of-all") else {"where": {"tenant": tenant}}
+            return _json(len(_value(self._passed("get", where))["ids"]))
         if "identity-header" in self.holes:
             named = request.headers.get("x-tenant", tenant)
             tenant = named if named in NAMES else tenant
@@ -150,6 +165,33 @@ class Gateway:
             case "add" | "upsert" | "update" | "delete":
                 return self._write(tenant, operation, document)
         raise Denied(404, "not served")
+
+    def _create(self, tenant: str, given: dict[str, Any]) -> Response:
+        for one in self._made:
+            mine = one["tenant"] == tenant or self._hole("creation-takes-over")
+            if one["name"] == given["name"] and mine:
+                one["metadata"] = given.get("metadata")
+                return _json(one)
+        members = {"name": given["name"], "metadata": given.get("metadata"), "tenant": tenant}
+        self._made.append({"id": str(uuid4()), **members})
+        return _json(self._made[-1])
+
+    def _managed(self, tenant: str, method: str, place: str, body: bytes) -> Response | None:
+        """What is done to a collection as a whole, if it is one of those that tenants made."""
+        unchecked = {"DELETE": "deletion-unchecked", "PUT": "rename-unchecked"}.get(method, "")
+        for one in self._made:
+            if place not in (one["name"], one["id"]):
+                continue
+            if one["tenant"] != tenant and not self._hole(unchecked):
+                continue
+            if method == "DELETE":
+                self._made.remove(one)
+            elif method == "PUT":
+                given = json.loads(body)
+                one["name"] = given.get("new_name", one["name"])
+                one["metadata"] = given.get("new_metadata", one["metadata"])
+            return _json(one)
+        return None
 
     def _write(self, tenant: str, operation: str, given: dict[str, Any]) -> Response:
         ids, where = given.get("ids"), given.get("where")
@@ -183,6 +225,7 @@ class Gateway:
         for name, identifier in self._ids.items():
             allowed = name == tenant or not exact or "collection-unchecked" in self.holes
             allowed |= "writes-unchecked" in self.holes and operation in WRITES
+            allowed |= "count-unchecked" in self.holes and operation == "count"
             if spelled in (NAMES[name], identifier) and (allowed or "path-resolved" in self.holes):
                 return name
         raise Denied(404, "no such collection")

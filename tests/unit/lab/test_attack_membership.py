@@ -24,7 +24,7 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.dsse import EnvelopeRejected
 from ragaudit.ledger.messages.membership_result import MembershipResult
 from ragaudit.ledger.messages.result_references import ResultReference
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 KEY = "sk-very-secret-value"
 
@@ -60,13 +60,19 @@ class Test:
             str(self.key), "--yes", *more,
         ]  # fmt: skip
 
-    def run(self, url: str, *more: str, code: int) -> str:
+    def invoke(self, url: str, *more: str, code: int) -> Result:
         result = CliRunner().invoke(app, self.arguments(url, *more))
         assert result.exit_code == code, (result.output, result.exception)
-        return result.output
+        return result
+
+    def run(self, url: str, *more: str, code: int) -> str:
+        return self.invoke(url, *more, code=code).output
 
     def report(self, url: str, *more: str, code: int) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.run(url, "--json", *more, code=code))
+        result = self.invoke(url, "--json", *more, code=code)
+        # What it costs is told to whoever reads JSON, too.
+        assert " questions (" in result.stderr
+        found: dict[str, Any] = json.loads(result.stdout)
         return found
 
 
@@ -220,6 +226,7 @@ def test_a_killed_test_goes_on_and_finds_the_same(test: Test) -> None:
         process = subprocess.Popen(
             [sys.executable, "-c", "from ragaudit.lab.attacks.cli import app; app()", *arguments],
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         stored = test.output / "exchanges.jsonl"
         deadline = time.monotonic() + 120

@@ -48,11 +48,11 @@ def test_a_pass_rests_on_answers(texts: list[str], said: str) -> None:
     dumb = nothing_told([Exchange(probe, Answer(each)) for each in texts], texts.count(""))
     assert dumb.startswith(said) and bool(dumb) == bool(said)
     labels = np.arange(40) < 20
-    flat = measure(np.arange(40) % 2 * 1.0, labels, 0)
+    flat = measure((np.arange(40) % 2).astype(np.float64), labels, 0)
     expected = Verdict.INCONCLUSIVE if said else Verdict.PASS
     assert verdict_of(flat, 0.9, dumb) is expected
     # What tells members from others is a leak, however few answers say it.
-    assert verdict_of(measure(labels * 1.0, labels, 0), 0.65, dumb) is Verdict.FAIL
+    assert verdict_of(measure(labels.astype(np.float64), labels, 0), 0.65, dumb) is Verdict.FAIL
 
 
 @pytest.mark.parametrize(

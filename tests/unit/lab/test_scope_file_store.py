@@ -10,7 +10,9 @@ from leaking_ports import NAMES, filled
 from surface_app import KEYS, MemoryPort, serving, surface_app
 
 pytestmark = pytest.mark.slow
-WRITES = ("write-id", "write-tenant", "write-collection", "delete")
+WRITES = (
+    "write-id", "write-tenant", "write-collection", "delete", "whole-store", "whole-file",
+)  # fmt: skip
 ONLY = tuple(word for name in WRITES for word in ("--only", name))
 Served = tuple[Files, MemoryPort, Path]
 

@@ -20,6 +20,11 @@ KINDS = {
     "ids-shared": "integrity",
     "writes-unchecked": "integrity",
     "delete-unscoped": "integrity",
+    "deletion-unchecked": "integrity",
+    "rename-unchecked": "integrity",
+    "creation-takes-over": "integrity",
+    "count-of-all": "existence",
+    "count-unchecked": "existence",
 }
 """What is found where it is not the content."""
 
@@ -56,7 +61,7 @@ def target(gateway: Gateway, url: str, tmp_path: Path) -> Path:
 def test_nothing_is_found_in_the_sound_one(target: Path) -> None:
     report = scope_runs.scope(target, "--plant", "--writes", "--rounds", "2")
     assert report["findings"] == [] and report["result"] == "CLEAN"
-    assert len(report["limits"]) == 1 and {"write-id", "delete"} <= {
+    assert len(report["limits"]) == 1 and {"write-id", "delete", "whole-collection", "count"} <= {
         one["probe"] for one in report["tried"]
     }
     assert {one["result"] for one in report["tried"]} == {"NOTHING"}
@@ -92,10 +97,11 @@ def test_a_bare_chroma_keeps_no_tenants_apart(chroma: str, tmp_path: Path) -> No
         tmp_path, "chroma", chroma, {"acme": "any", "globex": "other"}, collections=names
     )
     report = scope_runs.scope(target, "--plant", "--writes", "--rounds", "2")
-    assert {"write-collection", "delete"} == {
+    assert {"write-collection", "delete", "whole-collection"} == {
         name for name, kind in scope_runs.found(report) if kind == "integrity"
     }
     assert ("listing", "collection") in scope_runs.found(report)
+    assert ("count-elsewhere", "existence") in scope_runs.found(report)
     probes = {name for name, kind in scope_runs.found(report) if kind == "content"}
     assert {"cross-collection", "cache"} <= probes
     assert ("existence-by-id-elsewhere", "existence") in scope_runs.found(report) or (

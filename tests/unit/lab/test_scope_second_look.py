@@ -8,8 +8,9 @@ import scope_runs
 from leaking_ports import NAMES
 from ragaudit.lab.attacks.scope.canaries import Canary, read
 from ragaudit.lab.attacks.scope.exchange import Answer, Request
+from ragaudit.lab.attacks.scope.planning import Options, Plan
 from ragaudit.lab.attacks.scope.preparing import STORES
-from ragaudit.lab.attacks.scope.running import Options, Plan, run
+from ragaudit.lab.attacks.scope.running import run
 from ragaudit.lab.attacks.scope.stores.store import Scene
 from ragaudit.lab.attacks.scope.target import load
 

@@ -45,8 +45,13 @@ class Canary:
 
     @property
     def text(self) -> str:
-        """The document."""
-        return f"{question(self.tenant)} Its marker is {self.marker}."
+        """The document; whoever shows its beginning or its end shows the marker."""
+        return f"{self.marker}: {question(self.tenant)} Its marker is {self.marker}."
+
+    @property
+    def spelled(self) -> str:
+        """Its vector, as a request has it; "" without one."""
+        return "" if self.vector is None else json.dumps(self.vector)[1:-1]
 
     def metadata(self, tenant_field: str, tenant_value: str) -> dict[str, str]:
         """Return the metadata of the document.

@@ -13,9 +13,10 @@ from ragaudit.encoding.commands import failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.scope import canaries as planting
+from ragaudit.lab.attacks.scope.planning import Options
 from ragaudit.lab.attacks.scope.preparing import prepared
 from ragaudit.lab.attacks.scope.report import Report
-from ragaudit.lab.attacks.scope.running import Options, run
+from ragaudit.lab.attacks.scope.running import run
 from ragaudit.lab.attacks.scope.schema import SCHEMA
 from ragaudit.lab.attacks.scope.target import load
 from ragaudit.lab.attacks.signing import policy_bytes, signer_of

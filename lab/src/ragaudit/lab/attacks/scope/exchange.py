@@ -3,7 +3,8 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -12,11 +13,17 @@ from ragaudit.encoding.errors import UnavailableError
 
 __all__ = ["Answer", "Client", "HttpClient", "Request", "Secrets", "json_request"]
 
-MAX_ANSWER: Final = 4 * 1024 * 1024
+MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of an answer that are looked at."""
 _LOST = "no answer: the connection ended"
-REFUSED: Final = ("401", "429")
-"""Of requests that nobody judged: the key is none, or came too often."""
+_UNJUDGED: Final = frozenset(
+    ("401", "429", "502", "503", "504", "08006", "53300", "55P03", "57014", "57P01", "57P03")
+)
+"""Of requests that nobody judged: the key is none, came too often, or the store is not there."""
+_ELSEWHERE: Final = frozenset(("301", "302", "303", "307", "308"))
+_MOST_HOPS: Final = 5
+_WHOLE: Final = 12
+"""Of an answer, in timeouts of one step: who sends a byte now and then is not waited for."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,16 @@ class Request:
 
     def holds(self, marker: str) -> bool:
         """Return whether the request itself has a text, so that an answer may repeat it."""
-        return marker in self.path or marker in self.body or marker in str(dict(self.headers))
+        return mentions(self._folded, marker)
+
+    def about(self, created: str) -> "Request":
+        """Return the request with an id in the place of ``{created}``."""
+        path, body = (one.replace("{created}", created) for one in (self.path, self.body))
+        return replace(self, path=path, body=body)
+
+    @cached_property
+    def _folded(self) -> str:
+        return f"{self.path}\n{self.body}\n{dict(self.headers)}".casefold()
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,8 @@ class Answer:
         etag: the entity tag, "" without.
         seconds: from the first byte sent to the last one read.
         wait: seconds that the store asks to wait before the request is sent again.
+        headers: those of the answer, and of the redirections that led to it, a line each.
+        cut: whether the text goes on and was not read.
     """
 
     status: str
@@ -59,11 +77,27 @@ class Answer:
     etag: str = ""
     seconds: float = 0.0
     wait: float = 1.0
+    headers: str = ""
+    cut: bool = False
+
+    @property
+    def unjudged(self) -> str:
+        """Why the answer does not show what the store does with the request, "" if it does."""
+        if self.cut:
+            return "an answer that is too long"
+        if self.status in _ELSEWHERE:
+            return f"{self.status} to another address"
+        return (self.status if self.status in _UNJUDGED else "") if self.status else "no answer"
 
     @property
     def judged(self) -> bool:
-        """Whether the store decided about the request at all."""
-        return self.status not in ("", *REFUSED)
+        """Whether the store decided about the request at all, and its answer was read."""
+        return not self.unjudged
+
+    @cached_property
+    def folded(self) -> str:
+        """All that came back, without the difference of capitals."""
+        return f"{self.headers}\n{self.text}".casefold()
 
     @property
     def succeeded(self) -> bool:
@@ -116,12 +150,13 @@ class HttpClient:
             url: of the service; a path of its is put before every request's.
             header: that carries the key.
             prefix: of the key there, such as ``Bearer ``.
-            timeout: in seconds, of each step of a request.
+            timeout: in seconds, of each step of a request; a whole answer has twelve of them.
         """
         self._url = httpx.URL(url)
         self._header = header
         self._prefix = prefix
         self._secrets = secrets
+        self._timeout = timeout
         # No environment: a proxy in between would be tested instead.
         self._http = httpx.Client(trust_env=False, timeout=timeout)
 
@@ -139,8 +174,42 @@ class HttpClient:
             headers.setdefault("content-type", "application/json")
         target = self._url.raw_path.rstrip(b"/") + request.path.encode("ascii")
         answer = self._sent(request, target, headers)
-        # A kept connection may have ended just now: whether this request ends one, a new one tells.
-        return self._sent(request, target, headers) if answer.text == _LOST else answer
+        if answer.text == _LOST:
+            # A kept connection may have ended just now: whether this request ends one, a new one
+            # tells.
+            answer = self._sent(request, target, headers)
+        return self._followed(request, target, headers, answer)
+
+    def _followed(
+        self, request: Request, target: bytes, headers: Mapping[str, str], answer: Answer
+    ) -> Answer:
+        """Follow redirections as clients do, but not to another server: it is not under test."""
+        for _ in range(_MOST_HOPS):
+            place = self._place(answer, target)
+            if place is None:
+                break
+            target = place
+            if answer.status in ("301", "302", "303") and request.method != "HEAD":
+                request = replace(request, method="GET", body="")
+            next_one = self._sent(request, target, headers)
+            answer = replace(
+                next_one, seconds=answer.seconds + next_one.seconds,
+                headers=f"{answer.headers}\n{next_one.headers}",
+            )  # fmt: skip
+        return answer
+
+    def _place(self, answer: Answer, target: bytes) -> bytes | None:
+        """The path to which an answer sends on; None if to none of this server."""
+        found = [line for line in answer.headers.splitlines() if line.startswith("location: ")]
+        if answer.status not in _ELSEWHERE or not found:
+            return None
+        try:
+            here = self._url.copy_with(raw_path=target)
+            there = here.join(found[-1].removeprefix("location: "))
+        except (httpx.InvalidURL, ValueError):
+            return None
+        same = (there.scheme, there.host, there.port) == (here.scheme, here.host, here.port)
+        return there.raw_path if same and there.raw_path != target else None
 
     def _sent(self, request: Request, target: bytes, headers: Mapping[str, str]) -> Answer:
         built = self._http.build_request(
@@ -155,11 +224,13 @@ class HttpClient:
         try:
             answer = self._http.send(built, stream=True)
             try:
-                body = b""
+                body, until = bytearray(), started + _WHOLE * self._timeout
                 for chunk in answer.iter_bytes():
                     body += chunk
                     if len(body) > MAX_ANSWER:
                         break
+                    if time.perf_counter() > until:
+                        return Answer("", "no answer: it does not end")
             finally:
                 answer.close()
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
@@ -175,7 +246,19 @@ class HttpClient:
             answer.headers.get("etag", ""),
             seconds,
             float(wait) if wait.isdecimal() else 1.0,
+            "\n".join(f"{name}: {value}" for name, value in answer.headers.multi_items()),
+            len(body) > MAX_ANSWER,
         )
+
+
+def mentions(folded: str, marker: str) -> bool:
+    """Return whether a text has a marker, in capitals or not; an id also without its hyphens.
+
+    Args:
+        folded: the text, case folded.
+    """
+    marker = marker.casefold()
+    return marker in folded or marker.replace("-", "") in folded
 
 
 def json_request(
@@ -203,8 +286,16 @@ def succeeded(client: Client, request: Request, where: str) -> Answer:
     answer = client.send(request)
     if answer.succeeded:
         return answer
-    said = f"{answer.status} to {request.method}" if answer.status else answer.text
+    said = (
+        f"{answer.unjudged or answer.status} to {request.method}" if answer.status else answer.text
+    )
     raise UnavailableError(said, where=where, expected="a store that answers this tenant")
+
+
+def created_by(answer: Answer) -> str:
+    """Return the id of what an answer says was made, escaped for a path; "" if it names none."""
+    found = members(answer.text)
+    return quote(str(found["id"]), safe="") if isinstance(found, dict) and "id" in found else ""
 
 
 def members(text: str) -> Any:

@@ -1,5 +1,6 @@
 """What an answer gives away, decided by canaries and exact tests alone."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,9 +11,27 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 from ragaudit.lab.attacks.scope.canaries import Canary
-from ragaudit.lab.attacks.scope.exchange import Answer, Request, members, numbers, texts
+from ragaudit.lab.attacks.scope.exchange import (
+    Answer,
+    Request,
+    members,
+    mentions,
+    numbers,
+    texts,
+)
+from ragaudit.lab.attacks.scope.probes import Attempt
 
-__all__ = ["Kind", "Leak", "Separation", "leaks", "named", "separation", "timing"]
+__all__ = [
+    "Kind",
+    "Leak",
+    "Separation",
+    "changed",
+    "leaks",
+    "named",
+    "said_by",
+    "separation",
+    "timing",
+]
 
 Kind = Literal[
     "integrity", "content", "vector", "metadata", "id", "existence", "collection", "timing"
@@ -29,6 +48,8 @@ SEVERITY: Final[Mapping[Kind, str]] = {
 }
 _TOLERANCE = 1e-3
 """Of each number of a vector: stores keep halves and floats."""
+_NUMBER: Final = re.compile(r"[0-9a-f-]*[0-9][0-9a-f-]*", re.IGNORECASE)
+"""A count, a time or the id of a request."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +71,30 @@ def leaks(
 
     Args:
         canaries: of the victim.
-        said: markers that the attacker sent before: an answer may repeat them.
+        said: what `said_by` returned of requests before: an answer may repeat it.
     """
-    known = set(said)
-    found = []
-    for canary in canaries:
-        for marker, kind in canary.markers().items():
-            if marker in answer.text and marker not in known and not request.holds(marker):
-                found.append(Leak(kind, marker))  # type: ignore[arg-type]
-    found += _vectors(answer, canaries)
-    return sorted(found, key=lambda leak: list(SEVERITY).index(leak.kind))
+    known = {*said, *said_by(request, canaries)}
+    found = [
+        Leak(kind, marker)  # type: ignore[arg-type]
+        for canary in canaries for marker, kind in canary.markers().items()
+        if marker not in known and mentions(answer.folded, marker)
+    ] + _vectors(answer, canaries)  # fmt: skip
+    left = [leak for leak in found if leak.evidence not in known]
+    return sorted(left, key=lambda leak: list(SEVERITY).index(leak.kind))
+
+
+def said_by(request: Request, canaries: Sequence[Canary]) -> set[str]:
+    """Return the markers and vectors of canaries that a request has, as evidence names them."""
+    found = {
+        marker for one in canaries for marker in one.markers() if request.holds(marker)
+    }  # fmt: skip
+    return found | {
+        _vector_of(one) for one in canaries if one.spelled and request.holds(one.spelled)
+    }
+
+
+def _vector_of(canary: Canary) -> str:
+    return f"vector of {canary.id}"
 
 
 def named(request: Request, answer: Answer, names: Sequence[str]) -> str | None:
@@ -87,10 +122,30 @@ def _vectors(answer: Answer, canaries: Sequence[Canary]) -> list[Leak]:
         if len(row) == known.shape[1]:
             away = np.abs(known - np.asarray(row)).max(axis=1)
             found += [
-                Leak("vector", f"vector of {own[place].id}")
+                Leak("vector", _vector_of(own[place]))
                 for place in np.flatnonzero(away < _TOLERANCE)
             ]
     return found
+
+
+def changed(attempt: Attempt, before: Answer, answer: Answer, after: Answer) -> str | None:
+    """Return what a write has changed of the victim's, "" for nothing; None if nobody can tell.
+
+    Args:
+        before, after: what the victim reads.
+        answer: to the attacker.
+    """
+    if attempt.proves:
+        return "it was done, and taken back" if attempt.proves in answer.text else ""
+    # What was made for the test and is not found any more is gone.
+    gone = bool(attempt.setup) and after.status in ("404", "410")
+    if not (before.succeeded and attempt.loses in before.text and (after.succeeded or gone)):
+        return None
+    if attempt.shows in after.text and attempt.shows not in before.text:
+        return attempt.shows
+    if attempt.loses and attempt.loses not in after.text:
+        return f"{attempt.read.by} does not find {attempt.loses} any more"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -141,11 +196,14 @@ def separation(
 
 
 def _parts(value: str, answer: Answer) -> dict[str, str]:
-    """Return an answer by places, without the value that was asked for."""
+    """Return an answer by places, without the value that was asked for; texts also without numbers,
+    which may be those of the request."""
     found = {"status": answer.status}
-    waiting: list[tuple[str, Any]] = [("body", members(answer.text))]
-    if waiting[0][1] is None:
-        return {**found, "body": answer.text.replace(value, "{value}")}
+    for line in answer.headers.splitlines():
+        name, _, said = line.partition(": ")
+        found[f"header {name}"] = said.replace(value, "{value}")
+    body = members(answer.text)
+    waiting: list[tuple[str, Any]] = [("body", answer.text if body is None else body)]
     while waiting:
         place, item = waiting.pop()
         if isinstance(item, dict):
@@ -156,6 +214,8 @@ def _parts(value: str, answer: Answer) -> dict[str, str]:
             waiting.extend((f"{place}[{number}]", inner) for number, inner in enumerate(item))
         else:
             found[place] = str(item).replace(value, "{value}")
+            if isinstance(item, str):
+                found[f"{place} but for numbers"] = _NUMBER.sub("#", found[place])
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.attacks.scope.canaries import Canary, read
 from ragaudit.lab.attacks.scope.exchange import Client, HttpClient, Secrets
-from ragaudit.lab.attacks.scope.running import Options, Plan
+from ragaudit.lab.attacks.scope.planning import Options, Plan
 from ragaudit.lab.attacks.scope.stores.chroma import Chroma
 from ragaudit.lab.attacks.scope.stores.dify import Dify
 from ragaudit.lab.attacks.scope.stores.mcp import Mcp

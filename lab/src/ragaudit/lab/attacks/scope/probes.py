@@ -9,8 +9,14 @@ from urllib.parse import quote
 from ragaudit.lab.attacks.scope.exchange import Request
 
 __all__ = [
-    "Attempt", "Family", "Oracle", "Probe", "Write", "conditions", "each", "name_variants",
+    "NO_TAG", "TURNS", "Attempt", "Census", "Family", "Oracle", "Probe", "Tested", "Write",
+    "conditional", "conditions", "each", "name_variants",
 ]  # fmt: skip
+
+TURNS = 20
+"""Of a census: C(20, 10) ways in which a store may have a row more."""
+NO_TAG = '"ragaudit-0"'
+"""An entity tag that no answer has."""
 
 Family = Literal[
     "filter", "id", "enumeration", "batch", "collection", "name", "paging", "document-filter",
@@ -53,6 +59,10 @@ class Attempt:
         shows: what only the attempt has written, "" for nothing: in the answer after it is a leak.
         loses: what the victim reads before, "" for nothing: not in the answer after it is a leak.
         undo: takes back what may have been written, by whoever may.
+        setup: the victim's, before all others: makes something for the attempt alone. Its id, from
+            the last answer, takes the place of ``{created}`` in the others.
+        proves: what only the success shows in the attacker's own answer, where it is taken back
+            before anybody else sees it; "" where the victim's reading decides.
     """
 
     request: Request
@@ -60,6 +70,18 @@ class Attempt:
     shows: str
     loses: str
     undo: tuple[Request, ...]
+    setup: tuple[Request, ...] = ()
+    proves: str = ""
+
+    @property
+    def names_created(self) -> bool:
+        """Whether a request names what was set up by the id that it was given."""
+        return any(one.about("") != one for one in (self.request, self.read, *self.undo))
+
+    @property
+    def requests(self) -> int:
+        """How many it sends."""
+        return 3 + len(self.setup) + len(self.undo) + self.names_created
 
 
 @dataclass(frozen=True)
@@ -80,7 +102,34 @@ class Write:
     @property
     def requests(self) -> int:
         """How many it sends."""
-        return sum(3 + len(one.undo) for one in self.attempts)
+        return sum(one.requests for one in self.attempts)
+
+
+@dataclass(frozen=True)
+class Census:
+    """A count that is asked for while the victim has a row more, and while it has not.
+
+    When it has was drawn by lot, so that a count which always says so is no chance.
+
+    Attributes:
+        name: kebab-case, unique in its store.
+        idea: what is tried, in one sentence.
+        ask: the attacker's request.
+        add: the victim's, which adds a row of its own.
+        remove: the victim's, which takes it out again, and may find nothing.
+    """
+
+    name: str
+    idea: str
+    ask: Request = field(repr=False)
+    add: Request = field(repr=False)
+    remove: Request = field(repr=False)
+    family: Family = "enumeration"
+
+    @property
+    def requests(self) -> int:
+        """How many it sends, with a lawful question at the end."""
+        return 2 * TURNS + 2
 
 
 @dataclass(frozen=True)
@@ -102,9 +151,30 @@ class Oracle:
     ask: Callable[[str], Request] = field(repr=False)
 
 
+Tested = Probe | Oracle | Census | Write
+
+
 def each(requests: Iterable[Request]) -> tuple[tuple[Request, ...], ...]:
     """Return attempts of one request each."""
     return tuple((request,) for request in requests)
+
+
+def conditional(question: Request, by: str) -> Probe:
+    """Return the probe of another's entity tag.
+
+    A store that answers 304 to any tag tells nothing by it: one of no answer is tried first.
+
+    Args:
+        question: the victim's.
+        by: the attacker.
+    """
+    tags = (
+        Request(by, question.method, question.path, question.body, {"if-none-match": tag})
+        for tag in (NO_TAG, "{etag}")
+    )
+    nobodys, anothers = tags
+    idea = "The entity tag of another's answer."
+    return Probe("conditional", "cache", idea, ((nobodys, question, anothers),))
 
 
 def name_variants(name: str) -> list[str]:

@@ -3,14 +3,14 @@
 import html
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
 
 from ragaudit.encoding.commands import ExitCode
-from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
+from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets, mentions
 from ragaudit.lab.attacks.scope.judging import SEVERITY, Kind
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe, Write
+from ragaudit.lab.attacks.scope.probes import Tested
 from ragaudit.lab.attacks.scope.schema import FORMAT
 
 __all__ = ["Finding", "Report", "Tried"]
@@ -73,6 +73,12 @@ class Finding:
         """What it shows, in one sentence."""
         return f"{self.attacker} learns {_SAYS[self.kind]} ({self.victim}'s)"
 
+    @property
+    def _shown(self) -> str:
+        """The answer's text, after its headers where they are what tells."""
+        told = mentions(self.answer.headers.casefold(), self.evidence)
+        return f"{self.answer.headers}\n\n{self.answer.text}" if told else self.answer.text
+
     def to_json(self, url: str, header: str, prefix: str, secrets: Secrets) -> dict[str, Any]:
         """Return the members of the report.
 
@@ -103,7 +109,7 @@ class Finding:
             },
             "answer": {
                 "status": self.answer.status,
-                "text": _around(clean(self.answer.text), self.evidence),
+                "text": _around(clean(self._shown), self.evidence),
             },
             "reproduce": clean(_command(self.request, url, header, prefix)),
         }
@@ -131,20 +137,19 @@ class Tried:
 
     @classmethod
     def of(
-        cls, attacker: str, victim: str, probe: Probe | Oracle | Write, statuses: Counter[str],
-        findings: Sequence[Finding],
+        cls, attacker: str, victim: str, probe: Tested, statuses: Counter[str],
+        findings: Sequence[Finding], unjudged: Iterable[str] = (),
     ) -> Self:  # fmt: skip
-        """Return what came of it; nothing found among answers of which some are missing is no
+        """Return what came of it; nothing found among answers of which some say nothing is no
         result."""
-        missing = [status for status in ("no answer", "401", "429") if statuses[status]]
-        unjudged = f"{', '.join(missing)}" if missing and not findings else ""
+        why = "" if findings else ", ".join(sorted({one for one in unjudged if one}))
         return cls(
             probe.name, probe.family, probe.idea, attacker, victim, dict(statuses),
-            tuple(findings), unjudged,
+            tuple(findings), why,
         )  # fmt: skip
 
     @classmethod
-    def skipped(cls, attacker: str, victim: str, probe: Probe | Write, why: str) -> Self:
+    def skipped(cls, attacker: str, victim: str, probe: Tested, why: str) -> Self:
         """Return what cannot be tried with the keys that there are."""
         return cls(probe.name, probe.family, probe.idea, attacker, victim, {}, (), why, skip=True)
 

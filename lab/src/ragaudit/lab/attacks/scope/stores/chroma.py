@@ -10,9 +10,11 @@ from ragaudit.lab.attacks.scope.exchange import Request, json_request, members, 
 from ragaudit.lab.attacks.scope.probes import (
     IDEAS,
     Attempt,
+    Census,
     Oracle,
     Probe,
     Write,
+    conditional,
     conditions,
     each,
     name_variants,
@@ -124,7 +126,44 @@ class Chroma(Store):
                     read, taken, (request for place in others
                                   for request in put(place, taken, victim, "upsert", "update")),
                     undo, loses=known.marker)))  # fmt: skip
-        return found
+        return [*found, self._whole(attacker, victim)]
+
+    def censuses(self, attacker: str, victim: str) -> list[Census]:
+        row, at = self.forged(victim), self._at(victim)
+        add = json_request(victim, f"{at}/upsert", self._written(victim, row))
+        remove = json_request(victim, f"{at}/delete", {"ids": [row.id]})
+        places = {"count": self._at(attacker), "count-elsewhere": self._stolen(attacker, victim)}
+        return [
+            Census(name, "A count that another's row raises.",
+                   Request(attacker, "GET", f"{place}/count"), add, remove)
+            for name, place in places.items() if name == "count" or place != self._at(attacker)
+        ]  # fmt: skip
+
+    def _whole(self, attacker: str, victim: str) -> Write:
+        """A collection that the victim makes for the test: another deletes, renames or takes it."""
+        name, mark = self.disposable(), self.forged(victim).marker
+        own, other = (f"{self._base(tenant)}/collections" for tenant in (attacker, victim))
+        places, more = list(dict.fromkeys([own, other])), {"ragaudit": mark}
+        made = {"name": name, "get_or_create": True}
+        requests = [
+            *(Request(attacker, "DELETE", f"{place}/{which}")
+              for place in places for which in (name, "{created}", name.upper())),
+            *(json_request(attacker, f"{place}/{{created}}", change, method="PUT")
+              for place in places
+              for change in ({"new_name": f"{name}-taken"}, {"new_metadata": more})),
+            *(json_request(attacker, place, {**made, "metadata": more}) for place in places),
+        ]  # fmt: skip
+        undo = [
+            Request(tenant, "DELETE", f"{place}/{which}")
+            for tenant, place in ((victim, other), (attacker, own))
+            for which in (name, f"{name}-taken")
+        ]
+        read = Request(victim, "GET", f"{other}/{name}")
+        setup = (json_request(victim, other, {**made, "metadata": {"ragaudit": "scope test"}}),)
+        return Write(
+            "whole-collection", "Another's collection, deleted, renamed or taken over.",
+            tuple(Attempt(one, read, mark, name, tuple(undo), setup) for one in requests),
+        )  # fmt: skip
 
     def _renamed(self, attacker: str, victim: str) -> tuple[Attempt, ...]:
         """Own metadata overwritten with the other tenant's, so that the row moves over to it."""
@@ -269,10 +308,7 @@ class Chroma(Store):
             again = Request(attacker, "POST", f"{path}/query", question.body)
             yield Probe(name, "cache", idea, ((question, again, again),))
         if question.path != self._query(attacker, victim).path:
-            tagged = Request(attacker, "POST", question.path, question.body,
-                             {"if-none-match": "{etag}"})  # fmt: skip
-            yield Probe("conditional", "cache", "The entity tag of another's answer.",
-                        ((question, tagged),))  # fmt: skip
+            yield conditional(question, attacker)
 
     def _query(self, tenant: str, about: str, /, **more: Any) -> Request:
         body = {

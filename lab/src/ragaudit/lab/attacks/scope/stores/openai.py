@@ -7,7 +7,15 @@ from urllib.parse import quote
 
 from ragaudit.lab.attacks.scope.canaries import TAG, question
 from ragaudit.lab.attacks.scope.exchange import Request, json_request
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe, Write, each, name_variants
+from ragaudit.lab.attacks.scope.probes import (
+    Attempt,
+    Oracle,
+    Probe,
+    Write,
+    conditional,
+    each,
+    name_variants,
+)
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
 __all__ = ["OpenAi"]
@@ -56,6 +64,7 @@ class OpenAi(Store):
                 read, known, (Request(attacker, "DELETE", one) for one in files),
                 [json_request(victim, f"{other}/files", attached)], loses=known.marker)),
         ]  # fmt: skip
+        found += self._whole(attacker, victim)
         if row is None:
             return found
         # In a store that tenants share, a search about the attacker is one for what it wrote.
@@ -78,6 +87,35 @@ class OpenAi(Store):
             found.append(Write("write-collection", "An own file, attached to another's store.",
                                self.attempts(about, row, requests, undo)))  # fmt: skip
         return found
+
+    def _whole(self, attacker: str, victim: str) -> list[Write]:
+        """A store and a file that the victim makes for the test: another deletes or renames it."""
+        name, mark = self.disposable(), self.forged(victim).marker
+        boundary = f"{name}-boundary"
+        parts = (
+            'name="purpose"\r\n\r\nassistants',
+            f'name="file"; filename="{name}.txt"\r\ncontent-type: text/plain\r\n\r\n{name}',
+        )
+        body = "".join(
+            f"--{boundary}\r\ncontent-disposition: form-data; {part}\r\n" for part in parts
+        )
+        form = {"content-type": f"multipart/form-data; boundary={boundary}"}
+        upload = Request(victim, "POST", "/v1/files", f"{body}--{boundary}--\r\n", form)
+        stores, files = "/v1/vector_stores/{created}", "/v1/files/{created}"
+
+        def attempt(request: Request, place: str, setup: Request) -> Attempt:
+            undo = (Request(victim, "DELETE", place),)
+            return Attempt(request, Request(victim, "GET", place), mark, name, undo, (setup,))
+
+        made = json_request(victim, "/v1/vector_stores", {"name": name})
+        return [
+            Write("whole-store", "Another's store, deleted or renamed.", (
+                attempt(Request(attacker, "DELETE", stores), stores, made),
+                attempt(json_request(attacker, stores, {"name": f"{name} {mark}"}), stores, made),
+            )),
+            Write("whole-file", "Another's uploaded file, deleted.",
+                  (attempt(Request(attacker, "DELETE", files), files, upload),)),
+        ]  # fmt: skip
 
     def _filters(self, attacker: str, victim: str) -> Iterator[Probe]:
         field, target = self.target.tenant_field, self.target
@@ -160,9 +198,7 @@ class OpenAi(Store):
             Request(attacker, "GET", path) for path in (
                 "/v1/vector_stores", "/v1/vector_stores?limit=100", "/vector_stores")
         ), (name,))  # fmt: skip
-        tagged = Request(attacker, "POST", f"{other}/search", body, {"if-none-match": "{etag}"})
-        yield Probe("conditional", "cache", "The entity tag of another's answer.",
-                    ((asked, tagged),))  # fmt: skip
+        yield conditional(asked, attacker)
         yield Probe("cross-collection", "collection", "Another tenant's store by its id.",
                     each([again]))  # fmt: skip
         yield Probe("collection-name", "name", "The same, variously spelled.", each(

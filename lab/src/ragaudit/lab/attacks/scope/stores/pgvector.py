@@ -4,6 +4,7 @@ Every request is a list of statements in one transaction that is always rolled b
 that plant canaries.
 """
 
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Any, ClassVar
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe, Write, each
+from ragaudit.lab.attacks.scope.probes import Attempt, Census, Oracle, Probe, Write, each
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store
 
 __all__ = ["Pgvector", "SqlClient"]
@@ -63,13 +64,15 @@ class SqlClient:
         connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
         try:
             rows: list[Any] = []
+            cut = False
             with connection.cursor() as cursor:
                 for statement in request.path.split(";\n"):
                     cursor.execute(statement.encode())
                     if cursor.description is not None:
                         rows.append(cursor.fetchmany(_MOST_ROWS))
+                        cut |= cursor.fetchone() is not None
             text = json.dumps(rows + notices, default=str, ensure_ascii=False)
-            answer = Answer("OK", text, seconds=time.perf_counter() - started)
+            answer = Answer("OK", text, seconds=time.perf_counter() - started, cut=cut)
         except self._driver.Error as error:
             said = error.diag
             parts = (said.message_primary, said.message_detail, said.message_hint, said.context)
@@ -179,7 +182,36 @@ class Pgvector(Store):
             Write("delete", "Another's row, removed.", self.attempts(
                 read, known, [self._sql(attacker, f"DELETE FROM {table} {row}", _KEPT)], undo,
                 loses=known.marker)),
+            self._whole(attacker, victim),
         ]  # fmt: skip
+
+    def censuses(self, attacker: str, victim: str) -> list[Census]:
+        row, table = self.forged(victim), self._table(victim)
+        inserted = self._insert(victim, row, {TAG: row.tag})
+        deleted = f"DELETE FROM {table} WHERE {self._id}::text = {_text(row.id)}"
+        return [
+            Census("count", "A count that another's row raises.",
+                   self._sql(attacker, f"SELECT count(*) FROM {table}"),
+                   self._sql(victim, deleted, inserted, _KEPT), self._sql(victim, deleted, _KEPT)),
+        ]  # fmt: skip
+
+    def _whole(self, attacker: str, victim: str) -> Write:
+        """What takes a whole table away and asks nobody whose rows it has. Always rolled back, and
+        given up if it would have to wait for others."""
+        table, word = self._table(victim), self.disposable()
+        read = self._sql(victim, "SELECT 1")
+        # The answer is none that an error could repeat.
+        shown = hashlib.md5(word.encode(), usedforsecurity=False).hexdigest()
+        requests = (
+            self._sql(attacker, "SET LOCAL lock_timeout = '2s'", statement,
+                      f"SELECT md5({_text(word)})")
+            for statement in (f"TRUNCATE {table}", f"DROP TABLE {table}",
+                              f"ALTER TABLE {table} RENAME TO {_name(word)}")
+        )  # fmt: skip
+        return Write(
+            "whole-table", "Another's table, emptied, removed or renamed; rolled back.",
+            tuple(Attempt(request, read, "", "", (), proves=shown) for request in requests),
+        )  # fmt: skip
 
     def _reading(self, attacker: str, victim: str) -> Iterator[Probe]:
         table, own = self._table(victim), self.target.value(attacker)

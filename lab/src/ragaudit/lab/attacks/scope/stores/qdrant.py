@@ -6,7 +6,16 @@ from urllib.parse import quote
 
 from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, succeeded
-from ragaudit.lab.attacks.scope.probes import Attempt, Oracle, Probe, Write, each, name_variants
+from ragaudit.lab.attacks.scope.probes import (
+    Attempt,
+    Census,
+    Oracle,
+    Probe,
+    Write,
+    conditional,
+    each,
+    name_variants,
+)
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
 __all__ = ["Qdrant"]
@@ -120,7 +129,48 @@ class Qdrant(Store):
                     + self.attempts(read, taken, changed(other), undo, loses=known.marker),
                 )
             )
-        return found
+        return [*found, self._whole(attacker, victim)]
+
+    def censuses(self, attacker: str, victim: str) -> list[Census]:
+        row, at = self.forged(victim), self._at(victim)
+        body = self._written(victim, row)
+        add = json_request(victim, f"{at}/points?wait=true", body, method="PUT")
+        remove = json_request(victim, f"{at}/points/delete?wait=true", {"points": [row.id]})
+        own, exact = self._at(attacker), {"exact": True}
+        asked = {
+            "count": json_request(attacker, f"{own}/points/count", exact),
+            "collection-size": Request(attacker, "GET", own),
+        }
+        if own != at:
+            asked["count-elsewhere"] = json_request(attacker, f"{at}/points/count", exact)
+        idea = "A count that another's row raises."
+        return [Census(name, idea, request, add, remove) for name, request in asked.items()]
+
+    def _whole(self, attacker: str, victim: str) -> Write:
+        """A collection that the victim makes for the test, with one row: another deletes it, or
+        gives it a name of its own."""
+        name, row = self.disposable(), self.forged(victim)
+        place, alias = f"/collections/{name}", f"{name}-taken"
+        vectors = {"vectors": {"size": self.target.dimension, "distance": "Cosine"}}
+        setup = (
+            Request(victim, "DELETE", place),
+            json_request(victim, place, vectors, method="PUT"),
+            json_request(victim, f"{place}/points?wait=true", self._written(victim, row),
+                         method="PUT"),
+        )  # fmt: skip
+        query = {"query": row.vector, "limit": 1, **_SHOWN}
+        found = json_request(victim, f"{place}/points/query", query)
+        named = {"create_alias": {"collection_name": name, "alias_name": alias}}
+        take = json_request(attacker, "/collections/aliases", {"actions": [named]})
+        gone = {"delete_alias": {"alias_name": alias}}
+        undo = (
+            json_request(attacker, "/collections/aliases", {"actions": [gone]}),
+            *(Request(tenant, "DELETE", place) for tenant in (victim, attacker)),
+        )
+        return Write("whole-collection", "Another's collection, deleted or given a name.", (
+            Attempt(Request(attacker, "DELETE", place), found, "", row.marker, undo, setup),
+            Attempt(take, Request(victim, "GET", f"{place}/aliases"), alias, "", undo, setup),
+        ))  # fmt: skip
 
     def _renamed(self, attacker: str, victim: str) -> tuple[Attempt, ...]:
         """Own metadata overwritten with the other tenant's, so that the row moves over to it."""
@@ -292,10 +342,7 @@ class Qdrant(Store):
                     ((question, again, again), (question, own, own)))  # fmt: skip
         if name == self.target.tenants[attacker].collection:
             return
-        yield Probe("conditional", "cache", "The entity tag of another's answer.", ((
-            question, Request(attacker, "POST", question.path, question.body,
-                              {"if-none-match": "{etag}"}),
-        ),))  # fmt: skip
+        yield conditional(question, attacker)
         yield Probe("listing", "enumeration", "Lists of collections and of aliases.", each(
             Request(attacker, "GET", path) for path in ("/collections", "/aliases", "/cluster")
         ), (name,))  # fmt: skip

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 from ragaudit.lab.attacks.scope.canaries import Canary, near
 from ragaudit.lab.attacks.scope.exchange import Client, Request
-from ragaudit.lab.attacks.scope.probes import Attempt, Oracle, Probe, Write
+from ragaudit.lab.attacks.scope.probes import Attempt, Census, Oracle, Probe, Write
 from ragaudit.lab.attacks.scope.target import Target
 
 __all__ = ["IDENTITY_HEADERS", "Scene", "Store"]
@@ -86,6 +86,13 @@ class Store:
         """
         return []
 
+    def censuses(self, attacker: str, victim: str) -> list[Census]:
+        """Return the counts that another's rows could raise; the victim's key adds a row for them.
+
+        The row is of the test alone.
+        """
+        return []
+
     def plant(self, tenant: str) -> list[Request]:
         """Return the requests that put a tenant's canaries into the store with its own key."""
         raise NotImplementedError
@@ -126,6 +133,10 @@ class Store:
             tag=f"tag{draw(16).hex()}",
         )
 
+    def disposable(self) -> str:
+        """Return a name for what the victim makes for the test, to see who may take it away."""
+        return f"ragaudit-{self.scene.generator.bytes(8).hex()}"
+
     def own_row(self, tenant: str) -> Canary | None:
         """Return a planted canary of a tenant; None if it has none."""
         known = tenant in self.scene.canaries
@@ -133,7 +144,7 @@ class Store:
 
     def attempts(
         self, read: Request, row: Canary, requests: Iterable[Request], undo: Sequence[Request],
-        *, loses: str = "",
+        *, loses: str = "", setup: Sequence[Request] = (),
     ) -> tuple[Attempt, ...]:  # fmt: skip
         """Return attempts to write one row, or to remove it.
 
@@ -143,6 +154,9 @@ class Store:
             requests: of the attacker.
             undo: of whoever may.
             loses: what the victim does not read any more once the row is overwritten or removed.
+            setup: of the victim, before each attempt.
         """
         shows = "" if row.marker == loses else row.marker
-        return tuple(Attempt(request, read, shows, loses, tuple(undo)) for request in requests)
+        return tuple(
+            Attempt(request, read, shows, loses, tuple(undo), tuple(setup)) for request in requests
+        )
