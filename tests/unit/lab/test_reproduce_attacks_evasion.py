@@ -1,7 +1,6 @@
 """The evasion experiment: who asks what, what an estimator scores, a small run."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from ragaudit.lab.reproduce.attacks_evasion_traffic import (
 )
 from ragaudit.lab.reproduce.attacks_glosses import FOLDER
 from ragaudit.lab.reproduce.attacks_groups import group_level, group_sizes
-from ragaudit.lab.reproduce.attacks_results import Run, document, text
+from ragaudit.lab.reproduce.attacks_results import Run, text
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -94,11 +93,9 @@ def test_a_threshold_is_the_largest_honest_score() -> None:
 
 @pytest.mark.slow
 @needs_wordnet
-def test_a_small_run_is_the_same_every_time(tmp_path: Path) -> None:
+def test_a_small_run() -> None:
     """The product's estimate by direction sees what the policy's other one does not."""
     found = evasion(Run(5, quick=True))
-    again = evasion(Run(5, quick=True))
-    assert document([found], {}) == document([again], {})
     assert "aimed at one direction" in text([found])
     assert not found.table.disagreements
     values = {each.name: each.value for each in found.findings}

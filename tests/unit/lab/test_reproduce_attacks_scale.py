@@ -96,7 +96,7 @@ def test_glosses_that_are_missing_are_named(tmp_path: Path) -> None:
 def test_a_small_figure_6(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some thousand rows: every cell within five standard errors of its law, drawn or not."""
     monkeypatch.setattr(attacks_scale, "ROWS", 60_000)
-    monkeypatch.setattr(attacks_scale, "GLOSSES", 20_000)
+    monkeypatch.setattr(attacks_scale, "GLOSSES", 40_000)
     result = figure_6(QUICK)
     assert not result.table.disagreements
     assert text([result]) and document([result], {})

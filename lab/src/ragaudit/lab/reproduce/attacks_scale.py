@@ -85,7 +85,7 @@ def corpus(run: Run) -> Corpus:
     The target is the gloss whose nearest neighbour, the decoy, is nearest to the paper's gap.
 
     Args:
-        run: with `quick`, a tenth of the rows.
+        run: with `quick`, a tenth of the rows, and of the glosses among them.
 
     Raises:
         RefusedError: WordNet's glosses are not installed.
@@ -93,7 +93,7 @@ def corpus(run: Run) -> Corpus:
     """
     count = ROWS // 10 if run.quick else ROWS
     random = run.generator(6, 0)
-    vectors = registry.load().embed(glosses(GLOSSES // 5 if run.quick else GLOSSES))
+    vectors = registry.load().embed(glosses(GLOSSES // 10 if run.quick else GLOSSES))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     target, decoy = _pair(vectors, random)
     chosen = vectors[target], vectors[decoy]

@@ -29,7 +29,7 @@ from ragaudit.lab.reproduce.comparison import Table
 __all__ = ["EPSILONS", "TRIALS", "figure_2b", "figure_5"]
 
 EPSILONS = ("4", "8", "16")
-TRIALS = 2000
+TRIALS, QUICK_TRIALS = 2000, 100
 SAME, EXTERNAL, SEPARATED = "same tenant", "external, M4 fails", "external, M4 holds"
 
 PAPER_2B = {("16", 1): "0.583", ("16", 20): "0.811", ("4", 20): "0.593"}
@@ -45,7 +45,7 @@ def figure_2b(run: Run) -> Result:
     """Return the areas of the number of hits, by the product's mechanism in process.
 
     Args:
-        run: with `quick`, a tenth of the trials.
+        run: with `quick`, `QUICK_TRIALS`.
     """
     points = [
         each
@@ -136,9 +136,8 @@ def _separated(run: Run) -> list[Point]:
     """Accounts of another tenant that reach only that tenant's index: nothing to tell."""
     epsilon_acc = EPSILONS[-1]
     own, _ = _worlds(run, epsilon_acc, 1)
-    trials = run.trials(TRIALS)
     found = [
-        hits(World(own.exact, own.sigma, "stranger"), ACCOUNTS[-1], trials,
+        hits(World(own.exact, own.sigma, "stranger"), ACCOUNTS[-1], _trials(run),
              b"%d/separated/%d" % (run.seed, side), "stranger")
         for side in range(2)
     ]  # fmt: skip
@@ -151,6 +150,10 @@ def _separated(run: Run) -> list[Point]:
     ]  # fmt: skip
 
 
+def _trials(run: Run) -> int:
+    return QUICK_TRIALS if run.quick else TRIALS
+
+
 def _worlds(run: Run, epsilon_acc: str, tenant: int = 0) -> tuple[World, World]:
     with_row, without = (
         world(run.generator(5, tenant), epsilon_acc, present=present) for present in (True, False)
@@ -161,7 +164,7 @@ def _worlds(run: Run, epsilon_acc: str, tenant: int = 0) -> tuple[World, World]:
 @lru_cache(maxsize=8)
 def _counts(run: Run, epsilon_acc: str, owner: str, name: str) -> tuple[Counts, Counts]:
     """Hits in both worlds; Figure 5 compares with the very trials of Figure 2(b)."""
-    trials, side = run.trials(TRIALS), 0
+    trials, side = _trials(run), 0
     total = 2 * trials
 
     def done(block: int) -> None:
