@@ -269,14 +269,29 @@ fn hit<const WORDS: usize>(
     threshold: u64,
     hits: &mut Vec<usize>,
 ) {
+    let first = WORDS - WORDS / 4;
     for (number, (glance, roots)) in glances.iter().zip(roots).enumerate() {
         let mut found = [0; GLANCE];
         let mut any = 0;
         for position in 0..GLANCE {
             let mut distance = 0u64;
-            for word in 0..WORDS {
+            for word in 0..first {
                 let differing = (glance[word][position] ^ sketch[word]).count_ones();
                 // At most 512. A sum that is checked would not be taken of several pairs at once.
+                distance = distance.wrapping_add(differing.into());
+            }
+            found[position] = distance;
+            any |= u64::from(distance <= threshold);
+        }
+        // Sketches of questions that are not alike are too far apart by their first words already.
+        if any == 0 {
+            continue;
+        }
+        any = 0;
+        for position in 0..GLANCE {
+            let mut distance = found[position];
+            for word in first..WORDS {
+                let differing = (glance[word][position] ^ sketch[word]).count_ones();
                 distance = distance.wrapping_add(differing.into());
             }
             found[position] = u64::from((distance <= threshold) & (roots[position] != root));
