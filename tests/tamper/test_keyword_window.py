@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from procedure_cases import use_cached_table
+from ragaudit.encoding.errors import UnavailableError
 from ragaudit.lab.scenario.charging import CopyGenerator
-from ragaudit.lab.scenario.keywords import KeywordWindow
+from ragaudit.lab.scenario.keywords import AnsweringModel, KeywordWindow
 from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
 from ragaudit.ledger.messages.verdict import Status, Verdict
 from ragaudit.privacy.accounting.channel import KeywordChannelEpsilon, read_channel
@@ -35,6 +37,34 @@ class NothingPasses(KeywordWindow):
     """The noise of the test is far larger than any gap of 8 voters."""
 
     test_sigma = KeywordWindow.test_sigma * 32
+
+
+class Tolerant(KeywordWindow):
+    """Two votes of an answer may be others than those of the verifier's model."""
+
+    def terms_json(self) -> dict[str, Any]:
+        return {**super().terms_json(), "replay": {"differing_votes": 2}}
+
+
+class OtherVotes(AnsweringModel):
+    """A model that gives other answers than the committed one to so many of the voters."""
+
+    def __init__(self, others: int) -> None:
+        super().__init__()
+        self._others = others
+
+    def whole(self, question: str, documents: Sequence[str]) -> Sequence[str | None]:
+        same = super().whole(question, documents)[self._others :]
+        return [*["something else"] * self._others, *same]
+
+
+class NoFinalText(AnsweringModel):
+    """A model that is away as soon as keywords are to be written out."""
+
+    def final(self, question: str, keywords: Sequence[str]) -> str:
+        if keywords:
+            raise UnavailableError("away")
+        return super().final(question, keywords)
 
 
 def played(kind: type[KeywordWindow]) -> tuple[KeywordWindow, dict[str, bytes]]:
@@ -95,6 +125,24 @@ def test_what_nobody_could_ask_again_is_not_established(given: dict[str, Any]) -
     outcome = outcome_of(KeywordWindow, **given)
     assert open_checks(outcome) == dict.fromkeys(["generator", "replay"], "NOT ESTABLISHED")
     assert outcome.result == "CONDITIONAL"
+
+
+def test_a_model_that_is_away_at_the_final_text_leaves_the_replay_open() -> None:
+    outcome = outcome_of(KeywordWindow, generator=NoFinalText())
+    assert open_checks(outcome) == {"replay": "NOT ESTABLISHED"}
+    (replay,) = [check for check in outcome.checks if check.id == "replay"]
+    written = sum(bool(each.keywords) for each in answers(KeywordWindow))
+    assert f"did not answer for {written} of the answers" in replay.reason
+
+
+@pytest.mark.slow
+def test_as_many_votes_may_differ_as_the_policy_says() -> None:
+    outcome = outcome_of(Tolerant, generator=OtherVotes(2))
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    (replay,) = [check for check in outcome.checks if check.id == "replay"]
+    assert "3 answers computed again, 6 votes differ" in replay.reason
+    outcome = outcome_of(Tolerant, generator=OtherVotes(3))
+    assert open_checks(outcome) == {"replay": "FAIL"}
 
 
 def test_a_verdict_is_shown_and_repeated(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_the_proof_has_nothing_of_the_private_half(
 
 def test_a_record_that_is_logged_is_not_proven_missing(receipt: Path, policy: Path) -> None:
     code, output, proof = prove(receipt, policy, *ONLINE)
-    assert (code, "the record is in the log" in output, proof.exists()) == (4, True, False)
+    assert (code, "the entry is in the log" in output, proof.exists()) == (4, True, False)
 
 
 def test_a_log_that_may_grow_proves_nothing(receipt: Path, policy: Path, provider: Any) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import copy
 import json
 import pickle
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,18 @@ def test_the_reason_is_what_the_error_said() -> None:
 )  # fmt: skip
 def test_documents_of_another_form_give_no_reason(document: Any, said: str) -> None:
     assert reason(document) == said
+
+
+ratios = st.builds(Fraction, st.integers(0, 10**12 - 1), st.integers(1, 10**24))
+
+
+@given(ratios)
+def test_a_fraction_is_cut_off_to_one_that_can_be_written(value: Fraction) -> None:
+    cut = text.floor_ratio(value)
+    assert text.parse_ratio(str(cut)) == cut
+    assert 0 <= value - cut <= max(Fraction(1, 10**11), value / 10**11)
+
+
+@pytest.mark.parametrize("value", [Fraction(0), Fraction(1, 10**12 - 1), Fraction(10**12 - 1)])
+def test_what_can_be_written_is_not_cut_off(value: Fraction) -> None:
+    assert text.floor_ratio(value) == value

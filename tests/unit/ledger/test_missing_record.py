@@ -20,7 +20,7 @@ from ragaudit.ledger.log.checkpoints import (
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.missing import MissingRecord
+from ragaudit.ledger.messages.missing import LogShown, MissingRecord
 from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Close
@@ -47,7 +47,7 @@ def policy(**changes: Any) -> Policy:
 POLICY = policy()
 ANOTHER_LEAF = MissingRecord.parse(VECTOR["another_leaf"].encode())
 ENDED = MissingRecord.parse(VECTOR["ended"].encode())
-SIGNED = verify_checkpoint(ENDED.checkpoint, LOG.verifier_key)
+SIGNED = verify_checkpoint(ENDED.shown.checkpoint, LOG.verifier_key)
 
 
 def tree(size: int = 7) -> MemoryTree:
@@ -62,8 +62,8 @@ def signed(of: MemoryTree, key: SigningKey = LOG) -> SignedCheckpoint:
 
 
 def closing(index: int = 6, kind: str = Close.KIND) -> Entry:
-    assert ENDED.close is not None
-    return Entry(index, kind, ENDED.close.salt, ENDED.close.body)
+    assert ENDED.shown.close is not None
+    return Entry(index, kind, ENDED.shown.close.salt, ENDED.shown.close.body)
 
 
 @pytest.mark.parametrize("name", ["another_leaf", "ended"])
@@ -107,22 +107,27 @@ def resigned(index: int) -> Any:
     )  # fmt: skip
 
 
+def showing(proof: MissingRecord, **changes: Any) -> MissingRecord:
+    return replace(proof, shown=proof.shown._replace(**changes))
+
+
 def there() -> MissingRecord:
     """A proof that the record is in its place, which accuses nobody."""
     made = tree(4)
     made.append(ANOTHER_LEAF.receipt.leaf_data)
     path = made.inclusion_proof(4)
     leaf = made.subtree_hash(0, 4)
-    return MissingRecord(ANOTHER_LEAF.receipt, signed(made).encode(), path, leaf=leaf)
+    return MissingRecord(ANOTHER_LEAF.receipt, LogShown(signed(made).encode(), path, leaf=leaf))
 
 
 def ended_with(kind: str, body: bytes) -> MissingRecord:
     """A proof with a last entry that is signed as it is."""
-    assert ENDED.close is not None
-    shown = OpenedEntry(ENDED.close.salt, body)
+    assert ENDED.shown.close is not None
+    shown = OpenedEntry(ENDED.shown.close.salt, body)
     made = tree(6)
     made.append(Entry(6, kind, shown.salt, body).leaf)
-    return MissingRecord(ENDED.receipt, signed(made).encode(), made.inclusion_proof(6), close=shown)
+    found = LogShown(signed(made).encode(), made.inclusion_proof(6), close=shown)
+    return MissingRecord(ENDED.receipt, found)
 
 
 def close_of(window: str) -> bytes:
@@ -147,32 +152,32 @@ LIES: dict[str, tuple[Callable[[], MissingRecord], type[RagauditError], str]] = 
         "of another log",
     ),
     "a checkpoint that the log did not sign": (
-        lambda: replace(ANOTHER_LEAF, checkpoint=signed(tree(), OTHER_LOG).encode()),
+        lambda: showing(ANOTHER_LEAF, checkpoint=signed(tree(), OTHER_LOG).encode()),
         NoteRejected,
         "signature",
     ),
     "a checkpoint of another log": (
-        lambda: replace(ANOTHER_LEAF, checkpoint=signed(tree(), ELSEWHERE).encode()),
+        lambda: showing(ANOTHER_LEAF, checkpoint=signed(tree(), ELSEWHERE).encode()),
         NoteRejected,
         "another log",
     ),
     "a leaf that is not there": (
-        lambda: replace(ANOTHER_LEAF, leaf=bytes(32)),
+        lambda: showing(ANOTHER_LEAF, leaf=bytes(32)),
         ProofRejected,
         "another root",
     ),
     "a tampered path": (
-        lambda: replace(ANOTHER_LEAF, path=(bytes(32), *ANOTHER_LEAF.path[1:])),
+        lambda: showing(ANOTHER_LEAF, path=(bytes(32), *ANOTHER_LEAF.shown.path[1:])),
         ProofRejected,
         "another root",
     ),
     "a shortened path": (
-        lambda: replace(ANOTHER_LEAF, path=ANOTHER_LEAF.path[1:]),
+        lambda: showing(ANOTHER_LEAF, path=ANOTHER_LEAF.shown.path[1:]),
         MalformedError,
         "hashes",
     ),
     "the leaf of another index": (
-        lambda: replace(
+        lambda: showing(
             ANOTHER_LEAF,
             leaf=bytes.fromhex(VECTOR["leaves"][3]),
             path=tree().inclusion_proof(3),
@@ -181,7 +186,7 @@ LIES: dict[str, tuple[Callable[[], MissingRecord], type[RagauditError], str]] = 
         "another root",
     ),
     "a leaf beyond the log": (
-        lambda: replace(ANOTHER_LEAF, checkpoint=signed(tree(4)).encode()),
+        lambda: showing(ANOTHER_LEAF, checkpoint=signed(tree(4)).encode()),
         ProofRejected,
         "the log has 4 entries",
     ),
@@ -206,7 +211,7 @@ LIES: dict[str, tuple[Callable[[], MissingRecord], type[RagauditError], str]] = 
         "closes another window",
     ),
     "an empty log": (
-        lambda: replace(ENDED, checkpoint=signed(MemoryTree()).encode()),
+        lambda: showing(ENDED, checkpoint=signed(MemoryTree()).encode()),
         MalformedError,
         "no such leaf",
     ),

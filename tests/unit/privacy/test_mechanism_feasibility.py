@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.accounting.keyword_sets import pass_probability
+from ragaudit.privacy.mechanisms import feasibility
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.feasibility import (
@@ -108,6 +109,18 @@ def test_answers_that_do_not_fit_are_never_right() -> None:
     rag = DpRag(Fraction(2), Fraction(1), 10, 1, 30, 0, 4)
     assert answer_chance(rag, 10, 3) == 0
     assert answer_chance(rag, 10, 2) > 0
+
+
+def test_a_wide_noise_is_summed_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rag = DpRag(Fraction(1, 5), Fraction(1, 10), 10, 1, 30, 0, 2)
+    one_by_one = [private_chance(rag, agreeing) for agreeing in (0, 5, 10)]
+    monkeypatch.setattr(feasibility, "_MOST_NOISES", 100)
+    by_blocks = [private_chance(rag, agreeing) for agreeing in (0, 5, 10)]
+    assert by_blocks == pytest.approx(one_by_one, rel=0.01)
+    assert by_blocks != one_by_one
+    # However small an epsilon: the sum ends.
+    least = DpRag(Fraction(1, 10**9), Fraction(1, 10**9), 10, 1, 30, 0, 1)
+    assert private_chance(least, 5) == pytest.approx(0.5, abs=1e-3)
 
 
 def test_uses_are_shared_out() -> None:

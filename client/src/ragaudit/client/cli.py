@@ -9,6 +9,7 @@ import typer
 from ragaudit.client import (
     blocking,
     chain_commands,
+    complete_command,
     count_commands,
     missing_commands,
     offline,
@@ -27,18 +28,14 @@ from ragaudit.client.command_window import (
 )
 from ragaudit.client.disputing import registration_statement, signs_for
 from ragaudit.client.options import system_clock
-from ragaudit.client.quorum import QUORUM_EXAMPLES, cosignatures, quorum
+from ragaudit.client.quorum import QUORUM_EXAMPLES, quorum
 from ragaudit.client.stamping import STAMP_EXAMPLES, STAMPED_EXAMPLES, stamp, stamped
-from ragaudit.client.state import write_durably
-from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.commands import ExitCode, exit_code, failing
 from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, RejectedError
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.bodies import DisputesBody
 from ragaudit.ledger.messages.disputes import Dispute
-from ragaudit.ledger.messages.receipt_check import StepResult, check_inclusion, check_quorum
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipt_check import StepResult
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -48,7 +45,7 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Check receipts; give their public halves to the verifier."
 )
-for commands in (missing_commands, count_commands, chain_commands):
+for commands in (complete_command, missing_commands, count_commands, chain_commands):
     commands.add_to(app)
 
 _CHECK_EXAMPLES = """Examples:
@@ -73,10 +70,6 @@ _SUBMIT_EXAMPLES = """Example:
 
   ragaudit receipt submit state/w1/5f3a.../receipts/*.json --state state/w1/5f3a...
   --verifier https://regulator.example"""
-
-_COMPLETE_EXAMPLES = """Example:
-
-  ragaudit receipt complete answer.json --prover https://rag.example --verifier-key 3b6a..."""
 
 _DISPUTE_EXAMPLES = """Examples:
 
@@ -191,40 +184,6 @@ def promised(
     typer.echo(
         json.dumps({"reveal_within_seconds": seconds}) if as_json else f"reveal within {seconds} s"
     )
-
-
-@app.command("complete", epilog=_COMPLETE_EXAMPLES)
-def complete(
-    files: Files,
-    prover: Annotated[str, typer.Option("--prover", help="URL of the provider.")],
-    policy: PinnedPolicy = None,
-    verifier_key: PinnedKey = None,
-    allow_unpinned: AllowUnpinned = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Also replace proofs by ones with more cosignatures.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Fetch the inclusion proofs that are outstanding, check them, and add them to the files."""
-    count = 0
-    with failing(as_json):
-        for path in files:
-            value = offline.read_file(path)
-            file = ReceiptFile.from_json(value)
-            if file.public.proof is not None and not again:
-                continue
-            # For each file by itself: they may be of different windows.
-            target = load(value, path, None, prover, pins_of(policy, verifier_key, allow_unpinned))
-            text = blocking.proof(prover, target.name, file.public.index)
-            public = file.public.with_proof(TlogProof.parse(text.encode()))
-            check_inclusion(public, target.view)
-            check_quorum(public, target.view.policy)
-            if cosignatures(public) <= cosignatures(file.public):
-                continue
-            # Only after its check: a false proof must not replace a file without one.
-            write_durably(path, dumps({**value, "public": public.to_json()}))
-            count += 1
-    typer.echo(json.dumps({"completed": count}) if as_json else f"{count} completed")
 
 
 @app.command("submit", epilog=_SUBMIT_EXAMPLES)

@@ -71,7 +71,7 @@ def load(
         window, prover, pins: as of `load_named`.
     """
     if offline_words.is_words(value):
-        name = offline_words.window_name(value, path)
+        name = offline_words.public_half(value, path).charged.window
     else:
         name = offline.public_half(value, path).record.window
     return load_named(name, window, prover, pins)

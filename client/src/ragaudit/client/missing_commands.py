@@ -1,11 +1,11 @@
-"""`ragaudit receipt prove-missing` and `verify-missing`: a receipt against its log (spec 6.11)."""
+"""`ragaudit receipt prove-missing` and `verify-missing`: a receipt against its log (6.11)."""
 
 import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from ragaudit.client import offline
+from ragaudit.client import offline, offline_words
 from ragaudit.client.command_window import (
     AllowUnpinned,
     AsJson,
@@ -24,7 +24,7 @@ from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.missing import MissingRecord
+from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord, read_missing
 
 __all__ = ["add_to"]
 
@@ -36,15 +36,15 @@ _PROVE_EXAMPLES = """Examples:
   ragaudit receipt prove-missing answer.json --window window.json --policy policy.json
   --log published-log --entries bundle/public/entries.json -o missing.json
 
-Exit status: 0 the record is missing, and the proof is written; 1 the receipt is not signed by the
+Exit status: 0 the entry is missing, and the proof is written; 1 the receipt is not signed by the
 provider, or the log shows what it did not sign; 2 an input that is unusable; 3 the log does not
-answer; 4 nothing is proven: the record is in the log, or may still come."""
+answer; 4 nothing is proven: the entry is in the log, or may still come."""
 
 _VERIFY_EXAMPLES = """Example:
 
   ragaudit receipt verify-missing missing.json --policy policy.json
 
-Exit status: 0 it is proven that the provider signed a receipt for a record that its log has not;
+Exit status: 0 it is proven that the provider signed a receipt for an entry that its log has not;
 1 it is not; 2 an input that is unusable."""
 
 
@@ -79,23 +79,27 @@ def prove(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove that the record of a receipt is not in the log, from what the log publishes.
+    """Prove that an entry of a receipt is not in the log, from what the log publishes.
 
-    The proof needs nothing else to be checked: it shows the public half of the receipt only.
+    The entry is a record, or the charge or the answer of an answer in words. The proof needs
+    nothing else to be checked: it shows the public half of the receipt only.
     """
     with failing(as_json):
         value = offline.read_file(file)
         target = load(value, file, window, prover, pins_of(policy, verifier_key, allow_unpinned))
         published = PublishedLog.at(_log(log, prover, target.name))
         signed = verify_checkpoint(published.checkpoint(), target.view.policy.keys.log)
-        proof = MissingRecord.find(
-            offline.public_half(value, file),
-            signed,
-            published.hashes(signed.head.size),
-            None if entries is None else _last(entries),
-        )
+        hashes = published.hashes(signed.head.size)
+        last = None if entries is None else _last(entries)
+        proof: MissingRecord | MissingEntry | None
+        if offline_words.is_words(value):
+            words = offline_words.public_half(value, file)
+            at, proof = words.answer.index, MissingEntry.find(words, signed, hashes, last)
+        else:
+            public = offline.public_half(value, file)
+            at, proof = public.index, MissingRecord.find(public, signed, hashes, last)
         if proof is None:
-            raise _unproven(offline.public_half(value, file).index, signed)
+            raise _unproven(at, signed)
         # By the rules of whoever is shown it: a wrong tile must not become an accusation.
         proof.verify(target.view.policy)
         write_durably(out, proof.encode())
@@ -112,7 +116,7 @@ def verify(
     All keys are the policy's.
     """
     with failing(as_json):
-        proof = MissingRecord.parse(offline.read_bytes(file))
+        proof = read_missing(offline.read_bytes(file))
         signed = proof.verify(offline.read_policy(policy))
     _say(proof, signed, as_json)
 
@@ -134,23 +138,24 @@ def _last(path: Path) -> Entry:
 
 def _unproven(index: int, signed: SignedCheckpoint) -> StateConflict:
     if index < signed.head.size:
-        return StateConflict("the record is in the log", where=f"leaf {index}")
+        return StateConflict("the entry is in the log", where=f"leaf {index}")
     return StateConflict(
-        f"the log has {signed.head.size} entries: the record may still come",
+        f"the log has {signed.head.size} entries: the entry may still come",
         where=f"leaf {index}",
         expected="a longer log, or its close entry (--entries)",
     )
 
 
-def _say(proof: MissingRecord, signed: SignedCheckpoint, as_json: bool) -> None:
-    index, size = proof.receipt.index, signed.head.size
-    shown = "another leaf" if proof.leaf is not None else "the end of the log"
+def _say(proof: MissingRecord | MissingEntry, signed: SignedCheckpoint, as_json: bool) -> None:
+    index, size, origin = proof.index, signed.head.size, proof.receipt.origin
+    ended = proof.shown.leaf is None
     if as_json:
-        document = {"origin": proof.receipt.origin, "index": index, "size": size, "shown": shown}
-        typer.echo(json.dumps(document))
+        shown = "the end of the log" if ended else "another leaf"
+        typer.echo(json.dumps({"origin": origin, "index": index, "size": size, "shown": shown}))
         return
-    typer.echo(f"The provider signed a receipt for entry {index} of {proof.receipt.origin}.")
-    if proof.leaf is not None:
-        typer.echo(f"Its log, of {size} entries, has another one there.")
-    else:
+    what = f"{proof.entry} " if isinstance(proof, MissingEntry) else ""
+    typer.echo(f"The provider signed a receipt for the {what}entry {index} of {origin}.")
+    if ended:
         typer.echo(f"Its log was closed with {size} entries.")
+    else:
+        typer.echo(f"Its log, of {size} entries, has another one there.")

@@ -1,16 +1,16 @@
 """Check a receipt file apart from the client that received it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragaudit.client.checker import CoreOperations, embedding, pending
+from ragaudit.client.checker import CoreOperations, pending
 from ragaudit.client.disputing import Holder, registration_proof
+from ragaudit.client.facts import Facts
 from ragaudit.client.results import CheckedReceipt
 from ragaudit.client.revealing import seconds_to_reveal
 from ragaudit.client.transport import json_value
-from ragaudit.client.window import AccountState, Pins, Window, authenticate, check_entry
+from ragaudit.client.window import AccountState, Pins, Window, authenticate
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
 from ragaudit.encoding.signing import PrivateKey
@@ -20,7 +20,6 @@ from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import (
-    AccountView,
     StepResult,
     check_promise,
     check_quorum,
@@ -53,23 +52,6 @@ __all__ = [
 
 # Far above any receipt: a path to something endless must not fill the memory.
 MAX_FILE_BYTES = 2**28
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a check has beside receipt and window; each part may be missing.
-
-    Attributes:
-        account: as the provider shows it; its registration is checked against the log.
-        anchor: of the account's nonce chain, where there is no ``account``.
-        promise: the one that the record keeps.
-        embedder: the committed one.
-    """
-
-    account: AccountState | None = None
-    anchor: bytes | None = None
-    promise: Promise | None = None
-    embedder: "Embedder | None" = field(default=None, repr=False)
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -294,15 +276,10 @@ def check(
             where = f"step 4 (answer digest), {error.where}"
             raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
         raise
-    # An empty view compares nothing: the steps that need the account are "not done".
-    anchor, view = facts.anchor, AccountView()
-    if facts.account is not None:
-        anchor = facts.account.anchor
-        view = account_view(facts.account, window)
-    embed = None if facts.embedder is None else embedding(facts.embedder, window.view.policy)
     steps = check_receipt_file(
         file, window.view, CoreOperations(),
-        anchor=anchor, account=view, promise=facts.promise, embed=embed,
+        anchor=facts.chain, account=facts.view(window), promise=facts.promise,
+        embed=facts.embed(window),
     )  # fmt: skip
     quorum = check_quorum(file.public, window.view.policy)
     return CheckedReceipt(file, [pinning(window), *steps, *quorum], path)
@@ -325,9 +302,10 @@ def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: i
         CannotClaim: no time is left to claim it.
     """
     promise, request, policy = read_promise(file), read_request(query), window.view.policy
-    view = AccountView() if facts.account is None else account_view(facts.account, window)
-    embed = None if facts.embedder is None else embedding(facts.embedder, window.view.policy)
-    check_promise(promise, request, window.view, CoreOperations(), account=view, embed=embed)
+    check_promise(
+        promise, request, window.view, CoreOperations(),
+        account=facts.view(window), embed=facts.embed(window),
+    )  # fmt: skip
     time, skew = promise.promised.time, 1000 * policy.clock_skew_seconds
     # The files' times stand for asking and receiving: nobody else's clock is asked.
     first, last = _written(query) - skew, _written(file) + skew
@@ -363,16 +341,6 @@ def read_bytes(path: Path) -> bytes:
         raise MalformedError("no such file", where=str(path)) from error
     except OSError as error:
         raise UnavailableError(f"cannot be read: {error.strerror}", where=str(path)) from error
-
-
-def account_view(account: AccountState, window: Window) -> AccountView:
-    """Return what the records of the account must say, as far as the log shows its registration."""
-    view = account.view(None)
-    entry = account.registration
-    # Without an inclusion proof the provider may still log another registration.
-    if entry is not None and check_entry(entry, window, account.expected(window)):
-        return view
-    return AccountView(view.tenant, view.pseudonym, view.slot, None, None)
 
 
 def _provider_signed(value: Mapping[str, Any], policy: Policy) -> bool:

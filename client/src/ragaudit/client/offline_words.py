@@ -1,42 +1,41 @@
-"""Check a file with an answer in words without the provider, as `offline` does a receipt file."""
+"""Read and check a file with an answer in words, as `offline` does a receipt file."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragaudit.client.checker import CoreOperations, embedding
-from ragaudit.client.offline import Facts, account_view, pinning
+from ragaudit.client.checker import CoreOperations
+from ragaudit.client.offline import Facts, pinning
 from ragaudit.client.results import CheckedAnswer
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.generated_check import check_generated_file
-from ragaudit.ledger.messages.receipt_check import AccountView
 
-__all__ = ["check", "is_words", "window_name"]
+__all__ = ["check", "is_words", "public_half"]
 
 
 def is_words(value: Mapping[str, Any]) -> bool:
-    """Return whether a file says that it holds an answer in words.
+    """Return whether a file says that it holds an answer in words, or its public half alone.
 
     Args:
         value: the file's JSON.
     """
-    return value.get("format") == GeneratedFile.FORMAT
+    return value.get("format") in (GeneratedFile.FORMAT, GeneratedReceipt.FORMAT)
 
 
-def window_name(value: Mapping[str, Any], path: Path) -> str:
-    """Return the name of the window in which a question was answered.
+def public_half(value: Mapping[str, Any], path: Path) -> GeneratedReceipt:
+    """Return the public half of such a file, or of a file that is a public half alone.
 
     Args:
         value: the file's JSON.
         path: of the file, for the error.
 
     Raises:
-        MalformedError: not such a file.
+        MalformedError: neither of the two.
     """
     try:
-        return GeneratedFile.from_json(value).public.charged.window
+        return GeneratedReceipt.from_json(value.get("public", value))
     except MalformedError as error:
         where = f"{path}: {error.where}"
         raise MalformedError(error.what, where=where, expected=error.expected) from error
@@ -58,13 +57,9 @@ def check(
         MalformedError: not such a file.
     """
     file = GeneratedFile.from_json(value)
-    # An empty view compares nothing: the steps that need the account are "not done".
-    anchor, view = facts.anchor, AccountView()
-    if facts.account is not None:
-        anchor, view = facts.account.anchor, account_view(facts.account, window)
-    embed = None if facts.embedder is None else embedding(facts.embedder, window.view.policy)
     steps = check_generated_file(
         file, window.view, CoreOperations(),
-        anchor=anchor, account=view, promise=facts.promise, embed=embed,
+        anchor=facts.chain, account=facts.view(window), promise=facts.promise,
+        embed=facts.embed(window),
     )  # fmt: skip
     return CheckedAnswer(file, [pinning(window), *steps], path)

@@ -14,7 +14,6 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_policy import QuorumFinding, TrustPolicy
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.receipts import PublicReceipt
 
 QUORUM_EXAMPLES = """Examples:
 
@@ -104,13 +103,13 @@ def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) ->
     return finding
 
 
-def cosignatures(public: PublicReceipt) -> int:
-    """Return how many lines beside one stand under the checkpoint of a receipt; -1 without proof.
+def cosignatures(proof: str | None) -> int:
+    """Return how many lines beside one stand under a proof's checkpoint; -1 without a proof.
 
     Args:
-        public: the half with the proof, whose lines need not be verified.
+        proof: text of a .tlog-proof, whose lines need not be verified.
     """
-    if public.proof is None:
+    if proof is None:
         return -1
-    note = TlogProof.parse(public.proof.encode()).checkpoint
+    note = TlogProof.parse(proof.encode()).checkpoint
     return len(parse_checkpoint(note).note.signatures) - 1

@@ -17,6 +17,7 @@ MAX_PLACES = 12
 _HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
 _DECIMAL = re.compile(DECIMAL, re.ASCII)
 _RATIO = re.compile(r"(0|[1-9][0-9]{0,11})(?:/([1-9][0-9]{0,11}))?", re.ASCII)
+_MOST_RATIO = 10**12 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -109,6 +110,23 @@ def parse_ratio(text: str) -> Fraction:
     if value is None or str(value) != text:
         raise MalformedError("not a fraction", expected="one in lowest terms, as 1/10")
     return value
+
+
+def floor_ratio(value: Fraction) -> Fraction:
+    """Return a fraction that `parse_ratio` reads and that is not above ``value``.
+
+    It is ``value`` itself where that can be written, else less by at most 10^-11, or by a part in
+    10^11, whichever is more.
+
+    Args:
+        value: 0 to 10^12 - 1; what is granted, so that it is never granted too large.
+    """
+    if max(value.numerator, value.denominator) <= _MOST_RATIO:
+        return value
+    scale = 10**11
+    while value * scale > _MOST_RATIO:
+        scale //= 10
+    return Fraction(value * scale // 1, scale)
 
 
 def ceil_decimal(value: Fraction, places: int) -> str:

@@ -3,21 +3,28 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any
 
-from ragaudit.privacy.accounting.keyword_sets import calibrated, channel_loss
+from ragaudit.cli.plan.keywords import (
+    KeywordPlan,
+    Terms,
+    keyword_document,
+    keyword_line,
+    keyword_plan,
+    number,
+)
+from ragaudit.encoding.text import floor_ratio
+from ragaudit.ledger.errors import MalformedPolicy
+from ragaudit.ledger.messages.answerers import MAX_TOKENS
 from ragaudit.privacy.mechanisms.feasibility import (
     StreamPlan,
     best,
     even_votes,
-    keyword_chance,
-    keyword_gap,
     stream_plan,
 )
-from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT
-from ragaudit.privacy.numbers import count
+from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT, LARGEST_SCALE
+from ragaudit.privacy.numbers import count, exact
 
 __all__ = [
     "FORMAT",
@@ -31,68 +38,12 @@ __all__ = [
 
 FORMAT = "ragaudit/v1/plan-generation"
 MOST_USES = 64
+LEAST_EPSILON = Fraction(1, 100)
+"""Below it no vote succeeds, and many uses would each have less than a policy can write."""
 COUNTING = Fraction(1, 5)
-"""Of eps_q, for the counts of MURAG-ADA."""
-_MILLIONTH = Decimal("0.000001")
+"""Of eps_q, for the counts of MURAG-ADA; at most what spec 11.8 allows."""
 GOOD, POOR = 0.9, 0.5
 """Chances of a right answer from which on, and below which, a sentence says so."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What is planned for.
-
-    Attributes:
-        epsilon: of a row, over all accounts and questions, for null-replace.
-        delta: of DP-KSA.
-        questions: of the window, of all accounts together.
-        asked: questions that one document is relevant to.
-        supporting: documents that hold the answer to a question.
-        voters: m.
-        vocabulary: tokens of the model.
-        tokens: of an answer that the public model does not know.
-        uses: M, if one is to be judged beside the advised one.
-    """
-
-    epsilon: Fraction
-    delta: Fraction
-    questions: int
-    asked: int
-    supporting: int
-    voters: int
-    vocabulary: int
-    tokens: int
-    uses: int | None = None
-
-
-@dataclass(frozen=True)
-class KeywordPlan:
-    """DP-KSA under MURAG, with one number of uses: what a policy says, and what it is good for.
-
-    Attributes:
-        uses: M, of a document.
-        epsilon_choice, sigma, delta_test, delta_conversion: as of the policy.
-        epsilon, delta: of M uses, by the accountant that the verifier has; null-replace.
-        served: questions that find their documents alive.
-        gap: agreeing voters with which a keyword is released half of the time.
-        chance: that the supporting documents' keyword is released, with no other word near it.
-    """
-
-    uses: int
-    epsilon_choice: Fraction
-    sigma: Fraction
-    delta_test: Fraction
-    delta_conversion: Fraction
-    epsilon: Fraction
-    delta: Fraction
-    served: int
-    gap: float
-    chance: float
-
-    @property
-    def right(self) -> float:
-        """Questions whose keyword is released."""
-        return self.served * self.chance
 
 
 @dataclass(frozen=True)
@@ -104,19 +55,24 @@ class GenerationPlan:
         naive: every question paid by every document.
         murag: by uses of a document, rising.
         advised: the one of them with most right answers.
-        adaptive: MURAG-ADA with as many uses, a fifth of eps_q for its counts; the best case, in
-            which reading stops where it should.
+        counting: of eps_q, for the counts of MURAG-ADA.
+        adaptive: MURAG-ADA with as many uses; the best case, in which reading stops where it
+            should. None where a fifth of eps_q is too little to count with.
         votes: agreeing voters with which a token is drawn half of the time, under `advised`.
-        keywords: DP-KSA, with the uses of which most keywords are released.
+        keywords: DP-KSA, with the uses of which most keywords are released; None where no policy
+            can have what is asked for.
+        unserved: why not; empty otherwise.
     """
 
     terms: Terms
     naive: StreamPlan
     murag: tuple[StreamPlan, ...]
     advised: StreamPlan
-    adaptive: StreamPlan
+    counting: Fraction
+    adaptive: StreamPlan | None
     votes: int
-    keywords: KeywordPlan
+    keywords: KeywordPlan | None
+    unserved: str
 
     @property
     def given(self) -> StreamPlan | None:
@@ -134,6 +90,9 @@ def make(terms: Terms) -> GenerationPlan:
         MalformedError: a value out of its range; ``where`` names it.
     """
 
+    exact(terms.epsilon, "epsilon", least=LEAST_EPSILON)
+    count(terms.tokens, "tokens", most=MAX_TOKENS)
+
     def plan(uses: int | None, counting: Fraction = Fraction(0)) -> StreamPlan:
         return stream_plan(
             terms.epsilon, uses, questions=terms.questions, asked=terms.asked,
@@ -147,43 +106,22 @@ def make(terms: Terms) -> GenerationPlan:
         numbers.add(count(terms.uses, "uses", most=2**16))
     murag = tuple(plan(uses) for uses in sorted(numbers))
     advised = best(murag)
-    uses = advised.uses or 1
-    votes = min(terms.supporting, terms.voters)
+    counting = floor_ratio(min(COUNTING * advised.epsilon_question, Fraction(LARGEST_EXPONENT)))
+    keywords, unserved = None, ""
+    try:
+        keywords = keyword_plan(terms, murag, min(terms.supporting, terms.voters))
+    except MalformedPolicy as error:
+        unserved = str(error)
     return GenerationPlan(
         terms,
         plan(None),
         murag,
         advised,
-        plan(uses, COUNTING),
+        counting,
+        plan(advised.uses, counting) if counting * LARGEST_SCALE >= 1 else None,
         even_votes(terms.vocabulary, advised.epsilon_token),
-        _keywords(terms, murag, votes),
-    )
-
-
-def _keywords(terms: Terms, murag: Sequence[StreamPlan], votes: int) -> KeywordPlan:
-    def chance(stream: StreamPlan) -> float:
-        return keyword_chance(votes, terms.epsilon, terms.delta, stream.uses or 1)
-
-    chances = [chance(each) for each in murag]
-    at = max(range(len(murag)), key=lambda place: murag[place].served * chances[place])
-    uses, half = murag[at].uses or 1, terms.delta / 2
-    found = calibrated(terms.epsilon, half, uses)
-    # As short as a policy writes it, and never to the cost of a document.
-    rounded = max(_MILLIONTH, found.epsilon_choice.quantize(_MILLIONTH, ROUND_FLOOR))
-    choice = min(Fraction(rounded), Fraction(4 * LARGEST_EXPONENT, terms.voters))
-    sigma = Fraction(found.sigma.quantize(_MILLIONTH, ROUND_CEILING))
-    test = half / uses
-    return KeywordPlan(
-        uses,
-        choice,
-        sigma,
-        test,
-        half,
-        channel_loss(choice, sigma, uses, half),
-        half + uses * test,
-        murag[at].served,
-        keyword_gap(terms.epsilon, terms.delta, uses),
-        chances[at],
+        keywords,
+        unserved,
     )
 
 
@@ -199,7 +137,7 @@ def sentences(plan: GenerationPlan) -> list[str]:
         )
     elif plan.votes > min(terms.supporting, terms.voters):
         found.append(
-            f"A vote cannot succeed: at epsilon {_number(advised.epsilon_token)} per token and "
+            f"A vote cannot succeed: at epsilon {number(advised.epsilon_token)} per token and "
             f"{terms.vocabulary} tokens, {plan.votes} voters must agree for the right token to be "
             f"drawn half of the time, and at most {min(terms.supporting, terms.voters)} do."
         )
@@ -223,25 +161,29 @@ def sentences(plan: GenerationPlan) -> list[str]:
         )
     if advised.chance >= GOOD:
         found.append(
-            f"Choose M = {advised.uses} and eps_q = {_number(advised.epsilon_question)}: at best "
+            f"Choose M = {advised.uses} and eps_q = {number(advised.epsilon_question)}: at best "
             f"{advised.right:.1f} of {terms.questions} questions are answered rightly."
         )
     elif not found or advised.chance >= POOR:
         found.append(
             f"The best choice is M = {advised.uses} and eps_q = "
-            f"{_number(advised.epsilon_question)}: at best {advised.right:.1f} of "
+            f"{number(advised.epsilon_question)}: at best {advised.right:.1f} of "
             f"{terms.questions} questions are answered rightly."
         )
     if (given := plan.given) is not None and given is not advised:
         found.append(
-            f"With M = {given.uses} eps_q is {_number(given.epsilon_question)}: at best "
+            f"With M = {given.uses} eps_q is {number(given.epsilon_question)}: at best "
             f"{given.right:.1f} of {terms.questions} questions are answered rightly."
         )
-    found.append(
-        "Under MURAG-ADA a question finds its own threshold: with a fifth of eps_q for the counts, "
-        f"the n-th sum has a noise of {_count_noise(plan):.1f} times sqrt(n) documents."
-    )
-    if plan.keywords.chance < POOR:
+    if plan.adaptive is not None:
+        found.append(
+            "Under MURAG-ADA a question finds its own threshold: with "
+            f"{number(plan.counting)} of eps_q for the counts, the n-th sum has a noise of "
+            f"{_count_noise(plan.counting):.1f} times sqrt(n) documents."
+        )
+    if plan.keywords is None:
+        found.append(f"No policy can have DP-KSA at these terms: {plan.unserved}.")
+    elif plan.keywords.chance < POOR:
         found.append(
             f"DP-KSA would stay silent: {plan.keywords.gap:.1f} voters must agree for a keyword to "
             "be released half of the time."
@@ -249,15 +191,15 @@ def sentences(plan: GenerationPlan) -> list[str]:
     return found
 
 
-def _count_noise(plan: GenerationPlan) -> float:
+def _count_noise(counting: Fraction) -> float:
     """Return the standard deviation of the first sum, in documents."""
-    ratio = math.exp(-float(plan.adaptive.epsilon_question * COUNTING))
+    ratio = math.exp(-float(counting))
     return math.sqrt(2 * ratio) / (1 - ratio)
 
 
 def document(plan: GenerationPlan) -> dict[str, Any]:
     """Return the plan as a JSON value: epsilons as exact fractions, chances as numbers."""
-    terms, ksa = plan.terms, plan.keywords
+    terms = plan.terms
     return {
         "format": FORMAT,
         "terms": {
@@ -270,19 +212,13 @@ def document(plan: GenerationPlan) -> dict[str, Any]:
         "naive": _stream(plan.naive),
         "murag": [_stream(each) for each in plan.murag],
         "advised": plan.advised.uses,
-        "murag_ada": {
+        "murag_ada": None if plan.adaptive is None else {
             **_stream(plan.adaptive),
-            "epsilon_count": str(plan.adaptive.epsilon_question * COUNTING),
-            "count_noise": round(_count_noise(plan), 6),
+            "epsilon_count": str(plan.counting),
+            "count_noise": round(_count_noise(plan.counting), 6),
         },
         "votes_for_half": plan.votes,
-        "dp_ksa": {
-            "uses": ksa.uses, "epsilon_choice": str(ksa.epsilon_choice), "sigma": str(ksa.sigma),
-            "delta_test": str(ksa.delta_test), "delta_conversion": str(ksa.delta_conversion),
-            "epsilon": str(ksa.epsilon), "delta": str(ksa.delta), "served": ksa.served,
-            "gap_for_half": round(ksa.gap, 6), "chance": round(ksa.chance, 6),
-            "right": round(ksa.right, 6),
-        },
+        "dp_ksa": None if plan.keywords is None else keyword_document(plan.keywords),
         "sentences": sentences(plan),
     }  # fmt: skip
 
@@ -303,11 +239,12 @@ def lines(plan: GenerationPlan) -> list[str]:
     header = ["", "eps_q", "eps/token", "served", "chance", "right"]
     shown = [("NAIVE", plan.naive)]
     shown += [(f"MURAG, M = {each.uses}", each) for each in _shown(plan)]
-    shown += [(f"MURAG-ADA, M = {plan.adaptive.uses}", plan.adaptive)]
+    if plan.adaptive is not None:
+        shown += [(f"MURAG-ADA, M = {plan.adaptive.uses}", plan.adaptive)]
     rows = [header]
     for name, each in shown:
         rows.append([
-            name, _number(each.epsilon_question), _number(each.epsilon_token), str(each.served),
+            name, number(each.epsilon_question), number(each.epsilon_token), str(each.served),
             f"{each.chance:.3f}", f"{each.right:.1f}",
         ])  # fmt: skip
     widths = [max(len(row[at]) for row in rows) for at in range(len(header))]
@@ -318,25 +255,17 @@ def lines(plan: GenerationPlan) -> list[str]:
         )
         for row in rows
     ]
-    epsilon = _number(plan.terms.epsilon)
+    epsilon = number(plan.terms.epsilon)
     promise = (
-        f"epsilon {epsilon} of a row for null-replace, {_number(2 * plan.terms.epsilon)} for "
+        f"epsilon {epsilon} of a row for null-replace, {number(2 * plan.terms.epsilon)} for "
         "replace, for any number of accounts"
-    )
-    words = plan.keywords
-    ksa = (
-        f"DP-KSA instead, at M = {words.uses}: a keyword that {words.gap:.1f} voters name is "
-        f"released half of the time; with these documents {words.chance:.3f} of the time, "
-        f"{words.right:.1f} of {plan.terms.questions} questions in all. Of the policy: "
-        f"epsilon_choice {words.epsilon_choice}, sigma {words.sigma}, delta_test "
-        f"{words.delta_test}, delta_conversion {words.delta_conversion}, which cost epsilon "
-        f"{_number(words.epsilon)} and delta {_number(words.delta)} for null-replace"
     )
     votes = (
         f"at the advised epsilon per token, {plan.votes} agreeing voters draw their token half of "
         "the time"
     )
-    return [promise, "", *table, "", votes, ksa, "", *sentences(plan)]
+    ksa = [] if plan.keywords is None else [keyword_line(plan.keywords, plan.terms.questions)]
+    return [promise, "", *table, "", votes, *ksa, "", *sentences(plan)]
 
 
 def _shown(plan: GenerationPlan) -> Sequence[StreamPlan]:
@@ -346,7 +275,3 @@ def _shown(plan: GenerationPlan) -> Sequence[StreamPlan]:
     if plan.given is not None:
         near.add(plan.murag.index(plan.given))
     return [plan.murag[each] for each in sorted(near)]
-
-
-def _number(value: Fraction) -> str:
-    return f"{float(value):.4g}"

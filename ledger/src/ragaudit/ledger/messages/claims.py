@@ -64,8 +64,8 @@ _STATEMENTS: Final = {
     ),
     ("privacy", CONDITIONAL): (
         "Charges and budgets of the generation channel are proven. That its answers used only "
-        "charged rows, the votes, the noise and the tokens are the provider's word, and the "
-        "channel's epsilon is conditional on it."
+        "charged rows, the votes, the noise, and the tokens or keywords are the provider's word, "
+        "and the channel's epsilon is conditional on it."
     ),
     ("privacy", FAIL): "No guarantee of privacy follows from this window.",
     ("privacy", REFUSED): "No guarantee of privacy follows from this window.",

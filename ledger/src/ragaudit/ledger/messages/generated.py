@@ -96,9 +96,13 @@ class LoggedEntry(JsonMessage):
     body: bytes = field(repr=False)
     proof: str | None = field(default=None, repr=False)
 
-    def with_proof(self, proof: TlogProof) -> "LoggedEntry":
-        """Return the entry with its inclusion proof, which is not checked here."""
-        return replace(self, proof=proof.encode().decode())
+    def leaf_data(self, kind: str) -> bytes:
+        """Return the leaf of an entry of ``kind`` before it is hashed, 32 bytes."""
+        return leaf_data(self.salt, kind, self.body)
+
+    def with_proof(self, proof: TlogProof | None) -> "LoggedEntry":
+        """Return the entry with its inclusion proof, which is not checked here, or without one."""
+        return replace(self, proof=None if proof is None else proof.encode().decode())
 
     def verify_inclusion(
         self, kind: str, log_key: VerifierKey, cosigners: CosignerPolicy
@@ -114,7 +118,7 @@ class LoggedEntry(JsonMessage):
         proof = TlogProof.parse(self.proof.encode())
         if proof.index != self.index:
             raise ReceiptRejected("a proof of another index", where=kind)
-        leaf = leaf_hash(leaf_data(self.salt, kind, self.body))
+        leaf = leaf_hash(self.leaf_data(kind))
         return verify_tlog_proof(proof, leaf=leaf, log_key=log_key, cosigners=cosigners)
 
     def _members(self) -> dict[str, Any]:
@@ -180,6 +184,16 @@ class GeneratedReceipt(AccountMessage):
             for value in (entry.index, entry.salt, entry.body)
         ]
         return (self.origin, *entries, self.issued)
+
+    @property
+    def entries(self) -> tuple[tuple[str, LoggedEntry], tuple[str, LoggedEntry]]:
+        """Both entries with their kinds, in the order of the log."""
+        return (Charge.KIND, self.charge), (Generated.KIND, self.answer)
+
+    def with_proofs(self, charge: TlogProof | None, answer: TlogProof | None) -> "GeneratedReceipt":
+        """Return the receipt with these inclusion proofs, which are not checked here."""
+        entries = self.charge.with_proof(charge), self.answer.with_proof(answer)
+        return replace(self, charge=entries[0], answer=entries[1])
 
     @property
     def charged(self) -> Charge:
@@ -285,10 +299,4 @@ class GeneratedFile(JsonMessage):
 
     def with_proofs(self, charge: TlogProof, answer: TlogProof) -> "GeneratedFile":
         """Return the file with the inclusion proofs of both entries, which are not checked here."""
-        public = self.public
-        proven = replace(
-            public,
-            charge=public.charge.with_proof(charge),
-            answer=public.answer.with_proof(answer),
-        )
-        return replace(self, public=proven)
+        return replace(self, public=self.public.with_proofs(charge, answer))

@@ -1,15 +1,12 @@
 """The check of an answer in words and its receipt, step by step (spec 5.9, as 11.10 has it)."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.errors import StepRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
-from ragaudit.ledger.messages.chains import verify_nonce
-from ragaudit.ledger.messages.charges import Charge, Generated
+from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
+from ragaudit.ledger.messages.generated_form import check_form
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_body import (
     check_account,
@@ -18,6 +15,13 @@ from ragaudit.ledger.messages.receipt_body import (
     check_openings,
     reject,
     same,
+)
+from ragaudit.ledger.messages.receipt_steps import (
+    OUTSTANDING,
+    Step,
+    check_nonce,
+    run_step,
+    run_steps,
 )
 from ragaudit.ledger.messages.receipt_views import (
     AccountView,
@@ -58,7 +62,7 @@ def check_generated_file(
         StepRejected: a step failed.
     """
     check = _Check(file, view, operations, anchor, promise, embed, account or AccountView())
-    return [_run(number, name, partial(step, check)) for number, name, step in _STEPS]
+    return run_steps(check, _STEPS)
 
 
 def check_generated_inclusion(public: GeneratedReceipt, view: WindowView) -> StepResult:
@@ -67,29 +71,16 @@ def check_generated_inclusion(public: GeneratedReceipt, view: WindowView) -> Ste
     Raises:
         StepRejected: a proof that is false.
     """
-    return _run(2, "inclusion", lambda: _inclusion(public, view))
-
-
-def _run(number: int, name: str, step: Callable[[], str | None]) -> StepResult:
-    """Run one step; whatever it finds is a rejection of the receipt at this step."""
-    try:
-        missing = step()
-    except RagauditError as error:
-        raise StepRejected.at(number, name, error) from error
-    if missing is None:
-        return StepResult(number, name, "done")
-    return StepResult(number, name, "not done", missing)
+    return run_step(2, view, ("inclusion", lambda known: _inclusion(public, known)))
 
 
 def _inclusion(public: GeneratedReceipt, view: WindowView) -> str | None:
     keys = view.policy.keys
-    entries = ((Charge.KIND, public.charge), (Generated.KIND, public.answer))
-    for kind, entry in entries:
+    for kind, entry in public.entries:
         # A proof that is there is checked, also while the other one is outstanding.
         if entry.proof is not None:
             entry.verify_inclusion(kind, keys.log, CosignerPolicy((keys.cosigner,), 1))
-    outstanding = any(entry.proof is None for _, entry in entries)
-    return "an inclusion proof is outstanding" if outstanding else None
+    return OUTSTANDING if any(entry.proof is None for _, entry in public.entries) else None
 
 
 @dataclass
@@ -130,6 +121,9 @@ class _Check:
     def answer(self) -> str | None:
         digest = self.file.answer.digest(self.file.private.salt_a)
         same("answer digest", digest, self.file.public.answered.answer_digest)
+        terms = self.view.policy.generation
+        assert terms is not None  # a charge entry elsewhere has failed step 3
+        check_form(self.file.answer, terms)
         return None
 
     def openings(self) -> str | None:
@@ -147,29 +141,16 @@ class _Check:
         return None
 
     def nonce(self) -> str | None:
-        charge, nonce = self.charge, self.file.public.answered.nonce
-        if self.promise is not None:
-            # Compared whole: any field still open would be a choice of who pays, made with the
-            # coins in view.
-            self.promise.verify_kept(charge)
-            if self.file.request != self.promise.request:
-                reject("another request than promised", where="request")
-        if nonce is None:
-            if self.anchor is not None:
-                reject("no nonce", where="nonce", expected="the chain's: the account is anchored")
-            return None
-        if self.anchor is None:
-            return "the anchor of the nonce chain is not known here"
-        verify_nonce(charge.window, charge.pseudonym, self.anchor, charge.counter, nonce)
-        return None if self.promise is not None else "the promise is not known here"
+        answered, request = self.file.public.answered, self.file.request
+        return check_nonce(self.charge, answered.nonce, request, self.promise, self.anchor)
 
 
-_STEPS: tuple[tuple[int, str, Callable[[_Check], str | None]], ...] = (
-    (1, "signature", _Check.signature),
-    (2, "inclusion", _Check.inclusion),
-    (3, "body", _Check.body),
-    (4, "answer digest", _Check.answer),
-    (5, "openings", _Check.openings),
-    (6, "embedder", _Check.embedder),
-    (7, "nonce", _Check.nonce),
+_STEPS: Sequence[Step[_Check]] = (
+    ("signature", _Check.signature),
+    ("inclusion", _Check.inclusion),
+    ("body", _Check.body),
+    ("answer digest", _Check.answer),
+    ("openings", _Check.openings),
+    ("embedder", _Check.embedder),
+    ("nonce", _Check.nonce),
 )

@@ -5,7 +5,7 @@ What a caller cannot supply (a proof not there yet, an embedder) is reported as 
 everything else is checked or raises.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,6 @@ from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected, StepRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
@@ -27,6 +26,13 @@ from ragaudit.ledger.messages.receipt_body import (
     same,
 )
 from ragaudit.ledger.messages.receipt_rows import check_commitments, check_rows
+from ragaudit.ledger.messages.receipt_steps import (
+    OUTSTANDING,
+    Step,
+    check_nonce,
+    run_step,
+    run_steps,
+)
 from ragaudit.ledger.messages.receipt_views import (
     AccountView,
     Embed,
@@ -79,21 +85,16 @@ def check_receipt_file(
     """
     parsed = file if isinstance(file, ReceiptFile) else ReceiptFile.from_json(file)
     check = _Check(parsed, view, operations, anchor, promise, embed, account or AccountView())
-    return [check.run(number, name, step) for number, (name, step) in enumerate(_STEPS, 1)]
+    return run_steps(check, _STEPS)
 
 
 def check_inclusion(public: PublicReceipt, view: WindowView) -> StepResult:
     """Check step 2 alone: of a receipt that passed the others and has now been completed.
 
     Raises:
-        ReceiptRejected: no proof, or one that is false.
+        StepRejected: no proof, or one that is false.
     """
-    number, name, keys = 2, _STEPS[1][0], view.policy.keys
-    try:
-        public.verify_inclusion(keys.log, CosignerPolicy((keys.cosigner,), 1))
-    except RagauditError as error:
-        raise StepRejected.at(number, name, error) from error
-    return StepResult(number, name, "done")
+    return run_step(2, view, ("inclusion", lambda known: _inclusion(public, known)))
 
 
 def check_quorum(public: PublicReceipt, policy: Policy) -> list[StepResult]:
@@ -112,7 +113,7 @@ def check_quorum(public: PublicReceipt, policy: Policy) -> list[StepResult]:
     if terms is None:
         return []
     if public.proof is None:
-        return [StepResult(number, name, "not done", _OUTSTANDING)]
+        return [StepResult(number, name, "not done", OUTSTANDING)]
     try:
         note = TlogProof.parse(public.proof.encode()).checkpoint
         finding = terms.trust.judge(note, policy.keys.log)
@@ -163,7 +164,9 @@ def check_promise(
         raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
 
 
-_OUTSTANDING = "the inclusion proof is outstanding"
+def _inclusion(public: PublicReceipt, view: WindowView) -> None:
+    keys = view.policy.keys
+    public.verify_inclusion(keys.log, CosignerPolicy((keys.cosigner,), 1))
 
 
 @dataclass
@@ -183,16 +186,6 @@ class _Check:
     record: Record = field(init=False)
     index: LoggedVersion = field(init=False)
 
-    def run(self, number: int, name: str, step: "Callable[[_Check], str | None]") -> StepResult:
-        """Run one step; whatever it finds is a rejection of the receipt at this step."""
-        try:
-            missing = step(self)
-        except RagauditError as error:
-            raise StepRejected.at(number, name, error) from error
-        if missing is None:
-            return StepResult(number, name, "done")
-        return StepResult(number, name, "not done", missing)
-
     def signature(self) -> str | None:
         public = self.file.public
         if public.origin != self.view.policy.origin:
@@ -201,11 +194,9 @@ class _Check:
         return None
 
     def inclusion(self) -> str | None:
-        public = self.file.public
-        if public.proof is None:
-            return _OUTSTANDING
-        keys = self.view.policy.keys
-        public.verify_inclusion(keys.log, CosignerPolicy((keys.cosigner,), 1))
+        if self.file.public.proof is None:
+            return OUTSTANDING
+        _inclusion(self.file.public, self.view)
         return None
 
     def body(self) -> str | None:
@@ -264,22 +255,11 @@ class _Check:
         return None
 
     def nonce(self) -> str | None:
-        record = self.record
-        if self.promise is not None:
-            self.promise.verify_kept(record)
-            if self.promise.request != self.file.request:
-                reject("another request than promised", where="request")
-        if record.nonce is None:
-            if self.anchor is not None:
-                reject("no nonce", where="nonce", expected="the chain's: the account is anchored")
-            return None
-        if self.anchor is None:
-            return "the anchor of the nonce chain is not known here"
-        verify_nonce(record.window, record.pseudonym, self.anchor, record.counter, record.nonce)
-        return None if self.promise is not None else "the promise is not known here"
+        record, request = self.record, self.file.request
+        return check_nonce(record, record.nonce, request, self.promise, self.anchor)
 
 
-_STEPS: tuple[tuple[str, Callable[[_Check], str | None]], ...] = (
+_STEPS: Sequence[Step[_Check]] = (
     ("signature", _Check.signature),
     ("inclusion", _Check.inclusion),
     ("body", _Check.body),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ragaudit.encoding.text import floor_ratio
 from ragaudit.privacy.accounting.keyword_sets import calibrated, pass_probability
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT
@@ -22,6 +23,8 @@ __all__ = [
 
 _TAIL = 40
 """Scales of a Laplace law beyond which there is less than 1e-17 of it."""
+_MOST_NOISES = 2**11
+"""On each side: beyond them the sum is one of blocks, right to a part in thousands."""
 
 
 def choice_chance(vocabulary: int, votes: int, epsilon_token: Number, *, against: int = 0) -> float:
@@ -85,9 +88,15 @@ def _tests(rag: DpRag, agreeing: int) -> Iterator[tuple[float, float]]:
     assert rag.threshold is not None  # half of the voters, if nobody said
     scale, test = float(rag.threshold_scale), float(rag.test_scale)
     width = int(_TAIL * scale) + 1
-    for noise in range(-width, width + 1):
-        room = math.floor(rag.threshold + noise) - agreeing
-        yield _laplace_mass(noise, scale), _laplace_below(room, test)
+    # One by one, or as many together as make no difference: a small epsilon has a wide noise.
+    step, threshold = max(1, width // _MOST_NOISES), math.floor(rag.threshold)
+    for noise in range(-width, width + 1, step):
+        room = threshold + noise + step // 2 - agreeing
+        if step == 1:
+            mass = _laplace_mass(noise, scale)
+        else:
+            mass = _laplace_below(noise + step - 1, scale) - _laplace_below(noise - 1, scale)
+        yield mass, _laplace_below(room, test)
 
 
 def _laplace_mass(n: int, scale: float) -> float:
@@ -162,7 +171,7 @@ def stream_plan(
     tokens: int,
     counting: Fraction = Fraction(0),
 ) -> StreamPlan:
-    """Return what a budget buys.
+    """Return what a budget buys; but for NAIVE, with epsilons that a policy can have (11.8).
 
     Args:
         epsilon: of a document, over all accounts and questions.
@@ -174,15 +183,16 @@ def stream_plan(
         voters: m; each reads one document.
         vocabulary: tokens of the model.
         tokens: of an answer that the public model does not know.
-        counting: the share of eps_q that is for counts (MURAG-ADA), below 1.
+        counting: of eps_q, for the counts of a question (MURAG-ADA); below eps_q.
     """
     count(asked, "asked", most=count(questions, "questions"))
-    price = exact(epsilon, "epsilon", above=0) / (
-        questions if uses is None else count(uses, "uses")
-    )
-    answering = price * (1 - exact(counting, "counting", least=0, below=1))
-    token = answering / count(tokens, "tokens")
-    rag = DpRag(answering, _bounded(token, voters), voters, 1, vocabulary, 0, tokens)
+    whole = exact(epsilon, "epsilon", above=0)
+    # NAIVE is there to be compared with, however little a question of it has.
+    granted = Fraction if uses is None else floor_ratio
+    price = granted(whole / (questions if uses is None else count(uses, "uses")))
+    answering = price - exact(counting, "counting", least=0, below=price)
+    token = granted(_bounded(answering / count(tokens, "tokens"), voters))
+    rag = DpRag(answering, token, voters, 1, vocabulary, 0, tokens)
     served = questions if uses is None else questions * min(uses, asked) // asked
     votes = min(count(supporting, "supporting", least=0), voters)
     return StreamPlan(uses, price, rag.epsilon_token, served, answer_chance(rag, votes, tokens))

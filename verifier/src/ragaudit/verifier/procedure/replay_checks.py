@@ -35,8 +35,9 @@ from ragaudit.verifier.procedure.keyword_replay import (
 )
 
 NOT_REPLAYED = (
-    "charges and budgets are proven; that the answers used only charged rows, the votes, the noise "
-    "and the tokens are the provider's word, and the channel's epsilon is conditional on it"
+    "charges and budgets are proven; that the answers used only charged rows, the votes, the "
+    "noise, and the tokens or keywords are the provider's word, and the channel's epsilon is "
+    "conditional on it"
 )
 
 OTHER_TOKENS = "votes and coins give other tokens than were answered"

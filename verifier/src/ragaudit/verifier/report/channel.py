@@ -6,8 +6,14 @@ from math import sqrt
 from typing import Final
 
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.ledger.messages.predicate import Predicate
-from ragaudit.privacy.accounting.channel import KeywordChannelEpsilon, read_channel
+from ragaudit.privacy.accounting.channel import (
+    ChannelCosts,
+    KeywordChannelEpsilon,
+    Loss,
+    read_channel,
+)
 from ragaudit.privacy.accounting.table import EpsilonTable
 
 MOST: Final = 20
@@ -58,18 +64,14 @@ def channel_view(predicate: Predicate, table: EpsilonTable | None) -> ChannelVie
         costs = read_channel(predicate.generation)
     except MalformedError:
         return None
+    null, replaced = _losses(costs)
     if isinstance(costs, KeywordChannelEpsilon):
-        losses = costs.replace_one_null, costs.replace_one
-        null, replaced = (each.epsilon for each in losses)
-        said = [f"{_text(each.epsilon)} at delta {float(each.delta):.3g}" for each in losses]
         price = f"{costs.uses} times, which are composed"
     else:
-        null, replaced = costs.replace_one_null, costs.replace_one
-        said = [_text(null), _text(replaced)]
         price = f"{costs.uses} times at {_text(costs.question)}"
     sentence = (
-        f"Answers in words: epsilon {said[0]} for one document changed to or from a null row, "
-        f"{said[1]} for one replaced by another, of all answers of the window together and "
+        f"Answers in words: epsilon {_said(null)} for one document changed to or from a null row, "
+        f"{_said(replaced)} for one replaced by another, of all answers of the window together and "
         f"for any number of accounts: each row may pay {price}. Over w windows with the same "
         "documents it is w times that."
     )
@@ -77,14 +79,36 @@ def channel_view(predicate: Predicate, table: EpsilonTable | None) -> ChannelVie
         sentence += " Conditional on the provider's word, as said above."
     own = None if table is None else Fraction(table.per_account.epsilon_acc)
     together = ""
-    if own is not None and table is not None and table.headline.epsilon:
-        both = Fraction(table.headline.epsilon) + null
-        together = (
-            f"Both channels together: {_text(both)} for {table.parameters.coalition:,} accounts, "
-            "the sum of the two."
+    if table is not None and table.headline.epsilon:
+        terms = table.parameters
+        # What neighbours differ in is one thing for both, or the sum would be of neither.
+        other = replaced if terms.relation is NeighboringRelation.REPLACE else null
+        both = Loss(
+            Fraction(table.headline.epsilon) + other.epsilon,
+            Fraction(terms.delta_policy) + other.delta,
         )
-    curves, top = ((), 0.0) if own is None else _curves(float(own), float(null), float(replaced))
+        together = (
+            f"Both channels together: epsilon {_said(both)} for {terms.coalition:,} accounts under "
+            f"{terms.relation.value}, the sums of the two."
+        )
+    curves: tuple[Curve, ...] = ()
+    top = 0.0
+    if own is not None:
+        curves, top = _curves(float(own), float(null.epsilon), float(replaced.epsilon))
     return ChannelView(sentence, together, curves, f"{top:.3g}")
+
+
+def _losses(costs: ChannelCosts) -> tuple[Loss, Loss]:
+    """Return what one document costs that is changed to or from null rows, and one replaced."""
+    if isinstance(costs, KeywordChannelEpsilon):
+        return costs.replace_one_null, costs.replace_one
+    pure = Fraction(0)
+    return Loss(costs.replace_one_null, pure), Loss(costs.replace_one, pure)
+
+
+def _said(loss: Loss) -> str:
+    delta = f" at delta {float(loss.delta):.3g}" if loss.delta else ""
+    return f"{_text(loss.epsilon)}{delta}"
 
 
 def _curves(own: float, null: float, replaced: float) -> tuple[tuple[Curve, ...], float]:

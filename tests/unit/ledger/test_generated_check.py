@@ -1,0 +1,160 @@
+"""The seven steps of an answer in words, each rejection at its step (spec 11.10)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from generation_messages import ANSWER
+from ragaudit.ledger.messages.generated import GenerationRequest
+from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
+from ragaudit.ledger.messages.receipt_check import AccountView
+from receipt_scene import key, salt
+from words_scene import WORDS, WordsScene, words_scene
+
+SCENES = [
+    pytest.param(words_scene(keywords=keywords, anchored=anchored), id=f"{name}-{kind}")
+    for keywords, name in ((True, "keywords"), (False, "tokens"))
+    for anchored, kind in ((True, "anchored"), (False, "plain"))
+]
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_an_honest_answer_passes_every_step(scene: WordsScene) -> None:
+    assert [step.status for step in scene.check()] == ["done"] * 7
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("proven", [(False, True), (True, False), (False, False)])
+def test_one_outstanding_proof_leaves_the_inclusion_open(
+    scene: WordsScene, proven: tuple[bool, bool]
+) -> None:
+    steps = replace(scene, proven=proven).check()
+    assert [step.number for step in steps if step.status == "not done"] == [2]
+
+
+def test_what_is_not_known_is_not_done() -> None:
+    scene = words_scene(anchored=True)
+    nobody = AccountView()
+    steps = scene.check(anchor=None, promise=None, embed=None, account=nobody)
+    assert [step.number for step in steps if step.status == "not done"] == [3, 6, 7]
+    steps = scene.check(promise=None)
+    assert [(step.number, step.detail) for step in steps if step.detail] == [
+        (7, "the promise is not known here")
+    ]
+
+
+KEYWORDS, JOINED, TOKENS = (
+    words_scene(), words_scene(final="keywords"), words_scene(keywords=False),
+)  # fmt: skip
+BY_TOKENS = GeneratedAnswer(ANSWER.text, ANSWER.tokens, ANSWER.private)
+
+
+@pytest.mark.parametrize(
+    ("scene", "answer", "message"),
+    [
+        (KEYWORDS, BY_TOKENS, "another answerer.*one of keywords"),
+        (TOKENS, WORDS, "another answerer.*one of tokens"),
+        (KEYWORDS, GeneratedKeywords("", ("b", "c", "d", "e")), "4 keywords.*at most 3"),
+        (KEYWORDS, GeneratedKeywords("", ("mirazo", "the")), "the stop word 'the'"),
+        # What no model writes is the words alone: anything beside them would be a channel.
+        (JOINED, WORDS, "not the released words"),
+        (JOINED, GeneratedKeywords("mirazo  night", WORDS.keywords), "not the released words"),
+        (JOINED, GeneratedKeywords("?", None), "not the released words"),
+        (TOKENS, GeneratedAnswer("", (0,) * 9, 0), "9 tokens.*at most 8"),
+        (TOKENS, GeneratedAnswer("", (0, 3), 0), "token 3.*below 3"),
+        (TOKENS, GeneratedAnswer("", (2, 0), 0), "tokens behind the end"),
+        (TOKENS, GeneratedAnswer("", (0,) * 4, 4), "4 private tokens.*at most 3"),
+    ],
+)
+def test_an_answer_that_the_policys_answerer_cannot_give_fails_step_4(
+    scene: WordsScene, answer: Any, message: str
+) -> None:
+    replace(scene, answer=answer).fails(4, message)
+
+
+@pytest.mark.parametrize(
+    ("scene", "answer"),
+    [
+        (KEYWORDS, GeneratedKeywords("nothing is known of it", None)),
+        (KEYWORDS, GeneratedKeywords("", ())),
+        (JOINED, GeneratedKeywords("", None)),
+        (JOINED, GeneratedKeywords("mirazo", ("mirazo",))),
+        (TOKENS, GeneratedAnswer("", (2,), 1)),
+        (TOKENS, GeneratedAnswer("aaaaaaaa", (0,) * 8, 3)),
+    ],
+)
+def test_whatever_it_can_give_passes(scene: WordsScene, answer: Any) -> None:
+    assert replace(scene, answer=answer).check()[3].status == "done"
+
+
+def changed_charge(**changes: Any) -> Callable[[WordsScene], WordsScene]:
+    return lambda scene: replace(scene, charge=replace(scene.charge, **changes), promise=None)
+
+
+def changed_view(**changes: Any) -> Callable[[WordsScene], WordsScene]:
+    return lambda scene: replace(scene, account=replace(scene.account, **changes))
+
+
+@pytest.mark.parametrize("keywords", [True, False])
+@pytest.mark.parametrize(
+    ("lie", "step", "message"),
+    [
+        (changed_charge(threshold=8999), 3, "threshold"),
+        (changed_charge(policy_digest=salt(1)), 3, "policy"),
+        (changed_charge(rows=5), 3, "rows"),
+        (changed_charge(epoch=2), 3, "epoch"),
+        (changed_charge(counter=8), 3, "counter"),
+        (changed_charge(slot=99), 3, "slot"),
+        (changed_charge(activation=1), 3, "activation"),
+        (changed_charge(time=2_000_000), 3, "outside the window"),
+        (changed_view(pseudonym=salt(56)), 3, "pseudonym"),
+        (lambda scene: replace(scene, nonce=None), 3, "a nonce, or none"),
+        (changed_charge(query_digest=salt(1)), 5, "query"),
+        (changed_charge(filter_digest=salt(1)), 5, "filter"),
+        (changed_charge(embedding_digest=salt(1)), 5, "embedding"),
+        (changed_charge(sketch_digest=salt(1)), 5, "sketch"),
+        (lambda scene: replace(scene, nonce=salt(1)), 7, "nonce"),
+        (lambda scene: replace(scene, request=replace(scene.request, query="else?")), 5, "query"),
+    ],
+)  # fmt: skip
+def test_a_false_charge_fails_its_step(
+    lie: Callable[[WordsScene], WordsScene], step: int, message: str, keywords: bool
+) -> None:
+    lie(words_scene(keywords=keywords, anchored=True)).fails(step, message)
+
+
+@pytest.mark.parametrize("keywords", [True, False])
+def test_the_promise_is_kept_whole(keywords: bool) -> None:
+    scene = words_scene(keywords=keywords, anchored=True)
+    later = replace(scene.charge, charge=salt(22))
+    replace(scene, charge=later).fails(7, "contradicts the promise")
+    assert scene.promise is not None
+    other = replace(scene.promise, request=GenerationRequest("else?", "", 2))
+    scene.fails(7, "another request than promised", promise=other)
+    plain = words_scene(keywords=keywords)
+    plain.fails(7, "no nonce", anchor=scene.anchor)
+
+
+def test_signature_proof_digest_and_embedding_are_the_providers() -> None:
+    scene = words_scene()
+    file = scene.file()
+    forged = replace(file, public=replace(file.public, signature=bytes(64)))
+    scene.fails(1, "signature", file=forged)
+    elsewhere = replace(file, public=replace(file.public, origin="other.example/log"))
+    scene.fails(1, "origin", file=elsewhere)
+    swapped = replace(file.public.charge, proof=file.public.answer.proof)
+    scene.fails(2, "another index", file=replace(file, public=replace(file.public, charge=swapped)))
+    other = replace(file, answer=GeneratedKeywords("else", WORDS.keywords))
+    scene.fails(4, "answer digest", file=other)
+    scene.fails(6, "embedding off", embed=lambda texts: [(1, 1, 1, 1)] * len(texts))
+
+
+def test_only_the_policys_provider_signs() -> None:
+    scene = words_scene()
+    public = scene.receipt()
+    resigned = type(public).issue(
+        key(99), origin=public.origin, charge=public.charge, answer=public.answer, issued=1
+    )
+    file = replace(scene.file(), public=resigned)
+    scene.fails(1, "signature", file=file)
