@@ -83,9 +83,8 @@ def test(tmp_path: Path) -> Test:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Fewer permutations: the least p is .01 of a test, .005 of matching and of questions.
+    # Fewer permutations: the least p is .01 of a test, .005 of matching.
     monkeypatch.setattr("ragaudit.lab.attacks.membership.judging.PERMUTATIONS", 99)
-    monkeypatch.setattr("ragaudit.lab.attacks.membership.judging._ECHOES", 199)
     monkeypatch.setattr("ragaudit.lab.attacks.membership.documents._PERMUTATIONS", 199)
     monkeypatch.setattr(
         "ragaudit.lab.attacks.membership.endpoints.Caller.__init__.__defaults__", (lambda _: None,)

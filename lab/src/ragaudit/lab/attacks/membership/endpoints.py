@@ -163,9 +163,8 @@ def openai(url: str, model: str) -> Template:
         url: up to and with `/v1`.
         model: as the service calls it.
     """
-    body = {
-        "model": model, "temperature": 0, "messages": [{"role": "user", "content": "{query}"}],
-    }  # fmt: skip
+    # No temperature: some services refuse it, and a template of one's own may name it.
+    body = {"model": model, "messages": [{"role": "user", "content": "{query}"}]}
     return Template(
         f"{url.rstrip('/')}/chat/completions", body, "choices[0].message.content",
         headers={"Authorization": "Bearer {key}"},

@@ -28,7 +28,7 @@ from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 
 __all__ = ["ClaimTest", "Judgement", "Verdict", "check_questions", "judge"]
 
-_ECHOES = 499
+_ECHOES = 199
 """Permutations by which questions are compared."""
 
 
