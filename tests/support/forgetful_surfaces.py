@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from leaking_ports import NAMES
 from ragaudit.lab.attacks.scope.canaries import TAG
+from ragaudit.lab.attacks.scope.probes import NO_TAG
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from surface_app import KEYS, MemoryPort
 
@@ -146,8 +147,8 @@ def cached(proxy: Proxy, asked: Asked) -> tuple[int, Any] | None:
 
 
 def tagged(proxy: Proxy, asked: Asked) -> tuple[int, Any] | None:
-    """304 for an entity tag, whoever got it; an owner's question has one."""
-    if "if-none-match" in asked.headers:
+    """304 for an entity tag that was given, whoever got it; an owner's question has one."""
+    if asked.headers.get("if-none-match", NO_TAG) != NO_TAG:
         return 304, None
     return (200, {"data": proxy.rows(asked.tenant)}) if not asked.foreign_place else None
 
