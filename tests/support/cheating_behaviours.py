@@ -68,6 +68,7 @@ BEHAVIOURS = {
         "a charge without answer or void": "charge-unanswered",
         "coins of a nonce that nobody revealed": "answer-with-another-nonce",
         "an answer held back until a later nonce": "answered-after-the-next-charge",
+        "an answer held back until a later promise": "answered-after-the-next-promise",
         "a charge voided with its coins in view": "revealed-charge-voided",
         "a charge voided while it can be claimed": "unclaimed-charge-voided-early",
         "a promised charge at another place": "charge-of-another-place",

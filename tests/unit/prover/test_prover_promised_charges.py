@@ -183,6 +183,25 @@ def test_an_expired_charge_is_voided_and_its_counter_used(channel: ProverScenari
     assert kinds == [Charge, Void, Charge, Generated]
 
 
+def test_nothing_is_promised_at_a_time_before_what_ended_the_charge_before(
+    channel: ProverScenario,
+) -> None:
+    open_channel(channel)
+    promise_of(channel, 0)
+    channel.clock.now += 40_000
+    assert reveal(channel, 0).status_code == 200
+    # Another process serves, and its clock is behind the one that answered.
+    channel.clock.now -= 30_000
+    expired = promise_of(channel, 1)
+    channel.clock.now = expired.superseded_from(channel.policy()) + 40_000
+    assert ask(channel, "bob", counter=1).json()["type"].endswith(":charge-voided")
+    channel.clock.now -= 30_000
+    body = {"query": "x", "top_k": 2, "counter": 2}
+    promised = channel.post("/v1/windows/w1/promise", "bob", body)
+    first, answer, second, void = (one.time for one in logged(channel, Charge, Generated, Void))
+    assert first < answer <= second < void <= Promise.parse(promised.content).promised.time
+
+
 def fail(*_: Any) -> Any:
     raise GeneratorUnavailable("no model now")
 

@@ -42,6 +42,16 @@ def superseded_from(time: int, policy: Policy) -> int:
     return time + policy.promise_life + 2000 * policy.clock_skew_seconds + 1
 
 
+def voidable_from(time: int, policy: Policy) -> int:
+    """Return the instant from which a promised charge may be void, Unix milliseconds (11.9).
+
+    Args:
+        time: of the charge, Unix milliseconds.
+        policy: of its window.
+    """
+    return min(superseded_from(time, policy), 1000 * policy.end)
+
+
 @dataclass(frozen=True, slots=True)
 class Promise(AccountMessage):
     """What is logged for an anchored account's request, whatever its nonce will be; signed.

@@ -238,6 +238,7 @@ class Channel:
             put_answer(
                 connection,
                 live,
+                charge,
                 entry,
                 salt,
                 answer=answer,

@@ -166,7 +166,7 @@ registration = Table(
     Column("dispute_key", LargeBinary(32)),
     Column("position", BigInteger, nullable=False),  # of its log entry
     Column("counter", Integer, nullable=False),  # logged queries, so the next c
-    Column("last_time", BigInteger, nullable=False),  # of the last record, milliseconds
+    Column("last_time", BigInteger, nullable=False),  # nothing is dated before, milliseconds
 )
 
 record = Table(

@@ -20,6 +20,7 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.window.made_of import MadeOf
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import append_entry, entry_at
+from ragaudit.prover.window.registrations import advance_time
 from sqlalchemy import Connection, bindparam, insert, select
 
 __all__ = [
@@ -318,6 +319,7 @@ def made_of(connection: Connection, window: str, charge: int) -> MadeOf | None:
 def put_answer(
     connection: Connection,
     live: OpenWindow,
+    charge: StoredCharge,
     body: Generated | Void,
     salt: bytes,
     *,
@@ -329,12 +331,15 @@ def put_answer(
     """Append the answer to a charge, or its void, and store it in the same transaction.
 
     Args:
+        charge: that ``body`` names.
         salt: of the leaf, 32 bytes.
         answer, salt_a: None of a void.
         leaves: Unix milliseconds before which nothing of it leaves.
         made_of: None where nothing is replayed.
     """
     position = append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
+    # What the account is promised next must not seem to be of before (check 28).
+    advance_time(connection, live.name, charge.account, body.time)
     connection.execute(
         insert(tables.generated).values(
             window=live.name,
@@ -359,7 +364,8 @@ def put_void(connection: Connection, live: OpenWindow, charge: StoredCharge, tim
     # An earlier run may have come so far.
     if answer_of_charge(connection, live.name, place) is None:
         salt = live.randomness.draw(SALT_BYTES, "void", live.name, place)
-        put_answer(connection, live, Void(live.name, charge.body.tenant, place, time), salt)
+        void = Void(live.name, charge.body.tenant, place, time)
+        put_answer(connection, live, charge, void, salt)
 
 
 def unanswered(connection: Connection, window: str) -> list[int]:

@@ -30,7 +30,7 @@ class Registered:
         dispute_key: 32 bytes, None if the account gave none.
         position: of its registration in the log.
         counter: the number of its logged records.
-        last_time: of the last one, Unix milliseconds.
+        last_time: of the last one, or of a later answer or void, Unix milliseconds.
     """
 
     account: str
@@ -213,6 +213,18 @@ def count_record(connection: Connection, window: str, account: str, time: int) -
         time: of the record, Unix milliseconds.
     """
     _COUNT.change(connection, of_window=window, of_account=account, time=time)
+
+
+def advance_time(connection: Connection, window: str, account: str, time: int) -> None:
+    """Let nothing more of an account be dated before ``time``, whichever process has the clock.
+
+    Args:
+        connection: of the transaction that logs an entry of this time.
+        time: Unix milliseconds.
+    """
+    table = tables.registration
+    mine = (table.c.window == window) & (table.c.account == account)
+    connection.execute(update(table).where(mine, table.c.last_time < time).values(last_time=time))
 
 
 def all_used_counters(connection: Connection, window: str) -> dict[bytes, int]:

@@ -9,7 +9,7 @@ from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
-from ragaudit.ledger.messages.promises import superseded_from
+from ragaudit.ledger.messages.promises import voidable_from
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
 from ragaudit.privacy.accounting.channel import (
     ChannelCosts,
@@ -221,10 +221,10 @@ def _check_void(context: Context, logged: LoggedCharge, void: Void) -> None:
     Sooner, an account that was told of a void would go on to its next query, whose nonce gives the
     coins of this one away, and could still have claimed an answer.
     """
-    charge, policy = logged.charge, context.policy
+    charge = logged.charge
     if context.registration(charge.pseudonym).registration.anchor is None:
         return
-    due = min(superseded_from(charge.time, policy), 1000 * policy.end)
+    due = voidable_from(charge.time, context.policy)
     if void.time < due:
         raise RejectedError(
             f"void at {rfc3339(void.time)}, while its promise could be claimed",
@@ -233,20 +233,28 @@ def _check_void(context: Context, logged: LoggedCharge, void: Void) -> None:
 
 
 def _check_turns(context: Context, found: Findings) -> None:
-    """An anchored account's charge is answered or void before its next query is in the log.
+    """An anchored account's charge is answered or void before its next query is promised.
 
     The nonce of a later query gives all earlier ones away: a charge that still waits could then be
-    answered, or not, by whoever has seen its coins.
+    answered, or not, by whoever has seen its coins. A promise is in no log, but has its query's
+    time: so that the order of the entries is not enough.
     """
-    ends = {reply.charge: entry.index for entry, reply in reversed(context.replies)}
+    ends = {reply.charge: (entry.index, reply.time) for entry, reply in reversed(context.replies)}
     for pseudonym in context.askers:
         with found.attempt(f"account {pseudonym.hex()}"):
             if context.registration(pseudonym).registration.anchor is None:
                 continue
             for logged, following in pairwise(context.queries_of(pseudonym)):
-                if ends.get(logged.entry, 0) > following.entry:
+                entry, time = ends.get(logged.entry, (0, 0))
+                if entry > following.entry:
                     raise RejectedError(
                         f"entry {following.entry} of the account stands before what ends its "
+                        f"{logged.name}"
+                    )
+                # Equal times are those of a process whose clock is behind the other's.
+                if time > following.time:
+                    raise RejectedError(
+                        f"entry {following.entry} of the account is dated before what ends its "
                         f"{logged.name}"
                     )
 

@@ -34,6 +34,22 @@ class AnswersAfterTheNextCharge(AnchoredQuestions):
         return [("reply", 0, 14)]
 
 
+class AnswersAfterTheNextPromise(AnchoredQuestions):
+    """A charge waits until the nonce of a later one is out, which is logged only then.
+
+    Check 28 (`answers`): the later one has the time of its promise.
+    """
+
+    def script(self) -> list[Event]:
+        events = [event for event in super().script() if event[0] != "claim_answer"]
+        # What is promised at 13 is logged behind the answer of 14.
+        following = next(at for at, event in enumerate(events) if event[-1] == 13)
+        return [*events[:following], ("reply", 0, 14), *events[following:]]
+
+    def first_end(self) -> list[Event]:
+        return []
+
+
 class VoidsARevealedCharge(AnchoredQuestions):
     """A charge is voided after its nonce was revealed and its coins were seen.
 
@@ -102,6 +118,13 @@ CHEATS: Final = (
         window=AnswersAfterTheNextCharge,
         checks=("answers",),
         reason="stands before what ends its",
+    ),
+    constructed(
+        name="answered-after-the-next-promise",
+        description="Promises an anchored account's next question before it answers the last one.",
+        window=AnswersAfterTheNextPromise,
+        checks=("answers",),
+        reason="is dated before what ends its",
     ),
     constructed(
         name="revealed-charge-voided",
