@@ -1,31 +1,31 @@
 """The client library and a real prover: questions in words, checked, claimed, resumed."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from generation_channel import (
-    CHANNEL,
     QUESTION,
-    TERMS,
     channel,
     count,
     make_channel,
     model,
     model_url,
     real_channel,
-    records,
 )
 from ragaudit.cli.main import app
-from ragaudit.client import AnswerRejected, Client, PromiseUnanswered, StateConflict, WordsResult
+from ragaudit.client import (
+    AnswerRejected,
+    PromiseUnanswered,
+    ProviderRefusal,
+    StateConflict,
+    WordsResult,
+)
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.charges import Generated
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
-from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
@@ -33,55 +33,9 @@ from ragaudit.serving.generators.errors import GeneratorUnavailable
 from ragaudit.serving.generators.tokens import NextTokens
 from scenario import ProverScenario
 from typer.testing import CliRunner
+from words_clients import Crash, Open, crash, opened
 
-__all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
-
-Open = Callable[..., Client]
-
-
-class Crash(BaseException):
-    """The client's process ends here."""
-
-
-def crash(*_: Any, **__: Any) -> Any:
-    raise Crash
-
-
-@pytest.fixture
-def opened(channel: ProverScenario, tmp_path: Path) -> Iterator[Open]:
-    """A function that gives a client of bob, anchored, or of ada, plain; the window is open."""
-    scenario, clients = channel, list[Client]()
-    keys = scenario.verifier.get("/v1/keys").json()
-
-    def make(account: str = "bob") -> Client:
-        # Each its own: an application of another test's would be of another event loop.
-        more: Any = {"state_dir": tmp_path / "state"} if account == "bob" else {"anchored": False}
-        client = Client(
-            "http://prover",
-            scenario.keys[account],
-            verifier_url="http://verifier",
-            verifier_key=keys["verifier"],
-            clock=scenario.clock,
-            transport=httpx.ASGITransport(scenario.api.app),
-            verifier_transport=httpx.ASGITransport(scenario.verifier.app),
-            **more,
-        )
-        clients.append(client)
-        return client
-
-    StoredDocuments(scenario.service.store).add("one", records(), replace=True)
-    scenario.create(**{**TERMS, "generation": CHANNEL})
-    scenario.drive(State.COUNTERSIGNED)
-    for account in ("ada", "bob"):
-        client = make(account)
-        client.register()
-        client.close()
-    scenario.service.driver.checkpoint("w1")
-    scenario.clock.at(scenario.policy().start)
-    scenario.drive(State.OPEN)
-    yield make
-    for client in clients:
-        client.close()
+__all__ = ["channel", "make_channel", "model", "model_url", "opened", "real_channel"]
 
 
 @pytest.mark.parametrize("account", ["ada", "bob"])
@@ -160,6 +114,10 @@ def test_a_promise_that_never_arrived_uses_up_its_counter(
         second.ask(QUESTION)
     assert pending.value.next_instant is not None
     channel.clock.at(pending.value.next_instant)
+    with pytest.raises(ProviderRefusal, match="no cosigned checkpoint yet") as early:
+        second.ask(QUESTION)
+    assert (early.value.status, early.value.retry_after) == (425, 1)
+    channel.service.driver.checkpoint("w1")
     assert second.ask(QUESTION).receipt.counter == 1
     assert second.ask(f"{QUESTION} 2").receipt.counter == 2
 

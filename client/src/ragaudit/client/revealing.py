@@ -10,9 +10,10 @@ have looked at the noise first, so (docs/spec/08-services.md, 8.10):
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ragaudit.client.asking import request_body
 from ragaudit.client.checker import Checker
@@ -34,6 +35,7 @@ from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.voided_charges import VoidedCharge
 
 __all__ = ["Revealing", "seconds_left", "seconds_to_reveal"]
 
@@ -110,7 +112,8 @@ class Revealing:
             asked: the request without its counter.
 
         Raises:
-            AnswerRejected, StateConflict: as `Checker.promise`.
+            AnswerRejected, StateConflict: as `Checker.promise`; the first also of a voided charge
+                that is not shown to be one.
             BudgetExhausted, ProviderRefusal, ServiceUnreachable: there is none.
         """
         state, _ = self._anchored()
@@ -123,7 +126,9 @@ class Revealing:
             if error.problem.get("type") != _VOIDED:
                 raise
             # Charged for a promise that never arrived, or that came too late to be revealed.
-            await asyncio.to_thread(state.skip, self.asking(asked)[0].counter or 0)
+            counter = request.counter or 0
+            await session.timed(partial(self._check_voided, error.problem, counter))
+            await asyncio.to_thread(state.skip, counter)
             request, request_time, first = self.asking(asked)
             value = await session.provider.post(place, request_body(request), repeatable=True)
         if (record := self._checker.promised(value)) is not None:
@@ -131,6 +136,24 @@ class Revealing:
         return await session.timed(
             lambda: self._checker.promise(value, request, request_time, first=first)
         )
+
+    def _check_voided(self, problem: Mapping[str, Any], counter: int) -> None:
+        """Check that the charge of a counter has no answer and can get none (docs/spec 8.10).
+
+        Args:
+            problem: the document that says so.
+            counter: of the query.
+
+        Raises:
+            AnswerRejected: it does not show that; the evidence is kept.
+        """
+        session = self._session
+        account, policy = session.registered.pseudonym, session.window.view.policy
+        try:
+            shown = VoidedCharge.from_json(problem.get("voided"))
+            shown.verify(policy, account, counter, session.clock())
+        except RagauditError as error:
+            raise self._checker.rejected(counter, dict(problem), error) from error
 
     def asking(self, asked: R) -> tuple[R, int, bool]:
         """Return the next request, and what is known of its counter.

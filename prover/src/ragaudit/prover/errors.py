@@ -138,7 +138,20 @@ class PromisePending(Conflict):
 
 
 class ChargeVoided(Conflict):
-    """The charge of this counter has no answer and gets none: the next counter is due."""
+    """The charge of this counter has no answer and gets none: the next counter is due.
+
+    Attributes:
+        voided: the charge and its void, proven to be in the log.
+    """
+
+    def __init__(self, what: str, *, voided: dict[str, Any], expected: str = "") -> None:
+        super().__init__(what, where="counter", expected=expected)
+        self.voided = voided
+
+    @property
+    def extension(self) -> Mapping[str, object]:
+        """The proofs, without which an account does not go on."""
+        return {"voided": self.voided}
 
 
 class AccountAnchored(Conflict):

@@ -74,6 +74,7 @@ _SCHEMA = {
         "refusal": {"type": "object"},
         "promise": {"type": "object"},
         "verdict": {"type": "object"},
+        "voided": {"type": "object"},
     },
 }
 

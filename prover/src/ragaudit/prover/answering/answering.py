@@ -198,7 +198,8 @@ class Promises:
                 has no answer yet. Two different promises
                 for one counter would be evidence against the prover.
             Conflict: not the account's next counter, not registered, plain, or promised for good.
-            ChargeVoided: a charge had this counter, and its nonce was not revealed in time.
+            ChargeVoided, TooEarly: a charge had this counter, and its nonce was not revealed in
+                time.
             QueryRefused, MalformedQuery, MalformedError: as for a query; closed also so near to
                 the end that a promise could not be claimed.
             VerifierUnreachable: the promise expired, and whether it was claimed is not known.

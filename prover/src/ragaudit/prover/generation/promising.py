@@ -11,11 +11,15 @@ from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.promised_charges import PromisedCharges
-from ragaudit.prover.errors import ChargeVoided
 from ragaudit.prover.generation.charging import Charging, terms_of
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.prover.window.charges import StoredCharge, answer_of_charge, charge_of
+from ragaudit.prover.window.charges import (
+    StoredAnswer,
+    StoredCharge,
+    answer_of_charge,
+    charge_of,
+)
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.promised import find_promise, note_nonce
 from ragaudit.prover.window.registrations import Registered, find
@@ -40,7 +44,8 @@ class Promising:
 
         Raises:
             PromisePending: another promise of the account has no answer yet.
-            ChargeVoided: the charge of this counter expired before its nonce was revealed.
+            ChargeVoided, TooEarly: the charge of this counter expired before its nonce was
+                revealed; the second one until that is proven.
             VerifierUnreachable: whether an expired promise was claimed is not known.
             UnsupportedError: the channel is MURAG-ADA's, which takes plain accounts alone.
             RagauditError: as `Charging.promise`.
@@ -72,7 +77,7 @@ class Promising:
 
         Raises:
             Conflict: there is no promised charge with this counter.
-            ChargeVoided: it has no answer and gets none.
+            ChargeVoided, TooEarly: it has no answer and gets none.
             ChainRejected: not the nonce of the account's chain.
         """
         with live.account_lock(account.name):
@@ -82,7 +87,9 @@ class Promising:
                 charge = charge_of(connection, live.name, account.name, counter)
             if registered is None or charge is None or promise is None:
                 raise Conflict("no promised charge for this counter", where="counter")
-            return self._note(live, registered, charge, nonce)
+            if (void := self._note(live, registered, charge, nonce)) is not None:
+                raise self._charges.voided(live, charge, void)
+            return charge
 
     def claimed(self, live: OpenWindow, registered: Registered, claim: Claim) -> None:
         """Take the nonce of a promised charge that its account gave to the verifier.
@@ -91,19 +98,20 @@ class Promising:
             claim: verified, of this window.
 
         Raises:
-            Conflict: there is no such charge.
-            ChargeVoided: it has no answer and gets none.
+            Conflict: there is no such charge, or it was voided.
         """
         promised = claim.promise.charge
         with self._context.store.read() as connection:
             charge = charge_of(connection, live.name, registered.account, promised.counter)
         if charge is None or charge.body != promised:
             raise Conflict("the promised charge is not in the log", where="claim")
-        self._note(live, registered, charge, claim.nonce)
+        if self._note(live, registered, charge, claim.nonce) is not None:
+            raise Conflict("the charge was voided", where="claim")
 
     def _note(
         self, live: OpenWindow, registered: Registered, charge: StoredCharge, nonce: bytes
-    ) -> StoredCharge:
+    ) -> StoredAnswer | None:
+        """Make a nonce durable, unless the charge is void: then return the void."""
         counter = charge.body.counter
         if registered.anchor is None:
             raise Conflict("the account is plain", where="nonce")
@@ -113,12 +121,12 @@ class Promising:
             answer = answer_of_charge(connection, live.name, charge.entry.index)
         # Answered already: it is only fetched again, perhaps when the log has ended.
         if answer is not None and answer.answer is not None:
-            return charge
+            return None
         with live.committing(self._context.store) as transaction:
             connection = transaction.connection
             answer = answer_of_charge(connection, live.name, charge.entry.index)
             if answer is not None and answer.answer is None:
-                raise ChargeVoided("the charge was voided", where="counter")
+                return answer
             # Durable before a coin is drawn: what was seen is never voided.
             note_nonce(connection, live.name, charge.account, counter, nonce)
-        return charge
+        return None
