@@ -2,7 +2,8 @@
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from databases import ON_EACH_ENGINE
 from generation_channel import CHANNEL, DYING, model, model_url, records, write_model
 from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
 from keyword_channel import write_keyword_model
-from prover_process import Setting
+from prover_process import ANCHORED, Setting
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.promises import Promise
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
@@ -56,14 +58,27 @@ def setting(
     made.stop()
 
 
+def open_window(setting: Setting, more: dict[str, Any]) -> None:
+    # What the terms that a verifier ships with allow; what is answered does not matter here.
+    terms = {**CHANNEL, "epsilon": "5", "epsilon_token": "5", "answer_delay_seconds": 1}
+    setting.open(
+        opens_after_seconds=10,
+        length_seconds=600,
+        privacy="gaussian",
+        epochs=True,
+        retry_seconds=600,
+        generation={**terms, **more},
+    )
+
+
 def ask(setting: Setting, question: str) -> httpx.Response:
     return setting.post("ada", "ask", {"query": question})
 
 
-def die(setting: Setting, question: str) -> None:
-    """Ask a prover that is killed by it."""
+def die(setting: Setting, call: Callable[[], httpx.Response]) -> None:
+    """Call a prover that is killed by it."""
     with pytest.raises(httpx.HTTPError):
-        ask(setting, question)
+        call()
     assert setting.prover.process is not None
     assert setting.prover.process.wait() == -signal.SIGKILL
 
@@ -83,29 +98,18 @@ def kinds(setting: Setting) -> dict[str, list[Any]]:
 
 @pytest.mark.timeout(600)
 def test_killed_between_charge_and_answer(setting: Setting, step: Path, answerer: str) -> None:
-    # What the terms that a verifier ships with allow; what is answered does not matter here.
-    terms = {**CHANNEL, "epsilon": "5", "epsilon_token": "5", "answer_delay_seconds": 1}
-    if answerer == "dp-ksa":
-        terms |= BY_KEYWORDS
-    setting.open(
-        opens_after_seconds=10,
-        length_seconds=600,
-        privacy="gaussian",
-        epochs=True,
-        retry_seconds=600,
-        generation=terms,
-    )
+    open_window(setting, BY_KEYWORDS if answerer == "dp-ksa" else {})
     files = []
     for number, name in enumerate(("in the charge", "charged", "in the answer", "answered")):
         step.write_text(name)
-        die(setting, f"question {number} ?")
+        die(setting, partial(ask, setting, f"question {number} ?"))
         setting.prover.start()
         answer = ask(setting, f"question {number} ?")
         assert answer.status_code == 200, answer.text
         files.append(GeneratedFile.parse(answer.content))
     # Nobody asks this one again.
     step.write_text("charged")
-    die(setting, "the last question ?")
+    die(setting, partial(ask, setting, "the last question ?"))
 
     log, store = setting.log()
     log.audit()
@@ -121,4 +125,53 @@ def test_killed_between_charge_and_answer(setting: Setting, step: Path, answerer
     assert [file.public.charge.index for file in files] == places[:4]
     assert [answer.charge for _, answer in logged[Generated.KIND]] == places[:4]
     assert len(rows) == 5
+    assert max(Counter(int(row) for each in rows for row in each).values()) == CHANNEL["uses"]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("answerer", ["dp-rag"], indirect=True)
+def test_killed_between_promise_nonce_and_answer(setting: Setting, step: Path) -> None:
+    """An anchored account calls again after each kill, as its library does."""
+    open_window(setting, {})
+    chain = setting.chain
+    assert chain is not None
+    promises, files = [], []
+
+    def survived(name: str, wanted: bool, call: Callable[[], httpx.Response]) -> bytes:
+        if wanted:
+            step.write_text(name)
+            die(setting, call)
+            setting.prover.start()
+        answer = call()
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    steps = ("in the promise", "promised", "in the nonce", "revealed", "in the answer", "answered")
+    for counter, name in enumerate(steps):
+        asked = {"query": f"question {counter} ?", "counter": counter}
+        revealed = {"counter": counter, "nonce": chain.nonce(counter).hex()}
+        early = counter < 2
+        promise = partial(setting.post, ANCHORED, "ask", asked)
+        promises.append(Promise.parse(survived(name, early, promise)))
+        # What was logged before the nonce came is what is promised, each time.
+        assert kinds(setting)[Charge.KIND][-1][1] == promises[-1].charge
+        reveal = partial(setting.post, ANCHORED, "ask/reveal", revealed)
+        files.append(GeneratedFile.parse(survived(name, not early, reveal)))
+        assert GeneratedFile.parse(reveal().content) == files[-1]
+
+    log, store = setting.log()
+    log.audit()
+    with store.read() as connection:
+        rows = [each for _, each in charged_rows(connection, "w1", "one", 0)]
+    store.close()
+    logged = kinds(setting)
+    charges, answers = logged[Charge.KIND], logged[Generated.KIND]
+    # One charge and one answer for each question, in turn, whenever the process died.
+    assert [charge for _, charge in charges] == [promise.charge for promise in promises]
+    assert [charge.counter for _, charge in charges] == list(range(len(steps)))
+    assert [answer.charge for _, answer in answers] == [place for place, _ in charges]
+    assert [answer for _, answer in answers] == [file.public.answered for file in files]
+    assert [answer.nonce for _, answer in answers] == [chain.nonce(n) for n in range(len(steps))]
+    times = [body.time for _, body in sorted([*charges, *answers], key=lambda one: one[0])]
+    assert times == sorted(times)
     assert max(Counter(int(row) for each in rows for row in each).values()) == CHANNEL["uses"]

@@ -60,7 +60,7 @@ TERMS: dict[str, Any] = {
 
 DYING = """
 import os, pathlib, signal
-from ragaudit.prover.generation import channel, charging
+from ragaudit.prover.generation import channel, charging, promising
 step = pathlib.Path({step!r})
 def dying(name, honest):
     def call(*arguments, **named):
@@ -70,7 +70,11 @@ def dying(name, honest):
             os.kill(os.getpid(), signal.SIGKILL)
         return found
     return call
+charging.put_promise = dying("in the promise", charging.put_promise)
 charging.insert_charge = dying("in the charge", charging.insert_charge)
+promising.Promising.promise = dying("promised", promising.Promising.promise)
+promising.note_nonce = dying("in the nonce", promising.note_nonce)
+promising.Promising.reveal = dying("revealed", promising.Promising.reveal)
 channel.coins_of = dying("charged", channel.coins_of)
 channel.put_answer = dying("in the answer", channel.put_answer)
 channel.Channel._file = dying("answered", channel.Channel._file)
