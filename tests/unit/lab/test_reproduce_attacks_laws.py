@@ -108,7 +108,7 @@ def test_inside_and_outside_have_one_law() -> None:
 @pytest.mark.slow
 def test_a_running_service_follows_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """20 accounts ask 20 questions in each world, over HTTP: within 5 standard errors."""
-    monkeypatch.setattr(attacks_http, "TRIALS", 20)
+    monkeypatch.setattr(attacks_http, "QUICK_TRIALS", 20)
     result = attacks_http.figure_2b_http(QUICK)
     (cell,) = result.points
     assert not result.table.disagreements
