@@ -29,11 +29,10 @@ LONG = {
 class MovedWindow:
     """Prover and verifier, whose processes are forked, and a window between them."""
 
-    def __init__(self, folder: Path, **verifier: Any) -> None:
-        """``verifier``: more of its settings."""
+    def __init__(self, folder: Path) -> None:
         (folder / "verifier").mkdir()
         self.clock = MovedClock(folder / "clock")
-        self.verifier = VerifierProcess(folder / "verifier", tick_seconds=0.1, **verifier)
+        self.verifier = VerifierProcess(folder / "verifier", tick_seconds=0.1)
         self.setting = Setting(folder, self.verifier)
         self.prover = self.setting.prover
         self.verifier.prelude = self.prover.prelude = self.clock.prelude
