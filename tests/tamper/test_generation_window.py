@@ -266,3 +266,20 @@ def test_a_replay_has_one_form() -> None:
     for change in changes:
         with pytest.raises(MalformedError):
             Replay.from_json({**value, **change})
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_refusal_counts_questions_in_words_too(more: int) -> None:
+    """Alice asked for documents once and in words twice: a refusal may say 3, and no more."""
+
+    class Refusing(GeneratingWindow):
+        def close(self) -> None:
+            self.refuse("alice", 3 + more, "unavailable", 19)
+            super().close()
+
+    outcome = judged(Refusing())
+    if not more:
+        assert outcome.result == "PASS"
+        return
+    assert outcome.failed == ("refusals",)
+    assert "counts 4 queries (expected 3" in outcome.check("refusals").reason

@@ -160,6 +160,11 @@ class GenerationFacts(LogFacts):
             return records
         return sorted([*records, *charges], key=lambda one: one.entry)
 
+    def query_count(self, pseudonym: bytes) -> int:
+        """Return how many `queries_of` gives, without reading them."""
+        charges = self._charges_by_account.get(pseudonym, ())
+        return self.by_account.count(pseudonym) + len(charges)
+
     def charge_points(self, tenant: str) -> bytes:
         """Return B_0 || .. of a tenant, in log order.
 

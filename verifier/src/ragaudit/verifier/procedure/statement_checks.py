@@ -145,7 +145,7 @@ def check_refusals(context: Context, found: Findings) -> None:
         with found.attempt(where):
             refusal.verify_budget(policy.queries_per_account)
         with found.attempt(where):
-            logged = context.by_account.count(refusal.pseudonym)
+            logged = context.query_count(refusal.pseudonym)
             # Fewer than the log has may be true: the account went on asking after the refusal.
             if refusal.counter > logged:
                 raise RejectedError(
