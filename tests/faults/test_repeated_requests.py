@@ -1,7 +1,8 @@
 """Every request of a window comes twice at once, and again after a restart, the end, the verdict.
 
-Those of accounts, what accounts signed, and every call that the provider signed: one record for
-each question, the same answer byte for byte or a refusal by its name, and the audit passes.
+Those of accounts, in words too and over another product's interface, what accounts and an arbiter
+signed, and every call that the provider signed: one record or charge for each question, the same
+answer byte for byte or a refusal by its name, and the audit passes.
 """
 
 import json
@@ -14,16 +15,26 @@ from typing import Any
 
 import httpx
 import pytest
+from generation_channel import WITHIN_TERMS, model, model_url, write_model
+from generation_channel import records as documents
 from invariants import check_prover, check_verifier
 from moved_window import LONG, MovedWindow
 from prover_process import WORDS
 from ragaudit.client import Client
 from ragaudit.client.results import CheckedReceipt
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.generation.serving import MODEL
+from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.log.database import close_engine, open_engine
+from ragaudit.ledger.messages.charges import Charge, Generated
+from ragaudit.ledger.messages.disputes import Finding, file_digest
+from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.window.records import records
+from ragaudit.prover.window.records import entries_of, records
 from repeating import Repeating, Reply, Sent
 from sqlalchemy import MetaData, select
+
+__all__ = ["model", "model_url"]
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,6 +45,8 @@ pytestmark = [
 QUESTIONS = 4
 ACCOUNTS = {"ada": False, "dan": True}
 """Whether each has a nonce chain."""
+ARBITER = PrivateKey.from_seed(b"a" * 32)
+IN_WORDS = ("treatment of bazeli ?", "symptom of bazeli ?")
 
 OTHERWISE: dict[str, set[str]] = {
     # The account as it stands now, with its counter and proof; too late after the end.
@@ -45,6 +58,11 @@ OTHERWISE: dict[str, set[str]] = {
     "receipts": {"200", "409 too-late"},
     "statements": {"200", "409 too-late"},
     "disputes": {"200", "409 too-late"},
+    "refusals": {"200", "409 too-late"},
+    "findings": {"200", "409 too-late"},
+    # In words: of a window that is over.
+    "ask": {"409 query-refused"},
+    "completions": {"503"},  # in the shape of that interface
     "claims": {"200", "409 too-late"},
     "windows": {"200"},  # for 201
     "entries": {"409 conflict"},  # after the handover
@@ -62,11 +80,29 @@ KEPT_ELSEWHERE = {"V clock", "P prover_leader"}
 class Scene(MovedWindow):
     """A window that accounts and provider reach through somebody who repeats everything."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, model: Transformer, model_url: str) -> None:
+        written = write_model(folder / "model", model)
+        super().__init__(
+            folder,
+            arbiter_key=ARBITER.public.raw.hex(),
+            generator={
+                "url": model_url,
+                "models": [MODEL],
+                "vocabulary_file": str(folder / "model" / "vocabulary.json"),
+            },
+        )
+        with closing(Store.open(self.setting.settings.store.url)) as store:
+            StoredDocuments(store).add("one", documents(), replace=True)
         self.to_prover = Repeating(f"http://127.0.0.1:{self.prover.port}")
         self.to_verifier = Repeating(self.verifier.url)
-        self.prover.environment = {"RAGAUDIT_PROVER__VERIFIER__URL": self.to_verifier.url}
+        self.prover.environment = {
+            "RAGAUDIT_PROVER__VERIFIER__URL": self.to_verifier.url,
+            "RAGAUDIT_PROVER__VERIFIER__ARBITER_KEY": ARBITER.public.raw.hex(),
+            "RAGAUDIT_PROVER__GENERATOR__URL": model_url,
+            "RAGAUDIT_PROVER__SURFACES__ENABLED": '["openai"]',
+            "RAGAUDIT_PROVER__SURFACES__COLLECTIONS": '{"records": "one"}',
+            **written,
+        }
         self.accounts = {
             name: Client(
                 self.to_prover.url,
@@ -84,7 +120,7 @@ class Scene(MovedWindow):
     def open(self) -> None:
         """Open a window in which both accounts are registered."""
         self.start()
-        self.setting.create(**LONG, privacy="gaussian", retry_seconds=3600)
+        self.setting.create(**LONG, privacy="gaussian", retry_seconds=3600, generation=WITHIN_TERMS)
         for each in self.accounts.values():
             each.register()
         self.until(lambda: self.cosigned() == 1 + len(self.accounts))
@@ -126,8 +162,8 @@ class Scene(MovedWindow):
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
+def scene(tmp_path: Path, model: Transformer, model_url: str) -> Iterator[Scene]:
+    made = Scene(tmp_path, model, model_url)
     try:
         yield made
     finally:
@@ -163,6 +199,52 @@ def kind(request: Sent) -> str:
     return [part for part in path.split("/") if part.replace("-", "").isalpha()][-1]
 
 
+def ask_in_words(scene: Scene) -> None:
+    """Ask one question as ragaudit has it, and one as OpenAI's clients do."""
+    url, headers = scene.to_prover.url, {"Authorization": f"Bearer {scene.setting.keys['ada']}"}
+    asked = [
+        ("/v1/windows/w1/ask", {"query": IN_WORDS[0]}),
+        (
+            "/v1/chat/completions",
+            {"model": "records", "messages": [{"role": "user", "content": IN_WORDS[1]}]},
+        ),
+    ]
+    for path, body in asked:
+        answer = httpx.post(url + path, json=body, headers=headers, timeout=60, trust_env=False)
+        assert answer.status_code == 200, answer.text
+
+
+def refused(scene: Scene) -> Any:
+    """Ask a window that is over; what the provider signed."""
+    answer = httpx.post(
+        f"{scene.to_prover.url}/v1/windows/w1/query",
+        json={"query": "is anybody there", "top_k": 3, "filter": "", "kind": "text"},
+        headers={"Authorization": f"Bearer {scene.setting.keys['ada']}"},
+        timeout=60,
+        trust_env=False,
+    )
+    assert answer.status_code == 409, answer.text
+    return answer.json()["refusal"]
+
+
+def find(scene: Scene, receipt: CheckedReceipt) -> None:
+    """Have the arbiter dismiss what an account disputes."""
+    public = receipt.file.public
+    finding = Finding.issue(
+        ARBITER,
+        origin=public.origin,
+        index=public.index,
+        answer_digest=public.answer_digest,
+        file_digest=file_digest(receipt.file.to_json()),
+        step=0,
+        time=scene.clock(),
+    )
+    url = f"{scene.to_verifier.url}/v1/windows/w1/findings"
+    body = {"finding": finding.to_json(), "public": {**public.to_json(), "proof": None}}
+    answer = httpx.post(url, json=body, timeout=60, trust_env=False)
+    assert answer.status_code == 200, answer.text
+
+
 def claim(scene: Scene) -> None:
     """Claim the last answer of the anchored account, which has it: the log stays as it is."""
     sent = [each for each in scene.to_prover.sent if kind(each) in {"promise", "reveal"}]
@@ -183,6 +265,7 @@ def test_what_comes_twice_and_again_is_one_record(scene: Scene) -> None:
         for name, account in scene.accounts.items():
             asked[name].append(account.search(f"{WORDS[number]} {number}", 3).receipt)
     claim(scene)
+    ask_in_words(scene)
     receipts = [each for of_account in asked.values() for each in of_account]
     covered(scene, receipts)
     replay(scene)
@@ -191,8 +274,10 @@ def test_what_comes_twice_and_again_is_one_record(scene: Scene) -> None:
     for name, account in scene.accounts.items():
         account.submit(asked[name])
         account.dispute(asked[name][0])
+        find(scene, asked[name][0])
     replay(scene)
     scene.clock.reach(scene.policy().end)
+    scene.accounts["ada"].submit_refusal(refused(scene))
     scene.until(lambda: scene.window().handed_over)
     replay(scene)
     scene.finish()
@@ -219,3 +304,5 @@ def test_what_comes_twice_and_again_is_one_record(scene: Scene) -> None:
     check_prover(settings, public, heads)
     with closing(Store.open(settings.store.url)) as store, store.read() as connection:
         assert len(list(records(connection, "w1"))) == len(receipts)
+        for message in (Charge, Generated):
+            assert len(entries_of(connection, "w1", message.KIND)) == len(IN_WORDS)

@@ -29,10 +29,11 @@ LONG = {
 class MovedWindow:
     """Prover and verifier, whose processes are forked, and a window between them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **verifier: Any) -> None:
+        """``verifier``: more of its settings."""
         (folder / "verifier").mkdir()
         self.clock = MovedClock(folder / "clock")
-        self.verifier = VerifierProcess(folder / "verifier", tick_seconds=0.1)
+        self.verifier = VerifierProcess(folder / "verifier", tick_seconds=0.1, **verifier)
         self.setting = Setting(folder, self.verifier)
         self.prover = self.setting.prover
         self.verifier.prelude = self.prover.prelude = self.clock.prelude
