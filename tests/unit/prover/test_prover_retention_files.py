@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from finished_windows import QUESTION, Finished, finished
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import NotFound, RejectedError
+from ragaudit.encoding.errors import MalformedError, NotFound, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.log.overwriting import cut_journal
 from ragaudit.ledger.messages.deletion import ProviderDeletion
@@ -48,17 +48,29 @@ def test_a_backup_that_comes_back_is_deleted_again(scenario: ProverScenario, whe
     assert found.statement() == statement
 
 
-def test_a_statement_of_somebody_else_deletes_nothing(scenario: ProverScenario) -> None:
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        ("malformed", MalformedError),
+        ("another key's", SignatureRejected),
+        ("another window's", RejectedError),
+    ],
+)
+def test_a_false_statement_deletes_nothing(
+    scenario: ProverScenario, what: str, error: type[Exception]
+) -> None:
     scenario.create()
-    fences = scenario.folder / "prover/fences"
+    fences, own = scenario.folder / "prover/fences", scenario.service.retention.key
     fences.mkdir(exist_ok=True)
     made = ProviderDeletion.issue(
-        PrivateKey.generate(), origin="o", verdict=None, entries=0, checkpoint=None, time=1
-    )
-    (fences / "w1.deletion").write_bytes(made.encode())
-    with pytest.raises(SignatureRejected):
+        PrivateKey.generate() if what == "another key's" else own,
+        origin="p.example/ragaudit/w2", verdict=None, entries=0, checkpoint=None, time=1,
+    )  # fmt: skip
+    (fences / "w1.deletion").write_bytes(b"{}" if what == "malformed" else made.encode())
+    with pytest.raises(error, match=r"w1\.deletion beside the fences"):
         scenario.service.retention.recall()
     assert scenario.state() is State.DRAFT
+    assert not scenario.service.retention._stated()
 
 
 def test_whoever_has_the_public_bundle_checks_it(finished: Finished, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ragaudit.encoding.errors import NotFound, TooEarly
+from ragaudit.encoding.errors import NotFound, RagauditError, RejectedError, TooEarly
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
@@ -129,26 +129,38 @@ class Retention:
                 return
             statement = self._statement(connection, window, policy)
         # Outside of what a backup of the database brings back, and before anything is gone.
-        self._store(name, self.fences.state_deletion(name, statement.encode()))
+        self._store(name, policy, self.fences.state_deletion(name, statement.encode()))
         _log.warning("window %s: everything but its public part is deleted", name)
 
     def recall(self) -> None:
         """Take up the deletions that this database does not know: it came from a backup.
 
         To be called before a window is loaded.
+
+        Raises:
+            MalformedError, RejectedError: a file beside the fences is not this provider's statement
+                about the window that it is named after.
         """
         for name, path in self.fences.deletions().items():
             with self.store.read() as connection:
-                known = connection.scalar(
-                    select(tables.window.c.name).where(tables.window.c.name == name)
+                policy = connection.scalar(
+                    select(tables.window.c.policy).where(tables.window.c.name == name)
                 )
-                if known is None or deletion_of(connection, name) is not None:
+                if policy is None or deletion_of(connection, name) is not None:
                     continue
-            self._store(name, path.read_bytes())
+            self._store(name, Policy.parse(policy), path.read_bytes())
             _log.warning("window %s came back from a backup, and is deleted again", name)
 
-    def _store(self, name: str, statement: bytes) -> None:
-        ProviderDeletion.parse(statement).verify(self.key.public)
+    def _store(self, name: str, policy: Policy, statement: bytes) -> None:
+        try:
+            found = ProviderDeletion.parse(statement)
+            found.verify(self.key.public)
+            # A file under another name must not delete another window.
+            if found.origin != policy.origin:
+                raise RejectedError("of another window", where="origin", expected=policy.origin)
+        except RagauditError as error:
+            error.where = f"{name}.deletion beside the fences: {error.where}"
+            raise
         row = {"window": name, "statement": statement, "done": False}
         table = tables.window.c
         with self.store.write() as connection:
