@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import yaml
 from jsonschema import Draft202012Validator
+from leaking_ports import NAMES
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.attacks.scope import canaries
+from ragaudit.lab.attacks.scope.canaries import Canary
+from ragaudit.lab.attacks.scope.exchange import Client
+from ragaudit.lab.attacks.scope.planning import Options, Plan
+from ragaudit.lab.attacks.scope.preparing import STORES
 from ragaudit.lab.attacks.scope.schema import SCHEMA
+from ragaudit.lab.attacks.scope.stores.store import Scene
+from ragaudit.lab.attacks.scope.target import load
 from typer.testing import CliRunner
 
 DIMENSION = 16  # that of the embedder of tests
 CODES = {"CLEAN": ExitCode.DONE, "LEAK": ExitCode.FALSE, "INCOMPLETE": ExitCode.INCOMPLETE}
+
+
+C = TypeVar("C", bound=Client)
 
 
 def secret(folder: Path, name: str, text: str) -> str:
@@ -47,6 +59,24 @@ def target(
     path = folder / "scope.yaml"
     path.write_text(yaml.safe_dump(document))
     return path
+
+
+def openai_plan(
+    folder: Path, client_of: Callable[[dict[str, list[Canary]]], C], options: Options
+) -> tuple[Plan, C]:
+    """The plan of two tenants of an OpenAI-shaped store, and the client that answers for it.
+
+    Args:
+        client_of: makes it, of the canaries of each tenant.
+    """
+    keys = {"acme": "a", "globex": "b"}
+    described = load(target(folder, "openai", "http://x", keys, collections=NAMES))
+    found: dict[str, list[Canary]] = {tenant: [] for tenant in keys}
+    for one in canaries.read(described.canaries, "canaries"):
+        found[one.tenant].append(one)
+    client = client_of(found)
+    scene = Scene(described, found, client, np.random.default_rng(0), frozenset(keys))
+    return Plan(STORES["openai"](scene), options, plant=False), client
 
 
 def scope(path: Path, *arguments: str) -> dict[str, Any]:

@@ -2,17 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import scope_runs
-from leaking_ports import NAMES
-from ragaudit.lab.attacks.scope.canaries import Canary, read
+from ragaudit.lab.attacks.scope.canaries import Canary
 from ragaudit.lab.attacks.scope.exchange import Answer, Request
-from ragaudit.lab.attacks.scope.planning import Options, Plan
-from ragaudit.lab.attacks.scope.preparing import STORES
+from ragaudit.lab.attacks.scope.planning import Options
 from ragaudit.lab.attacks.scope.running import run
-from ragaudit.lab.attacks.scope.stores.store import Scene
-from ragaudit.lab.attacks.scope.target import load
 
 ROUNDS = 3
 ORACLE = "existence-of-file"
@@ -45,20 +40,12 @@ class Timed:
 def test_times_must_accuse_twice(
     slow_looks: set[int], looks: int, accused: bool, tmp_path: Path
 ) -> None:
-    keys = {"acme": "a", "globex": "b"}
-    target = load(scope_runs.target(tmp_path, "openai", "http://x", keys, collections=NAMES))
-    canaries: dict[str, list[Canary]] = {tenant: [] for tenant in keys}
-    for one in read(target.canaries, "canaries"):
-        canaries[one.tenant].append(one)
-    client = Timed(canaries, slow_looks)
-    scene = Scene(target, canaries, client, np.random.default_rng(0), frozenset(keys))
-    plan = Plan(
-        STORES["openai"](scene), Options(rounds=ROUNDS, only=frozenset({ORACLE})), plant=False
-    )
+    options = Options(rounds=ROUNDS, only=frozenset({ORACLE}))
+    plan, client = scope_runs.openai_plan(tmp_path, lambda each: Timed(each, slow_looks), options)
     report = run(plan)
     assert {one.kind for one in report.findings} == ({"timing"} if accused else set())
-    expected = looks * ROUNDS * len(canaries["acme"])
-    assert client.asked == dict.fromkeys(keys, expected)
+    expected = looks * ROUNDS * len(client.canaries["acme"])
+    assert client.asked == dict.fromkeys(client.canaries, expected)
     assert report.requests <= plan.requests
     for found in report.findings:
         assert found.p_value is not None and found.p_value <= plan.options.error / 4

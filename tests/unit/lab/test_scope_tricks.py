@@ -3,20 +3,16 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 import scope_runs
 from leaking_ports import NAMES
 from ragaudit.lab.attacks.scope import exchange, judging
-from ragaudit.lab.attacks.scope.canaries import Canary, draw, read
+from ragaudit.lab.attacks.scope.canaries import Canary, draw
 from ragaudit.lab.attacks.scope.exchange import Answer, HttpClient, Request, Secrets
-from ragaudit.lab.attacks.scope.planning import Options, Plan
-from ragaudit.lab.attacks.scope.preparing import STORES
+from ragaudit.lab.attacks.scope.planning import Options
 from ragaudit.lab.attacks.scope.probes import NO_TAG
 from ragaudit.lab.attacks.scope.report import Report
 from ragaudit.lab.attacks.scope.running import run
-from ragaudit.lab.attacks.scope.stores.store import Scene
-from ragaudit.lab.attacks.scope.target import load
 from starlette.applications import Starlette
 from starlette.requests import Request as Asked
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
@@ -189,15 +185,8 @@ def locked_out(client: Scripted, _: Request) -> Answer:
 def run_of(
     folder: Path, odd: Callable[[Scripted, Request], Answer], *only: str, writes: bool = False
 ) -> Report:
-    keys = {"acme": "a", "globex": "b"}
-    target = load(scope_runs.target(folder, "openai", "http://x", keys, collections=NAMES))
-    found: dict[str, list[Canary]] = {tenant: [] for tenant in keys}
-    for one in read(target.canaries, "canaries"):
-        found[one.tenant].append(one)
-    client = Scripted(found, odd)
-    scene = Scene(target, found, client, np.random.default_rng(0), frozenset(keys))
     options = Options(rounds=2, only=frozenset(only), writes=writes)
-    plan = Plan(STORES["openai"](scene), options, plant=False)
+    plan, client = scope_runs.openai_plan(folder, lambda found: Scripted(found, odd), options)
     report = run(plan)
     assert client.count <= plan.requests
     return report
