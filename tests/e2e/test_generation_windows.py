@@ -13,10 +13,10 @@ import pytest
 from generation_channel import DYING, WITHIN_TERMS, model, model_url, records, write_model
 from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
 from keyword_channel import write_keyword_model
-from prover_process import PLAIN, Setting
+from prover_process import ANCHORED, PLAIN, Setting
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
-from ragaudit.ledger.messages.charges import Charge, Void
+from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
 from ragaudit.ledger.messages.verdict import Verdict
@@ -153,18 +153,27 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
     """Two tenants pay, some questions are about a ward, and a sample is proven and replayed.
 
     The last question is charged by a prover that is killed before it asks the model; nobody asks
-    again, so its charge is voided at the end, and stays.
+    again, so its charge is voided at the end, and stays. An account with an anchor reveals its
+    nonce to a prover that is killed before it asks the model: that question is answered at the end.
     """
     step = tmp_path / "step"
     step.write_text("")
 
-    def killed() -> None:
-        step.write_text("charged")
+    def killed(where: str, account: str, path: str, body: dict[str, object]) -> None:
+        step.write_text(where)
         with pytest.raises(httpx.HTTPError):
-            setting.post("eve", "ask", {"query": "symptom of bazeli ?"})
+            setting.post(account, path, body)
         assert setting.prover.process is not None
         assert setting.prover.process.wait() == -signal.SIGKILL
         setting.prover.start()
+
+    def last() -> None:
+        assert setting.chain is not None
+        answer = setting.post(ANCHORED, "ask", {**QUESTION, "counter": 0})
+        assert answer.status_code == 200, answer.text
+        nonce = setting.chain.nonce(0).hex()
+        killed("revealed", ANCHORED, "ask/reveal", {"counter": 0, "nonce": nonce})
+        killed("charged", "eve", "ask", {"query": "symptom of bazeli ?"})
 
     setting.add("eve", "two", wards("kolupe"))
     setting.add("fay", "one", wards("mirazo"))
@@ -174,21 +183,21 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
         "filter": json.dumps(ward, sort_keys=True, separators=(",", ":")),
     }
     asked: list[tuple[str, dict[str, object]]] = [
-        ("ada", about), ("eve", about), ("bea", QUESTION), ("cyd", QUESTION), ("fay", about),
+        ("ada", about), ("eve", about), ("bea", QUESTION), ("fay", about),
     ]  # fmt: skip
     sampling = {"eta": "0.5", "minimum": 1}
     files = play(
         setting,
         DYING.format(step=str(step)),
         asked=asked,
-        then=killed,
+        then=last,
         window={
             "opens_after_seconds": 20,
             "slots": 6,
             "coalition_max": 6,
             "public_columns": {"ward": "string"},
             "filters": True,
-            "length_seconds": 40,
+            "length_seconds": 50,
             "audit": {
                 "mode": "B",
                 "beta": "0.2",
@@ -207,9 +216,10 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
     assert (costs["replace_one_null"], costs["replace_one"]) == ("10", "20")
     charged = [file.public.charged for file in files]
     assert [(each.tenant, each.number) for each in charged] == [
-        ("one", 0), ("two", 0), ("one", 1), ("one", 2), ("one", 3),
+        ("one", 0), ("two", 0), ("one", 1), ("one", 2),
     ]  # fmt: skip
-    # Ward a was asked about once before two questions about all: its rows are spent by the second.
+    # Ward a is spent by a question about it and one about all: its next one finds no row, and the
+    # one about all of the account with an anchor finds ward b.
     store = Store.open(setting.settings.store.url)
     with store.read() as connection:
         rows = {
@@ -219,9 +229,13 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
         logged = list(entries(connection, "w1"))
     store.close()
     voids = [Void.parse(each.body) for each in logged if each.kind == Void.KIND]
+    answers = [Generated.parse(each.body) for each in logged if each.kind == Generated.KIND]
     charges = [each.index for each in logged if each.kind == Charge.KIND]
     assert [each.charge for each in voids] == charges[-1:]
-    assert rows == {"one": [6, 12, 6, 0], "two": [6, 12]}
+    assert setting.chain is not None
+    anchored = [(each.charge, each.nonce) for each in answers if each.nonce is not None]
+    assert anchored == [(charges[-2], setting.chain.nonce(0))]
+    assert rows == {"one": [6, 12, 0, 6], "two": [6, 12]}
     assert isinstance(setting.verifier, VerifierProcess)
     settings = setting.verifier.path
     path = bundle(setting, tmp_path)
