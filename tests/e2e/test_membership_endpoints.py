@@ -4,13 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from leaking_ports import NAMES
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.membership.campaign import calling
 from ragaudit.lab.attacks.membership.endpoints import openai, ragaudit
 from scenario import ProverScenario, make_scenario
 from scope_windows import fill_documents, planted, start
-from surface_app import MemoryPort, serving, surface_app
+from surface_app import NAMES, MemoryPort, serving, surface_app
 
 __all__ = ["make_scenario"]
 

@@ -12,10 +12,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from leaking_ports import NAMES
 from ragaudit.prover.surfaces.queries import Hit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from surface_app import KEYS, MemoryPort
+from surface_app import KEYS, NAMES, MemoryPort
 
 HOLES = {
     "attributes-unscoped": "write-id",

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from leaking_ports import NAMES
 from ragaudit.lab.attacks.scope.canaries import TAG
 from ragaudit.lab.attacks.scope.probes import NO_TAG
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from surface_app import KEYS, MemoryPort
+from surface_app import KEYS, NAMES, MemoryPort
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,7 @@ import scope_runs
 from ragaudit.lab.attacks.scope import canaries
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surfaces.queries import Answer, Hit, Query
-from surface_app import COLLECTIONS, MemoryPort
-
-NAMES = {tenant: name for name, tenant in COLLECTIONS.items()}
+from surface_app import MemoryPort
 
 
 class Answering(MemoryPort):

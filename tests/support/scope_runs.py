@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 from jsonschema import Draft202012Validator
-from leaking_ports import NAMES
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.attacks.scope import canaries
@@ -21,6 +20,7 @@ from ragaudit.lab.attacks.scope.preparing import STORES
 from ragaudit.lab.attacks.scope.schema import SCHEMA
 from ragaudit.lab.attacks.scope.stores.store import Scene
 from ragaudit.lab.attacks.scope.target import load
+from surface_app import NAMES
 from typer.testing import CliRunner
 
 DIMENSION = 16  # that of the embedder of tests

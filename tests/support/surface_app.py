@@ -36,6 +36,7 @@ COLUMNS = (
 KEYS = {"key-acme": Account("ada", "acme"), "key-globex": Account("bob", "globex")}
 ENABLED = ("openai", "chroma", "qdrant", "mcp", "dify")
 COLLECTIONS = {"handbook": "acme", "manual": "globex"}
+NAMES = {tenant: name for name, tenant in COLLECTIONS.items()}
 
 
 def rows_of(tenant: str, count: int = 30) -> list[Hit]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import scope_runs
 from file_store import HOLES, Files
-from leaking_ports import NAMES, filled
-from surface_app import KEYS, MemoryPort, serving, surface_app
+from leaking_ports import filled
+from surface_app import KEYS, NAMES, MemoryPort, serving, surface_app
 
 pytestmark = pytest.mark.slow
 WRITES = (

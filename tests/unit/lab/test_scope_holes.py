@@ -21,13 +21,13 @@ from forgetful_surfaces import (
     slow,
     tagged,
 )
-from leaking_ports import NAMES, filled
+from leaking_ports import filled
 from ragaudit.lab.attacks.scope.canaries import read
 from ragaudit.lab.attacks.scope.exchange import HttpClient, Secrets
 from ragaudit.lab.attacks.scope.preparing import STORES
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store
 from ragaudit.lab.attacks.scope.target import StoreKind, load
-from surface_app import KEYS, MemoryPort, serving, surface_app
+from surface_app import KEYS, NAMES, MemoryPort, serving, surface_app
 
 TENANT_KEYS = {account.tenant: key for key, account in KEYS.items()}
 CASES = [(store, *hole) for store, holes in HOLES.items() for hole in holes]

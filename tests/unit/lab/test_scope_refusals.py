@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import scope_runs
-from leaking_ports import NAMES, Answering, filled
+from leaking_ports import Answering, filled
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.attacks.scope.schema import SCHEMA
-from surface_app import MemoryPort, serving, surface_app
+from surface_app import NAMES, MemoryPort, serving, surface_app
 from typer.testing import CliRunner
 
 ACME = {"acme": "key-acme"}

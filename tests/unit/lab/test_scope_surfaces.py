@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import scope_runs
-from leaking_ports import NAMES, Answering, Fetching, filled
+from leaking_ports import Answering, Fetching, filled
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.window import Window
@@ -13,7 +13,7 @@ from ragaudit.ledger.messages.dsse import EnvelopeRejected
 from ragaudit.ledger.messages.membership_result import MembershipResult
 from ragaudit.ledger.messages.result_references import ResultReference
 from ragaudit.ledger.messages.scope_result import ScopeResult
-from surface_app import KEYS, MemoryPort, serving, surface_app
+from surface_app import KEYS, NAMES, MemoryPort, serving, surface_app
 
 STORES = ("chroma", "qdrant", "openai", "mcp", "dify")
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import scope_runs
-from leaking_ports import NAMES
 from ragaudit.lab.attacks.scope import exchange, judging
 from ragaudit.lab.attacks.scope.canaries import Canary, draw
 from ragaudit.lab.attacks.scope.exchange import Answer, HttpClient, Request, Secrets
@@ -17,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request as Asked
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
-from surface_app import serving
+from surface_app import NAMES, serving
 
 CANARIES = draw(["globex"], 24)
 PLANTED = [one.id for one in CANARIES if one.planted]
