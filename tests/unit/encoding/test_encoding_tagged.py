@@ -1,11 +1,12 @@
 """docs/spec/01-encoding.md §1 and §2."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding import digests, tagged
 from ragaudit.encoding.errors import MalformedError
@@ -73,6 +74,45 @@ def test_truncation_and_extension_are_refused(values: list[bytes], data: st.Data
         tagged.decode("t", encoded[:cut], len(values))
     with pytest.raises(MalformedError, match="left over"):
         tagged.decode("t", encoded + b"\x00", len(values))
+
+
+def one_by_one(tag: str, data: bytes, count: int) -> tuple[bytes, ...] | None:
+    """The fields by §1.1 alone; None where the bytes are no such message."""
+    head = len(tag.encode()).to_bytes(2, "little") + tag.encode() + count.to_bytes(2, "little")
+    at, found = len(head), []
+    for _ in range(count):
+        length = int.from_bytes(data[at : at + 8], "little")
+        at += 8 + length
+        found.append(data[at - length : at])
+    whole = data[: len(head)] == head and at == len(data)
+    return tuple(found) if whole else None
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=12), min_size=1, max_size=5), st.data())
+def test_what_was_read_before_changes_no_reading(values: list[bytes], data: st.DataObject) -> None:
+    encoded, count = tagged.enc("t", *values), len(values)
+    assert tagged.decode("t", encoded, count) == tuple(values)
+    # The same size: lengths that moved from one field to the next, and bytes that were changed.
+    whole = b"".join(values)
+    cuts = sorted(data.draw(st.integers(0, len(whole))) for _ in values[1:])
+    ends = [0, *cuts, len(whole)]
+    moved = tagged.enc("t", *(whole[a:b] for a, b in pairwise(ends)))
+    changed = bytearray(moved)
+    changed[data.draw(st.integers(0, len(moved) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    for message in (moved, encoded, bytes(changed), moved):
+        expected = one_by_one("t", message, count)
+        if expected is None:
+            with pytest.raises(MalformedError):
+                tagged.decode("t", message, count)
+        else:
+            assert tagged.decode("t", message, count) == expected
+
+
+def test_lengths_that_a_stranger_chooses_fill_no_memory() -> None:
+    for size in range(3000):
+        tagged.decode("t", tagged.enc("t", bytes(size)), 1)
+    assert len(tagged._layouts) <= tagged._MOST_LAYOUTS
 
 
 @pytest.mark.parametrize(("tag", "count"), [("u", 1), ("t", 0), ("t", 2), ("tt", 1)])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pymerkle import InmemoryTree
 from ragaudit.ledger.errors import MalformedProof, ProofRejected
 from ragaudit.ledger.log.tree import (
+    _BLOCK_LEAVES,
     EMPTY_ROOT,
     MemoryTree,
     TreeHead,
@@ -97,6 +98,25 @@ def test_empty_tree_hashes_the_empty_string() -> None:
 def test_roots_equal_the_rfc_text(rfc: Any, tree: Any) -> None:
     for size in range(LIMIT + 1):
         assert tree.root(size) == rfc.mth(0, size)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 40), max_size=6))
+def test_a_tree_that_grows_in_blocks_is_the_tree_that_grows_leaf_by_leaf(blocks: Any) -> None:
+    grown, single, count = MemoryTree(), MemoryTree(), 0
+    for block in blocks:
+        leaves = [bytes([number]) for number in range(count, count + block)]
+        grown.extend(leaves)
+        assert [single.append(leaf) for leaf in leaves] == [*range(count, count + block)]
+        count += block
+        assert grown.head() == single.head()
+    for index in range(count):
+        assert grown.inclusion_proof(index) == single.inclusion_proof(index)
+
+
+def test_a_block_that_is_hashed_at_a_time_ends_nowhere_in_a_tree() -> None:
+    leaves = [number.to_bytes(2, "big") for number in range(2 * _BLOCK_LEAVES + 3)]
+    assert root(leaves) == Rfc(leaves).mth(0, len(leaves))
 
 
 def test_inclusion_proofs_equal_the_rfc_text_and_verify(rfc: Any, tree: Any) -> None:

@@ -16,6 +16,9 @@ MAX_FIELDS = 2**16 - 1
 _INT_MIN = -(2**63)
 _INT_MAX = 2**63 - 1
 _LENGTH = Struct("<Q")
+_MOST_LAYOUTS = 1024  # a stranger chooses lengths: what is remembered of them is bounded
+# By head and size: how the last message was laid out, and the lengths of its fields.
+_layouts: dict[tuple[bytes, int], tuple[Struct, tuple[int, ...]]] = {}
 
 
 def enc(tag: str, *fields: Field) -> bytes:
@@ -34,16 +37,11 @@ def enc(tag: str, *fields: Field) -> bytes:
             surrogates), an empty or too long tag, too many fields.
         TypeError: a field of any other type (bool included).
     """
-    name = _text_bytes(tag)
-    if not 1 <= len(name) <= MAX_TAG_BYTES:
-        raise MalformedError("tag length out of range", expected=f"1 to {MAX_TAG_BYTES} bytes")
-    if len(fields) > MAX_FIELDS:
-        raise MalformedError("too many fields", where=tag, expected=f"at most {MAX_FIELDS}")
     # Every length stands before what it measures: no field can run over into the next.
-    parts = [len(name).to_bytes(2, "little"), name, len(fields).to_bytes(2, "little")]
+    parts = [_head(tag, len(fields))]
     for field in fields:
         data = _field_bytes(field)
-        parts += [len(data).to_bytes(8, "little"), data]
+        parts += (_LENGTH.pack(len(data)), data)
     return b"".join(parts)
 
 
@@ -61,6 +59,25 @@ def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
     """
     # Tag and count are the reader's: the data has no say in how it is read.
     head = _head(tag, count)
+    # Messages of one kind and size mostly have fields of the same lengths: a million records of a
+    # log take a third of the time that the loop takes. Lengths that differ are read one by one.
+    known = _layouts.get((head, len(data)))
+    if known is not None:
+        layout, lengths = known
+        parts = layout.unpack(data)
+        if parts[0] == head and parts[1::2] == lengths:
+            return parts[2::2]
+    fields = _split(tag, head, data, count)
+    if len(_layouts) >= _MOST_LAYOUTS:
+        _layouts.clear()
+    lengths = tuple(map(len, fields))
+    form = "".join(f"Q{length}s" for length in lengths)
+    _layouts[head, len(data)] = Struct(f"<{len(head)}s{form}"), lengths
+    return fields
+
+
+def _split(tag: str, head: bytes, data: bytes, count: int) -> tuple[bytes, ...]:
+    """The fields of `decode`, one by one."""
     if not data.startswith(head):
         raise MalformedError("wrong tag or field count", where=tag, expected=f"{count} fields")
     fields: list[bytes] = []
@@ -82,7 +99,12 @@ def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
 
 @lru_cache(256)
 def _head(tag: str, count: int) -> bytes:
-    return enc(tag)[:-2] + count.to_bytes(2, "little")
+    name = _text_bytes(tag)
+    if not 1 <= len(name) <= MAX_TAG_BYTES:
+        raise MalformedError("tag length out of range", expected=f"1 to {MAX_TAG_BYTES} bytes")
+    if count > MAX_FIELDS:
+        raise MalformedError("too many fields", where=tag, expected=f"at most {MAX_FIELDS}")
+    return len(name).to_bytes(2, "little") + name + count.to_bytes(2, "little")
 
 
 def read_int(field: bytes) -> int:

@@ -98,8 +98,7 @@ def _download(folder: Path) -> MemoryTree:
         tree = MemoryTree()
         for bundle in bundles_of(head.size):
             data = _fetched(connection, entries_path(bundle))
-            for entry in decode_entry_bundle(data, bundle.width):
-                tree.append(entry)
+            tree.extend(decode_entry_bundle(data, bundle.width))
         connection.close()
     if tree.head() != head:
         raise InternalError("the entries give another root")

@@ -9,6 +9,7 @@ the index and the sizes, never taken from the proof.
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import Protocol
 
 from ragaudit.ledger.errors import MalformedProof, ProofRejected
@@ -16,6 +17,8 @@ from ragaudit.ledger.errors import MalformedProof, ProofRejected
 HASH_BYTES = 32
 MAX_TREE_SIZE = 2**63 - 1  # a database BIGINT; also bounds every proof to 63 hashes
 EMPTY_ROOT = hashlib.sha256(b"").digest()
+_LEVELS = MAX_TREE_SIZE.bit_length() + 1
+_BLOCK_LEAVES = 4096  # hashed at a time
 
 
 def leaf_hash(data: bytes) -> bytes:
@@ -309,9 +312,8 @@ class MemoryTree:
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
         """Build the tree over leaf *contents*; `append_hash` takes ready leaf hashes."""
         # One array of bytes for each level: an object for each hash would take twice as much.
-        self._levels = [bytearray()]
-        for data in leaves:
-            self.append(data)
+        self._levels = [bytearray() for _ in range(_LEVELS)]
+        self.extend(leaves)
 
     @property
     def size(self) -> int:
@@ -326,6 +328,13 @@ class MemoryTree:
         """
         return self.append_hash(leaf_hash(data))
 
+    def extend(self, leaves: Iterable[bytes]) -> None:
+        """Append leaves with these contents, in order; levels are hashed block by block."""
+        remaining = iter(leaves)
+        while block := b"".join([leaf_hash(data) for data in islice(remaining, _BLOCK_LEAVES)]):
+            self._levels[0] += block
+            self._complete()
+
     def append_hash(self, leaf: bytes) -> int:
         """Append a 32-byte leaf hash; return its index.
 
@@ -338,15 +347,17 @@ class MemoryTree:
         _check_hashes((leaf,), "leaf")
         index = self.size
         self._levels[0] += leaf
-        level, node = 0, leaf
-        # Each trailing one bit of the index is a subtree that this leaf completes.
-        while index >> level & 1:
-            node = node_hash(self.subtree_hash(level, (index >> level) - 1), node)
-            level += 1
-            if level == len(self._levels):
-                self._levels.append(bytearray())
-            self._levels[level] += node
+        self._complete()
         return index
+
+    def _complete(self) -> None:
+        """Hash every subtree that is complete and has no hash yet, as `node_hash` does."""
+        for nodes, above in pairwise(self._levels):
+            starts = range(2 * len(above), len(nodes) - HASH_BYTES, 2 * HASH_BYTES)
+            if not starts:
+                return
+            pairs = [b"\x01" + nodes[at : at + 2 * HASH_BYTES] for at in starts]
+            above.extend(b"".join([hashlib.sha256(pair).digest() for pair in pairs]))
 
     def subtree_hash(self, level: int, index: int) -> bytes:
         """Return the hash of a complete subtree, as `HashSource`."""

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import re
+from functools import lru_cache
 
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.errors import MalformedRecord
@@ -92,6 +93,7 @@ def pseudonym(key: bytes, window: str, account: str) -> bytes:
     return hmac.digest(key, message, hashlib.sha256)
 
 
+@lru_cache(1024)  # the same few names stand in every record of a log
 def _checked(pattern: re.Pattern[str], name: str, what: str) -> str:
     # fullmatch, because `$` lets a final newline through, and names are lines of signed notes.
     if pattern.fullmatch(name) is None:

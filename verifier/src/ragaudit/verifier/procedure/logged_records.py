@@ -116,7 +116,7 @@ class LoggedRecords(Sequence[LoggedRecord]):
         self._names: list[tuple[bytes, str, str]] = []
         self._named: dict[tuple[bytes, str, str], int] = {}
         self._account_of, self._names_of = array("L"), array("L")
-        self._numbers = tuple(array("q") for _ in _NUMBERS)
+        self._numbers = array("q")  # those of a record beside one another
         self._flags = bytearray()
         self._sketch_bytes, self._sketches = array("H"), bytearray()
 
@@ -133,8 +133,7 @@ class LoggedRecords(Sequence[LoggedRecord]):
         logged = read_record(entry)
         record = logged.record
         named = (record.policy_digest, record.window, record.tenant)
-        for column, number in zip(self._numbers, _numbers_of(record), strict=True):
-            column.append(number)
+        self._numbers.extend(_numbers_of(record))
         self._offsets.append(offset)
         self._indices.append(logged.index)
         self._salts += entry.salt
@@ -196,6 +195,7 @@ class LoggedRecords(Sequence[LoggedRecord]):
         Args:
             positions: among the records, in the order in which they come.
         """
+        each = len(_NUMBERS)
         for at in positions:
             yield RecordSummary._make(
                 (
@@ -203,7 +203,7 @@ class LoggedRecords(Sequence[LoggedRecord]):
                     self._indices[at],
                     self._pseudonyms[self._account_of[at]],
                     *self._names[self._names_of[at]],
-                    *[column[at] for column in self._numbers],
+                    *self._numbers[each * at : each * (at + 1)],
                     *_FLAGS[self._flags[at]],
                     self._sketch_bytes[at],
                 )
