@@ -66,6 +66,8 @@ BEHAVIOURS = {
         "an answer dated back": "answer-dated-back",
         "answers drawn twice for one charge": "answered-twice",
         "a charge without answer or void": "charge-unanswered",
+        "an answer beside the log": "answer-beside-the-log",
+        "another answer logged than given": "another-answer-logged",
         "coins of a nonce that nobody revealed": "answer-with-another-nonce",
         "an answer held back until a later nonce": "answered-after-the-next-charge",
         "an answer held back until a later promise": "answered-after-the-next-promise",

@@ -1,5 +1,6 @@
-"""`ragaudit receipt` with answers in words: completed, and proven missing from a log."""
+"""`ragaudit receipt` with answers in words: completed, submitted, proven missing from a log."""
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,13 +8,23 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ragaudit.client import blocking, complete_command, missing_commands
+from ragaudit.client import (
+    blocking,
+    complete_command,
+    count_commands,
+    disputing,
+    missing_commands,
+)
 from ragaudit.client.cli import app
 from ragaudit.client.published_log import PublishedLog
+from ragaudit.client.stamping import read_checkpoint
 from ragaudit.client.window import Window
-from ragaudit.encoding.errors import RefusedError
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import RefusedError, UnavailableError, UnsupportedError
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.submissions import Submission
+from receipt_scene import COSIGNER, LOG
 from typer.testing import CliRunner, Result
 from words_scene import ANSWERED, SIZE, WordsScene, log_of, signed, words_scene
 
@@ -152,3 +163,82 @@ def test_entries_that_are_logged_are_not_proven_missing(
     result, out = proven_missing(scene, None, tmp_path, monkeypatch)
     assert (result.exit_code, out.exists()) == (4, False)
     assert "the entry is in the log" in result.stdout
+
+
+def test_public_halves_of_both_channels_are_submitted_together(
+    scene: WordsScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The public half goes, and nothing of question or answer."""
+    sent: list[dict[str, Any]] = []
+
+    def submit(_url: str, origin: str, halves: list[dict[str, Any]], signs: object) -> Submission:
+        assert (origin, signs) == (scene.view.policy.origin, None)
+        sent.extend(halves)
+        return Submission(len(halves), 0)
+
+    monkeypatch.setattr(blocking, "submit", submit)
+    whole = written(tmp_path / "answer.json", scene, (True, True))
+    half = tmp_path / "half.json"
+    half.write_bytes(scene.receipt().encode())
+    arguments = ["submit", str(whole), str(half), "--verifier", "http://v", "--json"]
+    result = RUNNER.invoke(app, arguments)
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"accepted": 2, "known": 0})
+    assert sent == [scene.file().public.to_json(), scene.receipt().to_json()]
+    assert "answers/*.json" in RUNNER.invoke(app, ["submit", "--help"]).stdout.replace("\n", "")
+
+
+@pytest.mark.parametrize("command", ["dispute", "settle"])
+def test_an_answer_in_words_is_not_disputed(
+    scene: WordsScene, command: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "answer.json", scene, (True, True))
+    result = RUNNER.invoke(app, [command, str(path), "--verifier", "http://v", "--json"])
+    assert result.exit_code == 2
+    problem = json.loads(result.stdout)
+    assert problem["problem"] == "unsupported"
+    for said in ("an answer in words", "submitted", "spec 11.10"):
+        assert said in problem["detail"]
+
+
+def test_the_quorum_is_that_of_both_proofs(scene: WordsScene, tmp_path: Path) -> None:
+    trust = tmp_path / "trust"
+    vkeys = LOG.verifier_key, COSIGNER.verifier_key
+    trust.write_text(f"log {vkeys[0]}\nwitness w {vkeys[1]}\nquorum w\n")
+    path = written(tmp_path / "answer.json", scene, (True, True))
+    arguments = ["quorum", str(path), "--trust", str(trust), "--json"]
+    result = RUNNER.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    # One of them without the cosigner's line is one without the quorum.
+    whole = json.loads(path.read_bytes())
+    proof = whole["public"]["charge"]["proof"]
+    whole["public"]["charge"]["proof"] = proof[: proof.rstrip("\n").rindex("\n") + 1]
+    path.write_bytes(canonical_json.dumps(whole))
+    assert RUNNER.invoke(app, arguments).exit_code == 5
+    written(path, scene, (False, True))
+    assert RUNNER.invoke(app, arguments).exit_code == 3
+
+
+def test_what_is_stamped_is_the_checkpoint_of_the_answer(scene: WordsScene, tmp_path: Path) -> None:
+    path = written(tmp_path / "answer.json", scene, (True, True))
+    assert read_checkpoint(path).head.size == SIZE
+    written(path, scene, (True, False))
+    with pytest.raises(UnavailableError, match="outstanding"):
+        read_checkpoint(path)
+
+
+def test_the_library_refuses_to_dispute_an_answer_in_words(scene: WordsScene) -> None:
+    """Before anything is asked of anybody."""
+    nobody: Any = None
+    file = scene.file().to_json()
+    for call in (
+        disputing.dispute(nobody, nobody, file),
+        disputing.settle("origin", nobody, file),
+    ):
+        with pytest.raises(UnsupportedError, match="an answer in words"):
+            asyncio.run(call)
+
+
+def test_no_account_index_counts_an_answer_in_words(scene: WordsScene, tmp_path: Path) -> None:
+    path = written(tmp_path / "answer.json", scene, (True, True))
+    with pytest.raises(UnsupportedError, match="alone an account index counts"):
+        count_commands.of_record(path)

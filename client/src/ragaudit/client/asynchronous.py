@@ -19,11 +19,13 @@ from ragaudit.client.options import ClientOptions, anchored, arbiter, pins, syst
 from ragaudit.client.proofs import complete
 from ragaudit.client.results import (
     COMPLETION_SECONDS,
+    AnyReceipt,
     AsyncReceipt,
     CheckedAnswer,
     CheckedReceipt,
     SearchResult,
     WordsResult,
+    public_halves,
 )
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.session import Session
@@ -230,14 +232,14 @@ class AsyncClient:
             return []
         return [ReceiptFile.parse(path.read_bytes()) for path in state.receipts().values()]
 
-    async def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
+    async def submit(self, receipts: Sequence[AnyReceipt]) -> Submission:
         """Give the verifier the public halves of receipts; the private halves stay in the client.
 
         An account with a state directory signs for its own: the verifier keeps these before those
         that anybody else, the provider too, submits of this account.
 
         Args:
-            receipts: of the window; each with its public half.
+            receipts: of the window, of answers in words too.
 
         Returns:
             How many were new to the verifier, and how many it knew.
@@ -245,9 +247,8 @@ class AsyncClient:
         Raises:
             StateConflict: the client knows no verifier.
         """
-        files = [item.file if isinstance(item, CheckedReceipt) else item for item in receipts]
-        verifier = self._required_verifier()
-        return await self._queued(disputing.submit(self._session, verifier, files))
+        verifier, halves = self._required_verifier(), public_halves(receipts)
+        return await self._queued(disputing.submit(self._session, verifier, halves))
 
     async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
         """Give the verifier a signed refusal of the provider; the account signs as in `submit`.

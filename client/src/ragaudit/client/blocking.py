@@ -27,6 +27,7 @@ from ragaudit.client.asking import Asked
 from ragaudit.client.asynchronous import AsyncClient, ClientOptions
 from ragaudit.client.results import (
     COMPLETION_SECONDS,
+    AnyReceipt,
     AsyncReceipt,
     CheckedAnswer,
     CheckedReceipt,
@@ -200,7 +201,7 @@ class Client:
         """Return the receipts in the state directory, by counter; none without one."""
         return run(self._client.receipts())
 
-    def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
+    def submit(self, receipts: Sequence[AnyReceipt]) -> Submission:
         """Give the verifier the public halves of receipts; return how many it accepted and knew.
 
         The private halves stay in the client.

@@ -26,7 +26,7 @@ from ragaudit.client.command_window import (
     load_named,
     pins_of,
 )
-from ragaudit.client.disputing import registration_statement, signs_for
+from ragaudit.client.disputing import UNDISPUTED, registration_statement, signs_for
 from ragaudit.client.options import system_clock
 from ragaudit.client.quorum import QUORUM_EXAMPLES, quorum
 from ragaudit.client.stamping import STAMP_EXAMPLES, STAMPED_EXAMPLES, stamp, stamped
@@ -35,6 +35,7 @@ from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, Reject
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import DisputesBody
 from ragaudit.ledger.messages.disputes import Dispute
+from ragaudit.ledger.messages.public_halves import demand_record, is_words
 from ragaudit.ledger.messages.receipt_check import StepResult
 from rich.console import Console
 from rich.markup import escape
@@ -68,8 +69,8 @@ Exit status: 0 it may be revealed under; 1 false: reveal nothing; 4 not of now, 
 
 _SUBMIT_EXAMPLES = """Example:
 
-  ragaudit receipt submit state/w1/5f3a.../receipts/*.json --state state/w1/5f3a...
-  --verifier https://regulator.example"""
+  ragaudit receipt submit state/w1/5f3a.../receipts/*.json state/w1/5f3a.../answers/*.json
+  --state state/w1/5f3a... --verifier https://regulator.example"""
 
 _DISPUTE_EXAMPLES = """Examples:
 
@@ -142,7 +143,7 @@ def check(
             None if promise is None else offline.read_promise(promise),
             offline.load_embedder(target),
         )
-        if offline_words.is_words(value):
+        if is_words(value):
             steps = offline_words.check(value, target, facts, file).checks
         else:
             checked = offline.check(value, target, facts, file)
@@ -195,7 +196,9 @@ def submit(
     account: Account = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give the verifier the public halves of receipts. Private halves stay here.
+    """Give the verifier the public halves of receipts, of answers in words too.
+
+    Private halves stay here.
 
     With --state, or --key and --account, the account signs for its own receipts, so that the
     verifier keeps them whatever others submit, and says that the registration is its own.
@@ -209,7 +212,7 @@ def submit(
             holder = offline.read_holder(state, key, account)
         for path in files:
             public = offline.public_half(offline.read_file(path), path)
-            own = holder is not None and public.record.pseudonym == holder.account.pseudonym
+            own = holder is not None and public.pseudonym == holder.account.pseudonym
             halves.setdefault((public.origin, own), []).append(public.to_json())
         for (origin, own), batch in halves.items():
             signs = None
@@ -235,9 +238,13 @@ def dispute(
     account: Account = None,
     as_json: AsJson = False,
 ) -> None:
-    """Dispute an answer before the sampling instant. The verifier learns a digest of the file."""
+    """Dispute an answer before the sampling instant. The verifier learns a digest of the file.
+
+    An answer in words is not disputed: submit its receipt.
+    """
     with failing(as_json):
         value = offline.read_file(file)
+        demand_record(value, UNDISPUTED, str(file))
         holder = offline.read_holder(state, key, account)
         # Of the file as it came: its digest is what the verifier compares a file with later.
         entry = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
@@ -269,6 +276,7 @@ def settle(
     """
     with failing(as_json):
         value = offline.read_file(file)
+        demand_record(value, UNDISPUTED, str(file))
         origin = offline.public_half(value, file).origin
         judge = None
         if arbiter is not None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.client import blocking, offline, offline_words
+from ragaudit.client import blocking, offline
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.signing import PublicKey
@@ -70,11 +70,7 @@ def load(
         path: of the file, for errors.
         window, prover, pins: as of `load_named`.
     """
-    if offline_words.is_words(value):
-        name = offline_words.public_half(value, path).charged.window
-    else:
-        name = offline.public_half(value, path).record.window
-    return load_named(name, window, prover, pins)
+    return load_named(offline.public_half(value, path).window, window, prover, pins)
 
 
 def load_named(name: str, window: Path | None, prover: str | None, pins: Pins) -> Window:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.client import blocking, offline, offline_words
+from ragaudit.client import blocking, offline
 from ragaudit.client.command_window import (
     AllowUnpinned,
     AsJson,
@@ -23,6 +23,7 @@ from ragaudit.encoding.commands import failing
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt, LoggedEntry
 from ragaudit.ledger.messages.generated_check import check_generated_inclusion
+from ragaudit.ledger.messages.public_halves import is_words
 from ragaudit.ledger.messages.receipt_check import check_inclusion, check_quorum
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile
 
@@ -74,7 +75,7 @@ def complete(
                 return load(value, path, None, prover, pins)
 
             public: PublicReceipt | GeneratedReceipt | None
-            if offline_words.is_words(value):
+            if is_words(value):
                 public = _words(GeneratedFile.from_json(value).public, window, fetch, again)
             else:
                 public = _documents(ReceiptFile.from_json(value).public, window, fetch, again)

@@ -12,6 +12,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.account_proof import AccountProof
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.public_halves import demand_record
 from ragaudit.ledger.messages.receipts import PublicReceipt
 
 __all__ = ["add_to"]
@@ -58,7 +59,7 @@ def verify(
         proof = AccountProof.parse(offline.read_bytes(file))
         proof.verify(terms)
         for path in receipt or []:
-            _check_counted(offline.public_half(offline.read_file(path), path), proof, terms, path)
+            _check_counted(of_record(path), proof, terms, path)
     who, records = proof.pseudonym.hex(), proof.records
     if as_json:
         listed = None if records is None else list(records)
@@ -68,6 +69,24 @@ def verify(
     else:
         places = f": {', '.join(map(str, records))}" if records else ""
         typer.echo(f"{who} has exactly {len(records)} records in {proof.origin}{places}.")
+
+
+def of_record(path: Path) -> PublicReceipt:
+    """Return the public half of a receipt of a record.
+
+    Args:
+        path: of a receipt file, or of a public half alone.
+
+    Raises:
+        UnsupportedError: it is of an answer in words.
+        MalformedError: not a receipt.
+    """
+    value = offline.read_file(path)
+    instead = "one of a record, which alone an account index counts; else `prove-missing`"
+    demand_record(value, instead, str(path))
+    public = offline.public_half(value, path)
+    assert isinstance(public, PublicReceipt)
+    return public
 
 
 def _check_counted(public: PublicReceipt, proof: AccountProof, policy: Policy, path: Path) -> None:

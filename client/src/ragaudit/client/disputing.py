@@ -22,11 +22,12 @@ from ragaudit.ledger.messages.disputes import (
     file_digest,
 )
 from ragaudit.ledger.messages.promises import Refusal
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.public_halves import PublicHalf, demand_record
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.ledger.messages.submissions import Submission, record_index
 
 __all__ = [
+    "UNDISPUTED",
     "Arbiter",
     "Holder",
     "dispute",
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 FINDINGS = "/v1/findings"  # of the arbiter, docs/spec/08-services.md §8.9
+UNDISPUTED = "that it is submitted: nothing else of it binds the provider (spec 11.10)"
+"""What to do with an answer in words that one would dispute."""
 
 
 async def show_registration(session: Session, verifier: VerifierService) -> None:
@@ -61,7 +64,7 @@ async def show_registration(session: Session, verifier: VerifierService) -> None
 
 
 async def submit(
-    session: Session, verifier: VerifierService, files: Sequence[ReceiptFile]
+    session: Session, verifier: VerifierService, halves: Sequence[PublicHalf]
 ) -> Submission:
     """Give the verifier public halves; an account with a dispute key signs for its own.
 
@@ -72,25 +75,25 @@ async def submit(
     Args:
         session: of the account.
         verifier: that gets them.
-        files: receipts of the window, of this account or of others.
+        halves: of receipts of the window, of this account or of others.
 
     Returns:
         How many were new to the verifier, and how many it knew.
     """
     origin = (await session.opened()).origin
     if not session.keeps_state:
-        return await verifier.submit(origin, [item.public.to_json() for item in files])
+        return await verifier.submit(origin, [half.to_json() for half in halves])
     await show_registration(session, verifier)
     holder = await holder_of(session)
     # A holder statement covers receipts of its own account only (spec 8.3).
     signs, mine = signs_for(holder, origin), holder.account.pseudonym
-    own = [item.public for item in files if item.public.record.pseudonym == mine]
-    others = [item.public for item in files if item.public.record.pseudonym != mine]
+    own = [half for half in halves if half.pseudonym == mine]
+    others = [half for half in halves if half.pseudonym != mine]
     replies = [
-        await verifier.submit(origin, [half.to_json() for half in halves], signature)
-        for halves, signature in (
-            ([half for half in own if half.proof is None], signs),
-            ([half for half in own if half.proof is not None], signs),
+        await verifier.submit(origin, [half.to_json() for half in batch], signature)
+        for batch, signature in (
+            ([half for half in own if None in half.proofs], signs),
+            ([half for half in own if None not in half.proofs], signs),
             (others, None),
         )
     ]
@@ -133,7 +136,9 @@ async def dispute(
     Raises:
         StateConflict: the account has no dispute key.
         MalformedRecord: the file has no public half to name.
+        UnsupportedError: it is of an answer in words.
     """
+    demand_record(receipt_file, UNDISPUTED)
     holder = await holder_of(session)
     account = holder.account
     entry = Dispute.issue(holder.key, pseudonym=account.pseudonym, receipt_file=receipt_file)
@@ -222,8 +227,10 @@ async def settle(
 
     Raises:
         MalformedRecord: the file names no record.
+        UnsupportedError: it is of an answer in words.
         StateConflict, InvalidReply: as `Arbiter.judge`.
     """
+    demand_record(receipt_file, UNDISPUTED)
     index = record_index(receipt_file)
     status = await verifier.standing(origin, index)
     # The verifier has the noise of a sampled record: the file beside it would tell of scores.

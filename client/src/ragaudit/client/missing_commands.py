@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from ragaudit.client import offline, offline_words
+from ragaudit.client import offline
 from ragaudit.client.command_window import (
     AllowUnpinned,
     AsJson,
@@ -23,6 +23,7 @@ from ragaudit.encoding.commands import failing
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.messages.evidence import Entries
+from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord, read_missing
 
@@ -92,11 +93,10 @@ def prove(
         hashes = published.hashes(signed.head.size)
         last = None if entries is None else _last(entries)
         proof: MissingRecord | MissingEntry | None
-        if offline_words.is_words(value):
-            words = offline_words.public_half(value, file)
-            at, proof = words.answer.index, MissingEntry.find(words, signed, hashes, last)
+        public = offline.public_half(value, file)
+        if isinstance(public, GeneratedReceipt):
+            at, proof = public.answer.index, MissingEntry.find(public, signed, hashes, last)
         else:
-            public = offline.public_half(value, file)
             at, proof = public.index, MissingRecord.find(public, signed, hashes, last)
         if proof is None:
             raise _unproven(at, signed)

@@ -19,13 +19,14 @@ from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.public_halves import PublicHalf, read_public_half
 from ragaudit.ledger.messages.receipt_check import (
     StepResult,
     check_promise,
     check_quorum,
     check_receipt_file,
 )
-from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, bound_receipt
+from ragaudit.ledger.messages.receipts import ReceiptFile, bound_receipt
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownWindow
 
@@ -76,8 +77,10 @@ def read_file(path: Path) -> dict[str, Any]:
     return value
 
 
-def public_half(value: Mapping[str, Any], path: Path) -> PublicReceipt:
+def public_half(value: Mapping[str, Any], path: Path) -> PublicHalf:
     """Return the public half of a receipt file, or of a file that is a public half alone.
+
+    It is that of a record, or of an answer in words.
 
     Args:
         value: the file's JSON.
@@ -87,7 +90,7 @@ def public_half(value: Mapping[str, Any], path: Path) -> PublicReceipt:
         MalformedError: neither of the two.
     """
     try:
-        return PublicReceipt.from_json(value.get("public", value))
+        return read_public_half(value.get("public", value))
     except MalformedError as error:
         raise MalformedError(
             error.what, where=f"{path}: {error.where}", expected=error.expected

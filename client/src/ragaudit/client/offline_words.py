@@ -8,37 +8,10 @@ from ragaudit.client.checker import CoreOperations
 from ragaudit.client.offline import Facts, pinning
 from ragaudit.client.results import CheckedAnswer
 from ragaudit.client.window import Window
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
+from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.generated_check import check_generated_file
 
-__all__ = ["check", "is_words", "public_half"]
-
-
-def is_words(value: Mapping[str, Any]) -> bool:
-    """Return whether a file says that it holds an answer in words, or its public half alone.
-
-    Args:
-        value: the file's JSON.
-    """
-    return value.get("format") in (GeneratedFile.FORMAT, GeneratedReceipt.FORMAT)
-
-
-def public_half(value: Mapping[str, Any], path: Path) -> GeneratedReceipt:
-    """Return the public half of such a file, or of a file that is a public half alone.
-
-    Args:
-        value: the file's JSON.
-        path: of the file, for the error.
-
-    Raises:
-        MalformedError: neither of the two.
-    """
-    try:
-        return GeneratedReceipt.from_json(value.get("public", value))
-    except MalformedError as error:
-        where = f"{path}: {error.where}"
-        raise MalformedError(error.what, where=where, expected=error.expected) from error
+__all__ = ["check"]
 
 
 def check(

@@ -14,13 +14,13 @@ from ragaudit.client.asynchronous import AsyncClient
 from ragaudit.client.blocking import Client, blocking_result, run
 from ragaudit.client.errors import BudgetExhausted, StateConflict
 from ragaudit.client.results import (
+    AnyReceipt,
     AsyncReceipt,
-    CheckedReceipt,
     Receipt,
     SearchResult,
     WordsResult,
+    public_halves,
 )
-from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = ["AsyncPool", "Pool"]
@@ -116,7 +116,7 @@ class AsyncPool:
         """
         return sum(await self._each(lambda client: client.claim()))
 
-    async def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
+    async def submit(self, receipts: Sequence[AnyReceipt]) -> Submission:
         """Give the verifier the public halves of receipts; each account signs for its own.
 
         Receipts of other accounts go with the first account's.
@@ -132,12 +132,11 @@ class AsyncPool:
         """
         if not self._clients:
             raise StateConflict("a pool without accounts")
-        files = [item.file if isinstance(item, CheckedReceipt) else item for item in receipts]
         pseudonyms = [await client.pseudonym() for client in self._clients]
-        shares: list[list[ReceiptFile]] = [[] for _ in self._clients]
-        for file in files:
-            whose = file.public.record.pseudonym
-            shares[pseudonyms.index(whose) if whose in pseudonyms else 0].append(file)
+        shares: list[list[AnyReceipt]] = [[] for _ in self._clients]
+        for receipt, half in zip(receipts, public_halves(receipts), strict=True):
+            whose = half.pseudonym
+            shares[pseudonyms.index(whose) if whose in pseudonyms else 0].append(receipt)
         replies = [
             await client.submit(share) for client, share in zip(self._clients, shares, strict=True)
         ]
@@ -231,7 +230,7 @@ class Pool:
         """Give the verifier what was revealed and not answered; return of how many accounts."""
         return run(self._pool.claim())
 
-    def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
+    def submit(self, receipts: Sequence[AnyReceipt]) -> Submission:
         """Give the verifier the public halves of receipts; each account signs for its own.
 
         Args:

@@ -14,6 +14,7 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_policy import QuorumFinding, TrustPolicy
 from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.public_halves import PublicHalf
 
 QUORUM_EXAMPLES = """Examples:
 
@@ -66,7 +67,8 @@ def read_trust(path: Path) -> TrustPolicy:
 def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) -> QuorumFinding:
     """Return who cosigned the checkpoint of a receipt, or a checkpoint alone.
 
-    Of a receipt the inclusion proof is checked too: the cosigned tree holds its record.
+    Of a receipt the inclusion proof is checked too: the cosigned tree holds its record. An answer
+    in words has two, of its charge and of itself: of one without the quorum if there is one.
 
     Args:
         path: of a receipt file, of its public half, or of a checkpoint note.
@@ -84,23 +86,39 @@ def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) ->
     if not data.startswith(b"{"):
         return trust.judge(data, log_key)
     public = offline.public_half(offline.read_file(path), path)
-    if public.proof is None:
+    try:
+        notes = [proof.checkpoint for proof in read_proofs(public, path)]
+    except MalformedError as error:
+        raise ReceiptRejected(error.what, where=str(path), expected=error.expected) from error
+    findings = [trust.judge(note, log_key) for note in notes]
+    # The log that signed is known now; by its key the leaf is looked up in the tree.
+    key = log_key or next(
+        log.key for log in trust.logs if log.key.name == findings[0].signed.checkpoint.origin
+    )
+    public.checkpoints(key, CosignerPolicy(trust.keys, 0))
+    # Who stands behind an answer in words stands behind its charge, too.
+    return next((finding for finding in findings if not finding.reached), findings[-1])
+
+
+def read_proofs(public: PublicHalf, path: Path) -> list[TlogProof]:
+    """Return the inclusion proofs of a receipt, in the order of its entries; none is verified.
+
+    Args:
+        public: its public half.
+        path: of its file, for errors.
+
+    Raises:
+        MalformedError: not a proof.
+        UnavailableError: one is outstanding.
+    """
+    texts = [text for text in public.proofs if text is not None]
+    if len(texts) < len(public.proofs):
         raise UnavailableError(
             "the inclusion proof is outstanding",
             where=str(path),
             expected="`ragaudit receipt complete` first",
         )
-    try:
-        note = TlogProof.parse(public.proof.encode()).checkpoint
-    except MalformedError as error:
-        raise ReceiptRejected(error.what, where=str(path), expected=error.expected) from error
-    finding = trust.judge(note, log_key)
-    # The log that signed is known now; by its key the leaf is looked up in the tree.
-    key = log_key or next(
-        log.key for log in trust.logs if log.key.name == finding.signed.checkpoint.origin
-    )
-    public.verify_inclusion(key, CosignerPolicy(trust.keys, 0))
-    return finding
+    return [TlogProof.parse(text.encode()) for text in texts]
 
 
 def cosignatures(proof: str | None) -> int:

@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.receipt_check import StepResult
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Document
 
 __all__ = [
+    "AnyReceipt",
     "AsyncReceipt",
     "CheckedAnswer",
     "CheckedReceipt",
     "Receipt",
     "SearchResult",
     "WordsResult",
+    "public_halves",
 ]
 
 COMPLETION_SECONDS = 60.0
@@ -96,6 +99,18 @@ class CheckedAnswer:
     def not_done(self) -> list[StepResult]:
         """Return the checks that could not be done; the detail of each says what was missing."""
         return [step for step in self.checks if step.status == "not done"]
+
+
+AnyReceipt = CheckedReceipt | CheckedAnswer | ReceiptFile | GeneratedFile
+"""A receipt of either channel, checked or as a file."""
+
+
+def public_halves(receipts: Sequence[AnyReceipt]) -> list[PublicHalf]:
+    """Return the public half of each receipt."""
+    files = [
+        each.file if isinstance(each, CheckedReceipt | CheckedAnswer) else each for each in receipts
+    ]
+    return [file.public for file in files]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 import httpx
 import typer
 from ragaudit.client import offline
+from ragaudit.client.quorum import read_proofs
 from ragaudit.client.state import write_durably
 from ragaudit.encoding.commands import failing
 from ragaudit.encoding.errors import MalformedError, UnavailableError
@@ -21,7 +22,6 @@ from ragaudit.ledger.log.timestamps import (
     read_roots,
     verify_stamp,
 )
-from ragaudit.ledger.log.tlog_proof import TlogProof
 
 TIMEOUT_SECONDS = 30.0
 
@@ -92,13 +92,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     data = offline.read_bytes(path)
     if data.startswith(b"{"):
         public = offline.public_half(offline.read_file(path), path)
-        if public.proof is None:
-            raise UnavailableError(
-                "the inclusion proof is outstanding",
-                where=str(path),
-                expected="`ragaudit receipt complete` first",
-            )
-        data = TlogProof.parse(public.proof.encode()).checkpoint
+        # Of an answer in words that of the answer: the log of then has its charge, too.
+        data = read_proofs(public, path)[-1].checkpoint
     return parse_checkpoint(data).checkpoint
 
 

@@ -18,7 +18,9 @@ from ragaudit.ledger.messages.evidence import (
     Refusals,
     Statements,
 )
+from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry, read_handover
+from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.verifier.evidence import Evidence
 
@@ -88,7 +90,12 @@ class _Account:
 
     def receipts(self, item: str, indices: set[int]) -> list[Any]:
         listed = self._listed(item, Receipts)
-        return [receipt.to_json() for receipt in listed if receipt.index in indices]
+        return [each.to_json() for each in listed if self._is_own(each, indices)]
+
+    def _is_own(self, receipt: PublicHalf, indices: set[int]) -> bool:
+        # An answer in words has no record.
+        words = isinstance(receipt, GeneratedReceipt) and receipt.pseudonym == self.pseudonym
+        return words or receipt.index in indices
 
     def of(self, item: str, kind: type[EvidenceList[Any]]) -> list[Any]:
         listed = self._listed(item, kind)

@@ -17,6 +17,7 @@ from ragaudit.lab.attacks.cheats import (
     generation_anchored,
     generation_answers,
     generation_keywords,
+    generation_receipts,
     generation_sums,
     index,
     intake,
@@ -41,7 +42,8 @@ _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
     embedding, selection, integrity, exact_service, accounts, cosigners, time_stamps, beacon,
     versions, epochs, version_service, null_rows, proofs, coalition, generation,
-    generation_anchored, generation_answers, generation_keywords, generation_sums, intrusions,
+    generation_anchored, generation_answers, generation_receipts, generation_keywords,
+    generation_sums, intrusions,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(

@@ -19,7 +19,7 @@ from ragaudit.ledger.messages.disputes import STEPS, Dispute, Finding, Registrat
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.promises import Claim, Refusal
-from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.public_halves import PublicHalf, read_public_half
 
 M = TypeVar("M")
 
@@ -133,10 +133,10 @@ class Entries(EvidenceList[Entry]):
             yield entry
 
 
-class Receipts(SubmittedList[PublicReceipt]):
+class Receipts(SubmittedList[PublicHalf]):
     """`public/receipts.json` and `public/judged.json`: public halves of receipt files."""
 
-    read = staticmethod(PublicReceipt.from_json)
+    read = staticmethod(read_public_half)
 
 
 class Refusals(SubmittedList[Refusal]):

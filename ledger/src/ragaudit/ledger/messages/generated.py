@@ -6,7 +6,7 @@ Nothing here depends on how many documents paid, or on which: that stays with th
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from ragaudit.encoding.digests import SALT_BYTES, leaf_data
+from ragaudit.encoding.digests import SALT_BYTES, leaf_data, structure
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import Field
@@ -186,9 +186,53 @@ class GeneratedReceipt(AccountMessage):
         return (self.origin, *entries, self.issued)
 
     @property
+    def identity(self) -> bytes:
+        """What makes it one receipt, 32 bytes: what is signed, whatever the signature."""
+        return structure("generated-receipt", *self.signed_fields())
+
+    @property
+    def index(self) -> int:
+        """The place of the query in the log: that of the charge."""
+        return self.charge.index
+
+    @property
+    def pseudonym(self) -> bytes:
+        """Whose receipt it is, 32 bytes."""
+        return self.charged.pseudonym
+
+    @property
+    def window(self) -> str:
+        """The window's name."""
+        return self.charged.window
+
+    @property
     def entries(self) -> tuple[tuple[str, LoggedEntry], tuple[str, LoggedEntry]]:
         """Both entries with their kinds, in the order of the log."""
         return (Charge.KIND, self.charge), (Generated.KIND, self.answer)
+
+    @property
+    def leaves(self) -> tuple[tuple[str, int, bytes], ...]:
+        """What it says is in the log: kind, index and leaf data of both entries."""
+        return tuple((kind, entry.index, entry.leaf_data(kind)) for kind, entry in self.entries)
+
+    @property
+    def proofs(self) -> tuple[str | None, ...]:
+        """The text of the inclusion proof of each of `leaves`, where there is one."""
+        return self.charge.proof, self.answer.proof
+
+    def checkpoints(
+        self, log_key: VerifierKey, cosigners: CosignerPolicy
+    ) -> tuple[CosignedCheckpoint | None, ...]:
+        """Return the checkpoint of each of `proofs`, checked; None where there is no proof.
+
+        Raises:
+            ReceiptRejected, MalformedNote, MalformedProof, NoteRejected, ProofRejected: as
+                `LoggedEntry.verify_inclusion`.
+        """
+        return tuple(
+            None if entry.proof is None else entry.verify_inclusion(kind, log_key, cosigners)
+            for kind, entry in self.entries
+        )
 
     def with_proofs(self, charge: TlogProof | None, answer: TlogProof | None) -> "GeneratedReceipt":
         """Return the receipt with these inclusion proofs, which are not checked here."""

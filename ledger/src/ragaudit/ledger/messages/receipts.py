@@ -112,6 +112,16 @@ class PublicReceipt(AccountMessage):
         return structure("receipt", *self.signed_fields())
 
     @property
+    def pseudonym(self) -> bytes:
+        """Whose receipt it is, 32 bytes."""
+        return self.record.pseudonym
+
+    @property
+    def window(self) -> str:
+        """The window's name."""
+        return self.record.window
+
+    @property
     def record(self) -> Record:
         """The record of the body; MalformedRecord if it is none."""
         return Record.parse(self.body)
@@ -121,13 +131,27 @@ class PublicReceipt(AccountMessage):
         """The 32 bytes that stand in the log at `index`."""
         return leaf_data(self.salt, Record.KIND, self.body)
 
-    def with_proof(self, proof: TlogProof) -> "PublicReceipt":
-        """Return the receipt with its inclusion proof, which is not checked here.
+    @property
+    def leaves(self) -> tuple[tuple[str, int, bytes], ...]:
+        """What it says is in the log: kind, index and leaf data of its one entry."""
+        return ((Record.KIND, self.index, self.leaf_data),)
+
+    @property
+    def proofs(self) -> tuple[str | None, ...]:
+        """The text of the inclusion proof of each of `leaves`, where there is one."""
+        return (self.proof,)
+
+    def with_proof(self, proof: TlogProof | None) -> "PublicReceipt":
+        """Return the receipt with its inclusion proof, which is not checked here, or without one.
 
         Args:
             proof: of the log entry at `index`, under a cosigned checkpoint.
         """
-        return replace(self, proof=proof.encode().decode())
+        return replace(self, proof=None if proof is None else proof.encode().decode())
+
+    def with_proofs(self, proof: TlogProof | None) -> "PublicReceipt":
+        """Return as `with_proof`: of each of `leaves`, which is one."""
+        return self.with_proof(proof)
 
     def _members(self) -> dict[str, Any]:
         return {
@@ -155,6 +179,17 @@ class PublicReceipt(AccountMessage):
         )
         _ = receipt.record  # refused here, where the message is malformed, and nowhere later
         return receipt
+
+    def checkpoints(
+        self, log_key: VerifierKey, cosigners: CosignerPolicy
+    ) -> tuple[CosignedCheckpoint | None, ...]:
+        """Return the checkpoint of each of `proofs`, checked; None where there is no proof.
+
+        Raises:
+            ReceiptRejected, MalformedNote, MalformedProof, NoteRejected, ProofRejected: as
+                `verify_inclusion`.
+        """
+        return (None if self.proof is None else self.verify_inclusion(log_key, cosigners),)
 
     def verify_inclusion(
         self, log_key: VerifierKey, cosigners: CosignerPolicy

@@ -31,7 +31,7 @@ from ragaudit.ledger.messages.evidence import (
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise, Refusal
-from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.records import QueryEntry, Record
 from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import MissingInput, fact
@@ -72,7 +72,7 @@ class ReceivedClaim:
         return self.received <= self.promised.time + 1000 * life
 
 
-_S = TypeVar("_S", PublicReceipt, Refusal)
+_S = TypeVar("_S", bound=PublicHalf | Refusal)
 
 
 class Context(GenerationFacts):
@@ -189,12 +189,12 @@ class Context(GenerationFacts):
         return self.activations[a].randomness()
 
     @fact("receipts")
-    def receipts(self) -> tuple[PublicReceipt, ...]:
+    def receipts(self) -> tuple[PublicHalf, ...]:
         """The submitted receipts that carry a valid signature of the provider."""
         return tuple(self._signed(self.listed(items.RECEIPTS, "receipts", Receipts)))
 
     @property
-    def disputed_receipts(self) -> tuple[PublicReceipt, ...]:
+    def disputed_receipts(self) -> tuple[PublicHalf, ...]:
         """Public halves of judged files that carry a valid signature of the provider."""
         return tuple(self._signed(self.listed(items.JUDGED, "receipts", Receipts)))
 

@@ -93,8 +93,8 @@ EPOCHS: Final = (
 )
 
 UNLOGGED: Final = (
-    "Answers in words that are in no log: no verifier takes their receipts, so only the account "
-    "can compare its receipt with the log. Documents pay for no answer that was given beside it."
+    "Answers in words that are in no log, and of which no account sent a receipt: documents pay "
+    "for no answer that was given beside the log."
 )
 
 NO_PRIVACY: Final = (

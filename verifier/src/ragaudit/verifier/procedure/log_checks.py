@@ -10,6 +10,7 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.public_halves import query_name
 from ragaudit.ledger.messages.records import Close, Record, Registration, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
@@ -100,15 +101,15 @@ def _checkpoints(context: Context, found: Findings) -> Iterator[tuple[str, Signe
     key = context.policy.keys.log
     with found.attempt():
         for receipt in context.receipts:
-            if receipt.proof is None:
-                continue
-            try:
-                # Nobody signed the proof itself; a checkpoint that the log signed stands alone.
-                checkpoint = TlogProof.parse(receipt.proof.encode()).checkpoint
-                signed = verify_checkpoint(checkpoint, key)
-            except RagauditError:
-                continue
-            yield f"checkpoint in the receipt for record {receipt.index}", signed
+            for proof in receipt.proofs:
+                if proof is None:
+                    continue
+                try:
+                    # Nobody signed the proof itself; a checkpoint that the log signed stands alone.
+                    signed = verify_checkpoint(TlogProof.parse(proof.encode()).checkpoint, key)
+                except RagauditError:
+                    continue
+                yield f"checkpoint in the receipt for {query_name(receipt)}", signed
 
 
 def check_registrations(context: Context, found: Findings) -> None:

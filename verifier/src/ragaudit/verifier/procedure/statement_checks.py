@@ -13,10 +13,11 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import StepRejected
 from ragaudit.ledger.log.tree import leaf_hash
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.disputes import file_digest
 from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.public_halves import PublicHalf, query_name
 from ragaudit.ledger.messages.receipt_check import (
     GroupOperations,
     WindowView,
@@ -28,6 +29,8 @@ from ragaudit.verifier.procedure.context import Context, ReceivedClaim
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_facts import LoggedCharge
+
+_A: Final = {Record.KIND: "a record", Charge.KIND: "a charge", Generated.KIND: "an answer"}
 
 ANSWER_STEP: Final = 4  # where a file fails that is signed and has not the form of an answer
 
@@ -113,9 +116,10 @@ def _check_record(context: Context, claim: ReceivedClaim, promised: Record) -> N
 
 
 def check_receipts(context: Context, found: Findings) -> None:
-    """13: every receipt's record stands where the receipt says, and no two contradict.
+    """13: what a receipt names stands where the receipt says, and no two contradict.
 
-    The public halves of disputed receipt files are receipts like any other.
+    Of an answer in words that are its charge and its answer. The public halves of disputed receipt
+    files are receipts like any other.
 
     Two receipts for one query of an account at two places of the log contradict each other only
     if one of them is not in the log, which is found here, or if the log holds the query twice,
@@ -123,13 +127,13 @@ def check_receipts(context: Context, found: Findings) -> None:
     """
     log = context.log
     receipts = (*context.receipts, *context.disputed_receipts)
-    first: dict[int, PublicReceipt] = {}
+    first: dict[int, PublicHalf] = {}
     for receipt in receipts:
-        where = f"receipt for record {receipt.index}"
-        # A receipt without its leaf is a query that was answered and left out of the log.
-        place = receipt.index if receipt.index < log.size else None
-        if place is None or log.tree.subtree_hash(0, place) != leaf_hash(receipt.leaf_data):
-            found.fault("signed for a record that is not in the log at that place", where)
+        where = f"receipt for {query_name(receipt)}"
+        for kind, place, data in receipt.leaves:
+            # A receipt without its leaf is a query that was answered and left out of the log.
+            if place >= log.size or log.tree.subtree_hash(0, place) != leaf_hash(data):
+                found.fault(f"signed for {_A[kind]} that is not in the log at that place", where)
         # Identity leaves out what nobody signed (8.8): two copies of one receipt are no fault.
         if first.setdefault(receipt.index, receipt).identity != receipt.identity:
             found.fault("two different receipts were signed", where)

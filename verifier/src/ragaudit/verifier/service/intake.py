@@ -5,7 +5,7 @@ Everything taken in carries the provider's signature and binds to it: a part tha
 provider. Nothing of a request is kept unless all of it is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -25,10 +25,11 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.bodies import ClaimBody, HeldBody, ReceiptsBody, RefusalsBody
 from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.generated import GeneratedPrivate
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import PRIVATE_FORMATS
 from ragaudit.ledger.messages.promises import Claim, ClaimsPage, Promise, Refusal
-from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.public_halves import PublicHalf, read_public_half
 from ragaudit.ledger.messages.records import QueryEntry, Registration
 from ragaudit.verifier.service import cosigner, handover, submissions, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
@@ -37,7 +38,11 @@ from ragaudit.verifier.service.windows import check_before, check_due
 from sqlalchemy import Connection
 
 # Of a private half (5.8): of a record whose noise is opened V must not hold these, too (8.9).
-_PRIVATE_MEMBERS = frozenset({"private", "selection_blinding", "salt_r", "rows", "salt_e"})
+_PRIVATE_MEMBERS = frozenset(
+    {"private", "selection_blinding", "salt_r", "salt_a", "rows", "salt_e"}
+)
+_PRIVATE_FORMATS = frozenset({*PRIVATE_FORMATS, GeneratedPrivate.FORMAT})
+_NONE: Mapping[int, TlogProof] = {}
 
 CLAIMS_PAGE_BYTES = 8 * 2**20  # a provider need not read all claims at once
 # Beside the cap of a kind and within one JSON document with it. Of the most accounts that a window
@@ -81,13 +86,15 @@ class Intake:
         policy = self._policy(origin)
         checked = _checked("receipts", document.documents, policy, _receipt)
         # Their proofs are checked by now; those that are evidence themselves are kept apart, below.
-        stripped = [_submission(replace(receipt, proof=None)) for receipt, _ in checked]
+        stripped = [_submission(_with_only(receipt)) for receipt, _ in checked]
         held = self._held(origin, policy, document, document.documents, shown, stripped)
         with self._database.write() as transaction:
             check_before(transaction, origin, policy.sampling_instant)
-            for (receipt, head), submission in zip(checked, held, strict=True):
-                if head is not None and not cosigner.has(transaction.connection, origin, head):
-                    bare = _bare(receipt, policy)
+            for (receipt, heads), submission in zip(checked, held, strict=True):
+                for number, head in enumerate(heads):
+                    if head is None or cosigner.has(transaction.connection, origin, head):
+                        continue
+                    bare = _bare(receipt, number, policy)
                     _keep_uncosigned(transaction, origin, policy, bare, head, held=submission.held)
             return self._put(transaction, origin, policy, Kind.RECEIPT, held)
 
@@ -264,7 +271,7 @@ def _keep_uncosigned(
     transaction: Transaction,
     origin: Origin,
     policy: Policy,
-    receipt: PublicReceipt,
+    receipt: PublicHalf,
     head: TreeHead,
     *,
     held: bool,
@@ -276,8 +283,8 @@ def _keep_uncosigned(
     beside nor their receipts, which are taken in any case.
     """
     identity = structure("uncosigned", head.size, head.root_hash)
-    about = receipt.record.pseudonym
-    submission = Submission(Kind.UNCOSIGNED, head.size, identity, receipt.encode(), about, held)
+    about, place = receipt.pseudonym, head.size
+    submission = Submission(Kind.UNCOSIGNED, place, identity, receipt.encode(), about, held)
     owned = _owned(transaction.connection, origin, submission)
     share = submissions.share(MAX_UNCOSIGNED_BYTES, policy.slots)
     if held:
@@ -286,14 +293,23 @@ def _keep_uncosigned(
         submissions.put(transaction, origin, owned)
 
 
-def _bare(receipt: PublicReceipt, policy: Policy) -> PublicReceipt:
-    """Return the receipt, its proof's checkpoint with the log's line only: all that counts."""
-    if receipt.proof is None:
-        return receipt
-    proof = TlogProof.parse(receipt.proof.encode())
+def _bare(receipt: PublicHalf, number: int, policy: Policy) -> PublicHalf:
+    """Return the receipt with one of its proofs, its checkpoint with the log's line only.
+
+    Nothing else of a proof counts, and each is kept under the checkpoint that it shows.
+    """
+    text = receipt.proofs[number]
+    assert text is not None  # it has a head
+    proof = TlogProof.parse(text.encode())
     note = parse_note(proof.checkpoint)
     lines = tuple(line for line in note.signatures if line.by(policy.keys.log))
-    return receipt.with_proof(TlogProof(proof.index, proof.path, Note(note.text, lines).encode()))
+    bare = TlogProof(proof.index, proof.path, Note(note.text, lines).encode())
+    return _with_only(receipt, {number: bare})
+
+
+def _with_only(receipt: PublicHalf, proofs: Mapping[int, TlogProof] = _NONE) -> PublicHalf:
+    """Return the receipt with these of its proofs, by their place among its entries."""
+    return receipt.with_proofs(*[proofs.get(at) for at in range(len(receipt.leaves))])
 
 
 def _checked(
@@ -315,25 +331,25 @@ def _checked(
     return checked
 
 
-def _receipt(document: dict[str, Any], policy: Policy) -> tuple[PublicReceipt, TreeHead | None]:
-    """Return the receipt, and the head of the checkpoint in its proof, if it has one."""
-    if document.get("format") in PRIVATE_FORMATS or _PRIVATE_MEMBERS & document.keys():
+def _receipt(
+    document: dict[str, Any], policy: Policy
+) -> tuple[PublicHalf, tuple[TreeHead | None, ...]]:
+    """Return the receipt, and of each of its proofs the head of the checkpoint, if there is one."""
+    if document.get("format") in _PRIVATE_FORMATS or _PRIVATE_MEMBERS & document.keys():
         raise RejectedError(
             "a private half is for the account's eyes", expected="the public half only"
         )
-    receipt = PublicReceipt.from_json(document)
+    receipt = read_public_half(document)
     check_origin(receipt.origin, policy)
     # Unsigned, anyone could plant a receipt that contradicts an honest log.
     receipt.verify(policy.keys.provider)
-    if receipt.proof is None:
-        return receipt, None
     # The log's signature is enough: a checkpoint that was never cosigned is evidence, too.
-    cosigners = CosignerPolicy((policy.keys.cosigner,), 0)
-    return receipt, receipt.verify_inclusion(policy.keys.log, cosigners).signed.head
+    found = receipt.checkpoints(policy.keys.log, CosignerPolicy((policy.keys.cosigner,), 0))
+    return receipt, tuple(None if each is None else each.signed.head for each in found)
 
 
-def _submission(receipt: PublicReceipt) -> Submission:
-    account = receipt.record.pseudonym
+def _submission(receipt: PublicHalf) -> Submission:
+    account = receipt.pseudonym
     return Submission(Kind.RECEIPT, receipt.index, receipt.identity, receipt.encode(), account)
 
 

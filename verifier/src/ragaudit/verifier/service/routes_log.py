@@ -58,7 +58,7 @@ _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 
 @router.post("/receipts", openapi_extra=described(ReceiptsBody), responses=_SUBMITTED)
 def receipts(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
-    """Submit public halves of receipts."""
+    """Submit public halves of receipts, of records and of answers in words."""
     document = parse(ReceiptsBody, body.read())
     shown = service.handover.shown(window, document.registration)
     return service.intake.receipts(window, document, shown)

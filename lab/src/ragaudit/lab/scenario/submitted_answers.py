@@ -1,0 +1,58 @@
+"""A window with a generation channel whose accounts submit the receipts of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ragaudit.lab.scenario.charging import Charged
+from ragaudit.lab.scenario.generating import GeneratingWindow
+from ragaudit.ledger.messages.charges import Generated
+from ragaudit.ledger.messages.generated import GeneratedReceipt, LoggedEntry
+
+
+class SubmittedAnswers(GeneratingWindow):
+    """Every answer in words has its receipt at the verifier, beside those of records."""
+
+    def receipts(self) -> list[dict[str, Any]]:
+        words = [self.words_receipt(one) for one in self.charged if one.reply is not None]
+        return [*super().receipts(), *(each.to_json() for each in words)]
+
+    def words_receipt(self, asked: Charged) -> GeneratedReceipt:
+        """Return the public half of an answer, with both proofs: a hook for cheats.
+
+        Args:
+            asked: a charged question that was answered.
+        """
+        assert asked.reply is not None
+        charge, answer = self.logged_entry(asked.index), self.logged_entry(self.answer_of(asked))
+        public = self.sign_receipt(charge, answer, asked.reply.time + 1)
+        return public.with_proofs(self.proof_for(charge.index), self.proof_for(answer.index))
+
+    def sign_receipt(
+        self, charge: LoggedEntry, answer: LoggedEntry, issued: int
+    ) -> GeneratedReceipt:
+        """Return the public half over two entries, without proofs.
+
+        Args:
+            issued: Unix milliseconds.
+        """
+        return GeneratedReceipt.issue(
+            self.provider_key, origin=self.origin, charge=charge, answer=answer, issued=issued
+        )
+
+    def answer_of(self, asked: Charged) -> int:
+        """Return the place of the answer to a charge."""
+        assert asked.reply is not None
+        body = asked.reply.encode()
+        found: Sequence[int] = [
+            place
+            for place, (kind, _, data) in enumerate(self.entries)
+            if kind == Generated.KIND and data == body
+        ]
+        return found[0]
+
+    def logged_entry(self, place: int) -> LoggedEntry:
+        """Return an entry of the log without a proof."""
+        _, salt, body = self.entries[place]
+        return LoggedEntry(place, salt, body)

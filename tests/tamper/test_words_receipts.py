@@ -1,0 +1,148 @@
+"""Receipts of answers in words, submitted to the verifier: check 13, and what it lets pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.attacks.cheats.generation_receipts import AnswersBesideTheLog, LogsAnotherAnswer
+from ragaudit.lab.scenario.charging import Charged
+from ragaudit.lab.scenario.submitted_answers import SubmittedAnswers
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.generated import GeneratedReceipt
+from ragaudit.ledger.messages.verdict import Status
+from ragaudit.verifier.account_records import account_records
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import CHECKS, Outcome
+from second_policies import judged
+
+use_cached_table()
+
+
+PLAYED: dict[type[SubmittedAnswers], tuple[SubmittedAnswers, dict[str, bytes]]] = {}
+
+
+def played(kind: type[SubmittedAnswers]) -> tuple[SubmittedAnswers, dict[str, bytes]]:
+    """A window of this kind and its evidence, made once: nobody changes them."""
+    if kind not in PLAYED:
+        window = kind()
+        PLAYED[kind] = window, window.items()
+    return PLAYED[kind]
+
+
+def outcome_of(kind: type[SubmittedAnswers], **given: Any) -> Outcome:
+    return judged(*played(kind), **given)
+
+
+def test_receipts_of_logged_answers_are_counted_and_found() -> None:
+    outcome = outcome_of(SubmittedAnswers)
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    _, items = played(SubmittedAnswers)
+    listed = canonical_json.loads(items[names.RECEIPTS])
+    answers = [each for each in listed if each["format"] == GeneratedReceipt.FORMAT]
+    assert len(answers) == 3
+    assert outcome.check("receipts").reason == f"{len(listed)} receipts, all of them in the log"
+    assert outcome.counts["receipts"] == len(listed)
+
+
+def test_they_put_nothing_into_a_stratum() -> None:
+    window, _ = played(SubmittedAnswers)
+    with_words = window.draw_sample(window.receipts())
+    without = window.draw_sample([each for each in window.receipts() if "index" in each])
+    assert with_words == without
+
+
+def test_what_the_evidence_holds_of_an_account_has_them() -> None:
+    window, items = played(SubmittedAnswers)
+    alice = window.accounts["alice"].pseudonym
+    found = canonical_json.loads(account_records(Evidence.of(items), "p", "w", alice))
+    words = [each for each in found["receipts"] if each["format"] == GeneratedReceipt.FORMAT]
+    assert {GeneratedReceipt.from_json(each).pseudonym for each in words} == {alice}
+    assert len(words) == 2
+
+
+class SignsTwoReceipts(SubmittedAnswers):
+    """One answer has two receipts that say different things."""
+
+    def receipts(self) -> list[dict[str, Any]]:
+        first = super().words_receipt(self.charged[0])
+        again = self.sign_receipt(
+            first.charge.with_proof(None), first.answer.with_proof(None), first.issued + 1
+        )
+        return [*super().receipts(), again.to_json()]
+
+
+class SignsBeyondTheLog(SubmittedAnswers):
+    """The answer's receipt names a place that the log does not have."""
+
+    def words_receipt(self, asked: Charged) -> GeneratedReceipt:
+        found = super().words_receipt(asked)
+        if asked is not self.charged[0]:
+            return found
+        answer = replace(found.answer, index=99, proof=None)
+        return self.sign_receipt(replace(found.charge, proof=None), answer, found.issued)
+
+
+@pytest.mark.parametrize(
+    ("cheat", "reason"),
+    [
+        (AnswersBesideTheLog, "signed for a charge that is not in the log at that place"),
+        (SignsTwoReceipts, "two different receipts were signed"),
+        pytest.param(
+            *(LogsAnotherAnswer, "signed for an answer that is not in the log at that place"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(SignsBeyondTheLog, "signed for an answer that is not in the log at that place"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_receipts_that_contradict_the_log(cheat: type[SubmittedAnswers], reason: str) -> None:
+    outcome = outcome_of(cheat)
+    assert (outcome.result, outcome.failed) == ("FAIL", ("receipts",))
+    window, _ = played(cheat)
+    texts = " ".join((outcome.check("receipts").reason, *outcome.check("receipts").evidence))
+    assert f"receipt for charge entry {window.charged[0].index}" in texts
+    assert reason in texts
+    removed = tuple(check for check in CHECKS if check.id != "receipts")
+    assert outcome_of(cheat, checks=removed).result == "PASS"
+
+
+def test_a_receipt_that_the_provider_did_not_sign_accuses_nobody() -> None:
+    window, items = played(SubmittedAnswers)
+    honest = window.words_receipt(window.charged[0])
+    forged = GeneratedReceipt.issue(
+        PrivateKey.from_seed(b"f" * 32), origin=window.origin,
+        charge=replace(honest.charge, index=4), answer=honest.answer, issued=1,
+    )  # fmt: skip
+    listed = canonical_json.loads(items[names.RECEIPTS])
+    changed = [*listed, forged.to_json(), {"format": GeneratedReceipt.FORMAT}]
+    outcome = judged(window, {**items, names.RECEIPTS: canonical_json.dumps(changed)})
+    assert outcome.check("receipts").status is Status.PASS
+    assert outcome.result == "PASS"
+
+
+class ShowsAnotherLog(SubmittedAnswers):
+    """The answer in a receipt is proven under a checkpoint of a log that nobody else sees."""
+
+    def words_receipt(self, asked: Charged) -> GeneratedReceipt:
+        found = super().words_receipt(asked)
+        if asked is not self.charged[0]:
+            return found
+        size, time, _ = self.checkpoints[-1]
+        fork = self.cosigned(self.forked(size), time)
+        proof = replace(self.proof_for(found.answer.index), checkpoint=fork.encode())
+        return found.with_proofs(self.proof_for(found.charge.index), proof)
+
+
+def test_a_fork_in_either_proof_is_seen() -> None:
+    outcome = outcome_of(ShowsAnotherLog)
+    assert outcome.failed == ("split-view",)
+    entry = played(ShowsAnotherLog)[0].charged[0].index
+    said = (outcome.check("split-view").reason, *outcome.check("split-view").evidence)
+    assert any(f"checkpoint in the receipt for charge entry {entry}" in text for text in said)
