@@ -113,6 +113,9 @@ def test_lengths_that_a_stranger_chooses_fill_no_memory() -> None:
     for size in range(3000):
         tagged.decode("t", tagged.enc("t", bytes(size)), 1)
     assert len(tagged._layouts) <= tagged._MOST_LAYOUTS
+    many = tagged._MOST_REMEMBERED + 1
+    assert tagged.decode("t", tagged.enc("t", *[b""] * many), many) == (b"",) * many
+    assert max(len(lengths) for _, lengths in tagged._layouts.values()) <= tagged._MOST_REMEMBERED
 
 
 @pytest.mark.parametrize(("tag", "count"), [("u", 1), ("t", 0), ("t", 2), ("tt", 1)])

@@ -17,6 +17,7 @@ _INT_MIN = -(2**63)
 _INT_MAX = 2**63 - 1
 _LENGTH = Struct("<Q")
 _MOST_LAYOUTS = 1024  # a stranger chooses lengths: what is remembered of them is bounded
+_MOST_REMEMBERED = 64  # fields: messages with more are rare, and their layouts large
 # By head and size: how the last message was laid out, and the lengths of its fields.
 _layouts: dict[tuple[bytes, int], tuple[Struct, tuple[int, ...]]] = {}
 
@@ -68,6 +69,8 @@ def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
         if parts[0] == head and parts[1::2] == lengths:
             return parts[2::2]
     fields = _split(tag, head, data, count)
+    if count > _MOST_REMEMBERED:
+        return fields
     if len(_layouts) >= _MOST_LAYOUTS:
         _layouts.clear()
     lengths = tuple(map(len, fields))
