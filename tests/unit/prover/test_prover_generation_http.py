@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import openai
@@ -9,6 +10,7 @@ import pytest
 from databases import ON_EACH_ENGINE
 from generation_channel import (
     QUESTION,
+    TERMS,
     ask,
     channel,
     count,
@@ -22,6 +24,7 @@ from generation_channel import (
 )
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.prover.store import tables
+from ragaudit.prover.store.states import State
 from ragaudit.serving.generators.tokens import NextTokens
 from scenario import ProverScenario
 
@@ -104,6 +107,61 @@ def test_an_unmodified_client_of_openai(real_channel: ProverScenario) -> None:
             model="records", temperature=0, messages=[{"role": "user", "content": QUESTION}]
         )
     assert count(real_channel, tables.charge) == 1
+
+
+def chat(scenario: ProverScenario, query: str = QUESTION) -> Any:
+    body = {"model": "records", "messages": [{"role": "user", "content": query}]}
+    return scenario.api.post("/v1/chat/completions", json=body, headers=scenario.headers("ada"))
+
+
+def test_an_answer_that_was_lost_is_given_again_when_its_window_has_ended(
+    channel: ProverScenario,
+) -> None:
+    open_channel(channel)
+    end = channel.policy().end
+    channel.clock.at(end - 20)
+    first = chat(channel)
+    assert first.status_code == 200, first.text
+    asked = channel.clock.now
+    shown = f"/v1/receipts/{first.headers['ragaudit-receipt']}"
+    file = channel.api.get(shown, headers=channel.headers("ada"))
+
+    channel.clock.at(end)
+    assert chat(channel).json() == first.json()
+    assert ask(channel).content == file.content
+    # Of a finished window nothing is in memory, and its name is no window to ask.
+    channel.service.windows.note("w1", state=State.ARCHIVED)
+    channel.service.open_windows.forget("w1")
+    assert chat(channel).json() == first.json()
+    assert ask(channel).content == file.content
+    # Nobody else's, no other question, and not for longer than the policy says.
+    assert ask(channel, "cyd").status_code == 409
+    assert chat(channel, "another ?").status_code == 503
+    assert ask(channel, query="another ?").status_code == 409
+    assert count(channel, tables.charge) == 1
+    channel.clock.now = asked + 61_000
+    assert chat(channel).status_code == 503
+    assert ask(channel).status_code == 409
+
+
+def test_a_lost_answer_is_given_again_when_the_next_window_is_open(
+    channel: ProverScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TERMS, "retry_seconds", 600)
+    open_channel(channel)
+    end = channel.policy().end
+    channel.clock.at(end - 20)
+    first = chat(channel)
+    assert first.status_code == 200, first.text
+    channel.clock.at(end)
+    channel.drive(State.CLOSED)
+    channel.open("w2", **TERMS)
+    assert chat(channel).json() == first.json()
+    assert count(channel, tables.charge) == 1
+    other = chat(channel, "another ?")
+    assert other.headers["ragaudit-receipt"].startswith("w2."), other.text
+    assert chat(channel, "another ?").json() == other.json()
+    assert count(channel, tables.charge) == 2
 
 
 def test_refusals(channel: ProverScenario) -> None:

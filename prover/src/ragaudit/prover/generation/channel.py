@@ -17,6 +17,7 @@ from ragaudit.ledger.messages.generated import (
     GeneratedReceipt,
     GenerationRequest,
 )
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.replays import UsedRow
 from ragaudit.prover.answering.answering import Answering
@@ -151,6 +152,28 @@ class Channel:
             where = f"{window}.{position}"
             raise UnknownRecord("no such receipt of this account", where=where)
         return self._file(origin, charge, answer)
+
+    def stored(self, policy: Policy, window: str, position: int) -> GeneratedFile | None:
+        """Return the receipt file of a charge if a request for the same is a retry now.
+
+        It may not leave before ``public.issued``.
+
+        Args:
+            policy: of the window, which may have ended.
+            position: of the charge entry.
+
+        Returns:
+            None if it was charged too long ago, or has no answer: a void is none.
+        """
+        since = self._context.clock() - 1000 * policy.retrieval.retry_seconds
+        with self._context.store.read() as connection:
+            charge = charge_at(connection, window, position)
+        if charge is None or charge.body.time < since:
+            return None
+        answer = self._stored(charge)
+        if answer is None or answer.answer is None:
+            return None
+        return self._file(policy.origin, charge, answer)
 
     def settle(self, live: OpenWindow) -> None:
         """Answer the charges whose nonce was revealed, and void all others without an answer.

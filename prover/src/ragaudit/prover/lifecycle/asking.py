@@ -347,7 +347,7 @@ class Asking:
                 if find_identical(connection, own, name, asked, since) is not None:
                     return None
             # However often a request is repeated in this window, few are left in another one.
-            since = now - _LONGEST_LIFE
+            since = now - LONGEST_LIFE
             for place, issued in find_identical_elsewhere(connection, own, name, asked, since):
                 policy = Policy.parse(self._context.windows.get(place.window, connection).policy)
                 if issued >= now - _life(policy):
@@ -386,7 +386,7 @@ class Asking:
 
 
 _LIVE = (State.OPEN, State.CLOSED)
-_LONGEST_LIFE = 3_600_000
+LONGEST_LIFE = 3_600_000
 
 
 def _life(policy: Policy) -> int:

@@ -5,6 +5,7 @@ neither, but one of the few threads that ask the model; and while its answer wai
 """
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -15,11 +16,12 @@ from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.prover.answering.stage import Context
+from ragaudit.prover.errors import NoWindowOpen, QueryRefused
 from ragaudit.prover.generation.channel import Channel
-from ragaudit.prover.lifecycle.asking import Asking
+from ragaudit.prover.lifecycle.asking import LONGEST_LIFE, Asking
 from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.window.charges import StoredCharge, charge_at
+from ragaudit.prover.window.charges import StoredCharge, charge_at, find_charge
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.serving.exchange import Receipt, note, step_aside
 
@@ -60,13 +62,17 @@ class Generating:
         Args:
             account: authenticated.
             request: without a counter.
-            window: by name; None for the one that is open now.
+            window: by name; None for the one that is open now, in which the account is registered
+                if it is not yet. The answer to the same question in a window that ended is given
+                again.
 
         Raises:
             RagauditError: as `Channel.charge`, at once; as `Channel.answer`, when it is due.
         """
-        live, charge = await anyio.to_thread.run_sync(self._charge, account, request, window)
-        return await self._answer(live, charge)
+        found = await anyio.to_thread.run_sync(self._take, account, request, window)
+        if isinstance(found, GeneratedFile):
+            return await self._due(found)
+        return await self._answer(*found)
 
     def promise(self, account: Account, request: GenerationRequest, *, window: str) -> Promise:
         """Charge an anchored account's question and promise it, durably; as `Channel.promise`.
@@ -107,15 +113,51 @@ class Generating:
         except Exception:
             await self._until(self._channel.due(live, charge))
             raise
+        return await self._due(file)
+
+    async def _due(self, file: GeneratedFile) -> GeneratedFile:
         await self._until(file.public.issued)
         note(receipt=Receipt(file.public.charged.window, file.public.charge.index))
         return file
 
-    def _charge(
+    def _take(
         self, account: Account, request: GenerationRequest, window: str | None
-    ) -> tuple[OpenWindow, StoredCharge]:
-        live = self._asking.window(account, window)
+    ) -> tuple[OpenWindow, StoredCharge] | GeneratedFile:
+        """Return what was charged, or the answer to the same question in a window that ended."""
+        try:
+            live = self._asking.window(account, window)
+        except (NoWindowOpen, QueryRefused):
+            earlier = self._earlier(account, request, window, "")
+            if earlier is None:
+                raise
+            return earlier
+        if window is None:
+            earlier = self._earlier(account, request, None, live.name)
+            if earlier is not None:
+                return earlier
+            self._asking.register_in(live, account)
         return live, self._channel.charge(live, account, request)
+
+    def _earlier(
+        self, account: Account, request: GenerationRequest, window: str | None, own: str
+    ) -> GeneratedFile | None:
+        """The answer that a retry asks for again, of any window, or of one by name, but ``own``."""
+        context, digest = self._context, hashlib.sha256(request.encode()).digest()
+        since = context.clock() - LONGEST_LIFE
+        for recent in context.windows.recent():
+            if window not in (None, recent.name):
+                continue
+            with context.store.look() as connection:
+                position = find_charge(connection, recent.name, account.name, digest, since)
+            if position is None:
+                continue
+            # Of that one it is found under the account's lock, by who charges.
+            if recent.name == own:
+                return None
+            with context.store.read() as connection:
+                check_kept(connection, recent.name)
+            return self._channel.stored(Policy.parse(recent.policy), recent.name, position)
+        return None
 
     async def _until(self, instant: int) -> None:
         while (left := instant - self._context.clock()) > 0:

@@ -21,7 +21,6 @@ from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.queries import Answer, Completion, Forwarded, Hit, Index, Query
 from ragaudit.prover.window.answered import Asked
-from ragaudit.prover.window.open_window import OpenWindow
 
 
 @runtime_checkable
@@ -131,10 +130,9 @@ class ServicePort:
             raise MalformedQuery(
                 f"a question of {length} bytes", expected=f"1 to {MAX_QUERY_BYTES}"
             )
-        live = await anyio.to_thread.run_sync(self._registered, account)
-        request = GenerationRequest(question)
-        file = await self._service.generating.generate(account, request, window=live.name)
-        answer, terms = file.answer, live.policy.generation
+        file = await self._service.generating.generate(account, GenerationRequest(question))
+        policy = await anyio.to_thread.run_sync(self._service.policy_of, file.public.charged.window)
+        answer, terms = file.answer, policy.generation
         assert terms is not None  # it was answered
         tokens, ended = 0, True
         if isinstance(answer, GeneratedAnswer):
@@ -142,11 +140,6 @@ class ServicePort:
         return Completion(
             receipt_of(file), answer.text, tokens=tokens, ended=ended, time=file.public.issued
         )
-
-    def _registered(self, account: Account) -> OpenWindow:
-        live = self._service.asking.window(account)
-        self._service.asking.register_in(live, account)
-        return live
 
     def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
         """Return those of the rows that this account was served in this window.
