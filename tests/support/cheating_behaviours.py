@@ -59,6 +59,7 @@ BEHAVIOURS = {
         "a disallowed row charged": "disallowed-documents-charged",
         "the threshold moved after the question": "threshold-moved",
         "charges reordered": "charges-out-of-order",
+        "a charge dated back": "charge-dated-back",
         "the charge argument of another entry": "charge-argument-of-another-entry",
         "a state that skips an entry": "earlier-charge-skipped",
         "coins of a key made up later": "coins-of-another-key",

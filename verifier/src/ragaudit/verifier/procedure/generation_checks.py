@@ -22,7 +22,7 @@ from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_facts import LoggedCharge
-from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds
+from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds, check_order
 
 _DRAWS: Final = 2
 """Coins of one token at most: the test, and the choice."""
@@ -92,7 +92,6 @@ def check_charges(context: Context, found: Findings) -> None:
 def _check_places(context: Context, found: Findings) -> None:
     policy, terms, bounds = context.policy, context.generation, TimeBounds(context)
     numbers = dict.fromkeys(policy.tenants, 0)
-    last: dict[bytes, int] = {}
     for logged in context.charges:
         charge = logged.charge
         with found.attempt(logged.name):
@@ -125,9 +124,8 @@ def _check_places(context: Context, found: Findings) -> None:
             if not 1000 * policy.start <= charge.time < 1000 * policy.end:
                 raise RejectedError(f"at {rfc3339(charge.time)}, outside the window")
             bounds.check_change(charge.time, logged.index)
-            if charge.time < last.get(charge.pseudonym, 0):
-                raise RejectedError("earlier than the account's charge before it")
-        last[charge.pseudonym] = charge.time
+    for pseudonym in dict.fromkeys(logged.charge.pseudonym for logged in context.charges):
+        check_order(context.queries_of(pseudonym), found, LoggedCharge)
 
 
 def due_threshold(charge: Charge, terms: GenerationTerms) -> None:

@@ -1,7 +1,8 @@
 """Checks 9 to 11: every record at its time, in its tenant, with its client's nonce."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final, Protocol
 
 from ragaudit.encoding.errors import RejectedError
@@ -12,6 +13,7 @@ from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.epoch_checks import check_epoch, check_epochs
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.generation_facts import LoggedCharge, Numbered
 from ragaudit.verifier.procedure.history import note_history
 from ragaudit.verifier.procedure.log_facts import LoggedRegistration
 from ragaudit.verifier.procedure.logged_records import RecordSummary
@@ -28,12 +30,13 @@ def check_schedule(context: Context, found: Findings) -> None:
         bounds = TimeBounds(context)
         _check_other_times(context, bounds, found)
     claimed = context.claimed_records if context.epoch_entries else {}
-    for pseudonym, records in context.by_account.items():
-        activation = None
+    for pseudonym in context.by_account:
+        queries, activation = context.queries_of(pseudonym), None
         with found.attempt(f"account {pseudonym.hex()}"):
             activation = DueActivation(context, pseudonym)
-        last = 0
-        for logged in records:
+        for logged in queries:
+            if not isinstance(logged, RecordSummary):
+                continue
             name = logged.name
             with found.attempt(name):
                 _check_in_force(context, logged, claimed)
@@ -43,12 +46,26 @@ def check_schedule(context: Context, found: Findings) -> None:
             if bounds is not None:
                 with found.attempt(name):
                     bounds.check_record(logged)
-            # Times decide which accounts look alike in time (check 20): none may be dated at will.
-            if logged.time < last:
-                found.fault("earlier than the account's record before it", name)
-            last = logged.time
+        check_order(queries, found, RecordSummary)
     note_history(context, found)
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
+
+
+def check_order(
+    queries: Sequence[Numbered], found: Findings, kind: type[RecordSummary] | type[LoggedCharge]
+) -> None:
+    """Check that no query of an account is dated before the one that precedes it in the log.
+
+    Times decide which accounts look alike in time (check 20): none may be dated at will.
+
+    Args:
+        queries: of the account, records and charge entries in log order.
+        kind: of those that may be at fault here: the check of the later one owns the pair.
+    """
+    for before, after in pairwise(queries):
+        if after.time < before.time and isinstance(after, kind):
+            what = "record" if isinstance(before, RecordSummary) else "charge"
+            found.fault(f"earlier than the account's {what} before it", after.name)
 
 
 def _check_versions(context: Context, found: Findings) -> None:

@@ -181,6 +181,22 @@ class NumbersOutOfOrder(GeneratingWindow):
         return replace(charge, number=1 - charge.number) if swapped else charge
 
 
+class DatesAChargeBack(GeneratingWindow):
+    """A charge entry says that it was there before the record that its account asked for first.
+
+    Check 27 (`charges`).
+    """
+
+    def script(self) -> list[Event]:
+        last = ("charge", "alice", "treatment of bazeli ?", 13)
+        asked = ("query", "alice", "another question of alice", 3, 14)
+        return [
+            event
+            for each in super().script()
+            for event in ((asked, last) if each == last else (each,))
+        ]
+
+
 class ProvesAnotherEntry(GeneratingWindow):
     """The second entry comes with the argument of the first.
 
@@ -297,6 +313,13 @@ CHEATS: Final = (
         window=NumbersOutOfOrder,
         checks=("charges",),
         reason="number 1 of its tenant",
+    ),
+    constructed(
+        name="charge-dated-back",
+        description="Dates a charge before the account's record that precedes it in the log.",
+        window=DatesAChargeBack,
+        checks=("charges",),
+        reason="earlier than the account's record before it",
     ),
     constructed(
         name="charge-argument-of-another-entry",
