@@ -8,7 +8,7 @@ from generation_messages import CHARGE
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_facts import LoggedCharge
 from ragaudit.verifier.procedure.logged_records import RecordSummary
-from ragaudit.verifier.procedure.record_checks import check_order
+from ragaudit.verifier.procedure.record_checks import in_order
 
 
 def record(entry: int, time: int) -> RecordSummary:
@@ -22,7 +22,7 @@ def charge(entry: int, time: int) -> LoggedCharge:
 
 def faults(*queries: Any, kind: Any) -> list[str]:
     found = Findings("owner")
-    check_order(queries, found, kind)
+    assert list(in_order(queries, found, kind)) == list(queries)
     return found.faults
 
 

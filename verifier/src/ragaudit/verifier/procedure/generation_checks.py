@@ -22,7 +22,7 @@ from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_facts import LoggedCharge
-from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds, check_order
+from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds, in_order
 
 _DRAWS: Final = 2
 """Coins of one token at most: the test, and the choice."""
@@ -125,7 +125,8 @@ def _check_places(context: Context, found: Findings) -> None:
                 raise RejectedError(f"at {rfc3339(charge.time)}, outside the window")
             bounds.check_change(charge.time, logged.index)
     for pseudonym in dict.fromkeys(logged.charge.pseudonym for logged in context.charges):
-        check_order(context.queries_of(pseudonym), found, LoggedCharge)
+        for _ in in_order(context.queries_of(pseudonym), found, LoggedCharge):
+            pass
 
 
 def due_threshold(charge: Charge, terms: GenerationTerms) -> None:

@@ -1,8 +1,7 @@
 """Checks 9 to 11: every record at its time, in its tenant, with its client's nonce."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
 from ragaudit.encoding.errors import RejectedError
@@ -31,10 +30,10 @@ def check_schedule(context: Context, found: Findings) -> None:
         _check_other_times(context, bounds, found)
     claimed = context.claimed_records if context.epoch_entries else {}
     for pseudonym in context.by_account:
-        queries, activation = context.queries_of(pseudonym), None
+        activation = None
         with found.attempt(f"account {pseudonym.hex()}"):
             activation = DueActivation(context, pseudonym)
-        for logged in queries:
+        for logged in in_order(context.queries_of(pseudonym), found, RecordSummary):
             if not isinstance(logged, RecordSummary):
                 continue
             name = logged.name
@@ -46,15 +45,14 @@ def check_schedule(context: Context, found: Findings) -> None:
             if bounds is not None:
                 with found.attempt(name):
                     bounds.check_record(logged)
-        check_order(queries, found, RecordSummary)
     note_history(context, found)
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
 
 
-def check_order(
-    queries: Sequence[Numbered], found: Findings, kind: type[RecordSummary] | type[LoggedCharge]
-) -> None:
-    """Check that no query of an account is dated before the one that precedes it in the log.
+def in_order(
+    queries: Iterable[Numbered], found: Findings, kind: type[RecordSummary] | type[LoggedCharge]
+) -> Iterator[Numbered]:
+    """Yield an account's queries; none may be dated before the one that precedes it in the log.
 
     Times decide which accounts look alike in time (check 20): none may be dated at will.
 
@@ -62,10 +60,13 @@ def check_order(
         queries: of the account, records and charge entries in log order.
         kind: of those that may be at fault here: the check of the later one owns the pair.
     """
-    for before, after in pairwise(queries):
-        if after.time < before.time and isinstance(after, kind):
+    before: Numbered | None = None
+    for query in queries:
+        if before is not None and query.time < before.time and isinstance(query, kind):
             what = "record" if isinstance(before, RecordSummary) else "charge"
-            found.fault(f"earlier than the account's {what} before it", after.name)
+            found.fault(f"earlier than the account's {what} before it", query.name)
+        yield query
+        before = query
 
 
 def _check_versions(context: Context, found: Findings) -> None:
