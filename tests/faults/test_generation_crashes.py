@@ -1,6 +1,7 @@
 """The generation channel of a prover that is killed: a charge stands, and is never made twice."""
 
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,11 +14,12 @@ from databases import ON_EACH_ENGINE
 from generation_channel import CHANNEL, DYING, model, model_url, records, write_model
 from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
 from keyword_channel import write_keyword_model
-from prover_process import ANCHORED, Setting
+from prover_process import ANCHORED, PATIENCE, Setting
 from ragaudit.lab.generation.transformer import Transformer
-from ragaudit.ledger.messages.charges import Charge, Generated
+from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.voided_charges import VoidedCharge
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
@@ -58,7 +60,7 @@ def setting(
     made.stop()
 
 
-def open_window(setting: Setting, more: dict[str, Any]) -> None:
+def open_window(setting: Setting, more: dict[str, Any], **overrides: Any) -> None:
     # What the terms that a verifier ships with allow; what is answered does not matter here.
     terms = {**CHANNEL, "epsilon": "5", "epsilon_token": "5", "answer_delay_seconds": 1}
     setting.open(
@@ -68,6 +70,7 @@ def open_window(setting: Setting, more: dict[str, Any]) -> None:
         epochs=True,
         retry_seconds=600,
         generation={**terms, **more},
+        **overrides,
     )
 
 
@@ -90,7 +93,7 @@ def kinds(setting: Setting) -> dict[str, list[Any]]:
         logged = list(entries(connection, "w1"))
     store.close()
     found: dict[str, list[Any]] = {}
-    for kind in (Charge, Generated):
+    for kind in (Charge, Generated, Void):
         of_kind = [each for each in logged if each.kind == kind.KIND]
         found[kind.KIND] = [(each.index, kind.parse(each.body)) for each in of_kind]
     return found
@@ -175,3 +178,48 @@ def test_killed_between_promise_nonce_and_answer(setting: Setting, step: Path) -
     times = [body.time for _, body in sorted([*charges, *answers], key=lambda one: one[0])]
     assert times == sorted(times)
     assert max(Counter(int(row) for each in rows for row in each).values()) == CHANNEL["uses"]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("answerer", ["dp-rag"], indirect=True)
+def test_killed_in_the_void_of_a_promise_that_nobody_revealed(setting: Setting, step: Path) -> None:
+    """An anchored account asks on: the charge is voided once, and its counter is used up."""
+    open_window(setting, {}, promise_life_seconds=2)
+    promises, shown = [], []
+    for counter, name in enumerate(("in the void", "voided")):
+        asked = {"query": f"question {counter} ?", "counter": counter}
+        call = partial(setting.post, ANCHORED, "ask", asked)
+        promise = call()
+        assert promise.status_code == 200, promise.text
+        promises.append(Promise.parse(promise.content))
+        step.write_text(name)
+
+        def until_void(
+            call: Callable[[], httpx.Response] = call, promise: httpx.Response = promise
+        ) -> httpx.Response:
+            # Until its time is over for everybody, the account is shown the promise again.
+            while (again := call()).content == promise.content:
+                time.sleep(PATIENCE)
+            raise AssertionError(again.text)
+
+        die(setting, until_void)
+        voids = [void.charge for _, void in kinds(setting)[Void.KIND]]
+        # One that was not committed is not there; one that was is shown by the next process.
+        assert len(voids) == counter + (name == "voided")
+        setting.prover.start()
+        setting.prover.wait_for(lambda call=call: call().status_code == 409, 120)
+        shown.append(VoidedCharge.from_json(call().json()["voided"]))
+    going_on = setting.post(ANCHORED, "ask", {"query": "the last question ?", "counter": 2})
+    assert going_on.status_code == 200, going_on.text
+
+    log, store = setting.log()
+    log.audit()
+    store.close()
+    logged = kinds(setting)
+    charges, voids_logged = logged[Charge.KIND], logged[Void.KIND]
+    assert [charge for _, charge in charges[:2]] == [promise.charge for promise in promises]
+    assert [charge.counter for _, charge in charges] == [0, 1, 2]
+    assert logged[Generated.KIND] == []
+    # One void for each charge, whenever the process died: the one that the account was shown.
+    assert [void.charge for _, void in voids_logged] == [place for place, _ in charges[:2]]
+    assert [(one.void.index, one.voided) for one in shown] == voids_logged

@@ -60,6 +60,7 @@ TERMS: dict[str, Any] = {
 
 DYING = """
 import os, pathlib, signal
+from ragaudit.prover.answering import promised_charges
 from ragaudit.prover.generation import channel, charging, promising
 step = pathlib.Path({step!r})
 def dying(name, honest):
@@ -78,6 +79,9 @@ promising.Promising.reveal = dying("revealed", promising.Promising.reveal)
 channel.coins_of = dying("charged", channel.coins_of)
 channel.put_answer = dying("in the answer", channel.put_answer)
 channel.Channel._file = dying("answered", channel.Channel._file)
+promised_charges.put_void = dying("in the void", promised_charges.put_void)
+charges_kept = promised_charges.PromisedCharges
+charges_kept.voided = dying("voided", charges_kept.voided)
 """
 """A prelude: the process is killed where a file says."""
 
