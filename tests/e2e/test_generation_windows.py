@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from generation_channel import DYING, WITHIN_TERMS, model, model_url, records, w
 from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
 from keyword_channel import write_keyword_model
 from prover_process import ANCHORED, PLAIN, Setting
+from ragaudit.client.cli import app
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
@@ -29,6 +31,7 @@ from ragaudit.verifier.embedding import embedder_of
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.generating import service_of
 from ragaudit.verifier.recheck import recheck
+from typer.testing import CliRunner
 from verifier_process import VerifierProcess
 
 __all__ = ["model", "model_url"]
@@ -85,13 +88,13 @@ def play(
     prelude: str = "",
     asked: Sequence[tuple[str, dict[str, object]]] = ASKED,
     window: Mapping[str, object] = MappingProxyType({}),
-    then: Callable[[], None] = lambda: None,
+    then: Callable[[Sequence[GeneratedFile]], None] = lambda _: None,
     **changes: object,
 ) -> list[GeneratedFile]:
     """Ask from several accounts, until the window is decided; the answers.
 
     Args:
-        then: is called after the last of them, while the window is open.
+        then: is called with the answers after the last of them, while the window is open.
     """
     setting.prover.prelude = prelude
     setting.open(**{
@@ -108,7 +111,7 @@ def play(
         answer = setting.post(account, "ask", question)
         assert answer.status_code == 200, answer.text
         files.append(GeneratedFile.parse(answer.content))
-    then()
+    then(files)
     setting.prover.wait_for(lambda: setting.prover.state() in ("archived", "audited"), 300)
     return files
 
@@ -119,6 +122,37 @@ def wards(treatment: str) -> list[Document]:
         replace(each, attributes=attributes_text({"ward": "ab"[n % 2]}, each.id))
         for n, each in enumerate(records(treatment))
     ]
+
+
+def hand_in(setting: Setting, files: Sequence[GeneratedFile], folder: Path) -> None:
+    """Complete, check and submit receipts by the commands; none of them is missing from the log."""
+    paths = []
+    for number, file in enumerate(files):
+        paths.append(folder / f"{number}.json")
+        paths[-1].write_bytes(file.encode())
+    names = [str(path) for path in paths]
+    keys = setting.verifier.keys.public()
+    url = f"http://127.0.0.1:{setting.prover.port}"
+    prover = ("--prover", url, "--verifier-key", str(keys["verifier"]), "--json")
+
+    def receipt(*arguments: str) -> tuple[int, dict[str, Any]]:
+        found = CliRunner().invoke(app, arguments)
+        return found.exit_code, json.loads(found.stdout)
+
+    # Until a checkpoint that covers the last of them is cosigned.
+    setting.prover.wait_for(lambda: receipt("complete", *names, *prover)[0] == 0, 60)
+    for path in names:
+        code, shown = receipt("check", path, *prover)
+        assert (code, shown["result"]) == (0, "accepted"), shown
+        done = {each["name"] for each in shown["checks"] if each["status"] == "done"}
+        assert {"signature", "inclusion", "answer digest", "openings"} <= done
+    verifier = ("--verifier", setting.verifier.url, "--json")
+    assert receipt("submit", *names, *verifier) == (0, {"accepted": len(names), "known": 0})
+    assert receipt("submit", *names, *verifier) == (0, {"accepted": 0, "known": len(names)})
+    out = folder / "missing.json"
+    code, shown = receipt("prove-missing", names[0], "-o", str(out), *prover)
+    assert (code, out.exists()) == (4, False), shown
+    assert "the entry is in the log" in shown["detail"]
 
 
 def verdict(setting: Setting) -> Verdict:
@@ -167,7 +201,7 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
         assert setting.prover.process.wait() == -signal.SIGKILL
         setting.prover.start()
 
-    def last() -> None:
+    def last(_: Sequence[GeneratedFile]) -> None:
         assert setting.chain is not None
         answer = setting.post(ANCHORED, "ask", {**QUESTION, "counter": 0})
         assert answer.status_code == 200, answer.text
@@ -274,10 +308,15 @@ def test_under_naive_the_verdict_is_conditional(setting: Setting) -> None:
 def test_under_murag_ada_released_sums_are_audited(setting: Setting, tmp_path: Path) -> None:
     bins = {"edges": [12000, 6000, 0], "epsilon": "1", "enough": 4}
     asked = play(
-        setting, mechanism="murag-ada", threshold=None, bins=bins, epsilon_token="2"
+        setting,
+        window={"length_seconds": 50, "sampling_after_seconds": 20},
+        then=lambda files: hand_in(setting, files, tmp_path),
+        mechanism="murag-ada", threshold=None, bins=bins, epsilon_token="2",
     )  # fmt: skip
     found = verdict(setting)
     assert (found.result, faults(found)) == ("PASS", {})
+    # Every account submitted its receipt, whose charge and answer the log has.
+    assert found.predicate.counts["receipts"] == len(asked) == len(PLAIN)
     costs = found.predicate.generation
     assert costs is not None
     # One count of 1 and two tokens of 2 are one use of 5.
