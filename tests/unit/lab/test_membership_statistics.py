@@ -53,6 +53,22 @@ def test_the_direction_is_learnt_on_other_documents() -> None:
     assert area_under_curve(scores[labels], scores[~labels]) < 0.75
 
 
+def test_documents_whose_answers_measure_the_same_tie_in_whatever_order_they_were_asked() -> None:
+    """A signal of the phrasing alone: sums in another order differ by a rounding error."""
+    rng = np.random.default_rng(6)
+    groups = np.repeat(np.arange(50), 3)
+    of_phrasing = np.tile([np.log(10), np.log(12), np.log(16)], 50)
+    order = rng.permutation(len(groups))
+    values, groups = of_phrasing[order][:, np.newaxis], groups[order]
+    # Not rounded, some documents differ from others, and that is the same in every test.
+    sums = np.bincount(groups, values[:, 0])
+    assert len(np.unique(sums / 3)) > 1
+    labels = np.arange(50) < 25
+    scores = cross_fitted(values, groups, labels, 0)
+    assert measure(scores, labels, 0).equal
+    assert permutation_p(values, groups, labels, 0, permutations=19) == 1
+
+
 def test_measures_have_known_answers() -> None:
     labels = np.array([True, True, True, False, False, False])
     found = measure(np.array([3.0, 2.5, 2.0, 1.0, 0.5, 0.0]), labels, 0)

@@ -17,6 +17,7 @@ from ragaudit.lab.attacks.membership.scoring import (
     Labels,
     Measured,
     cross_fitted,
+    document_means,
     held_out_low,
     measure,
     permutation_p,
@@ -188,7 +189,7 @@ def _exploratory(
         found.append((f"strategy {name}", area_under_curve(scores[labels], scores[~labels])))
     columns = [(f"signal {name}", values[:, at]) for at, name in enumerate(SIGNALS)]
     for name, column in [("fixed sum", values @ np.array(WEIGHTS)), *columns]:
-        means = np.bincount(groups, column, len(labels)) / np.bincount(groups)
+        means = document_means(column, groups, len(labels))
         found.append((name, area_under_curve(means[labels], means[~labels])))
     return found
 

@@ -11,8 +11,8 @@ from ragaudit.lab.risk.ranking import area_under_curve
 from scipy import special, stats
 
 __all__ = [
-    "PERMUTATIONS", "Floats", "Groups", "Labels", "Measured", "cross_fitted", "held_out_low",
-    "measure", "permutation_p",
+    "PERMUTATIONS", "Floats", "Groups", "Labels", "Measured", "cross_fitted", "document_means",
+    "held_out_low", "measure", "permutation_p",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -22,6 +22,9 @@ Groups = npt.NDArray[np.int64]
 _FOLDS: Final = 5
 _RIDGE: Final = 1.0
 _STEPS: Final = 25
+_EQUAL: Final = 9
+"""Decimal places of a document's mean. Documents whose answers measure the same must tie: the order
+in which their questions are summed, which is the same for every answer, would tell them apart."""
 _ENOUGH: Final = 1e-4
 """Of a step of the weights, in standard deviations of a signal."""
 RESAMPLES: Final = 4000
@@ -135,9 +138,19 @@ def _scores(features: Floats, groups: Groups, labels: Labels, known: Labels) -> 
     spread[spread == 0] = 1
     weights = _fitted((inputs - center) / spread, truth)
     logits = _with_one((features - center) / spread) @ weights
-    found: Floats = np.bincount(groups, logits, len(labels)) / np.bincount(
-        groups, minlength=len(labels)
-    )
+    return document_means(logits, groups, len(labels))
+
+
+def document_means(values: Floats, groups: Groups, documents: int) -> Floats:
+    """Return the mean of each document's questions, rounded so that equal means tie.
+
+    Args:
+        values: one per question.
+        groups: of which document each question is.
+        documents: how many there are.
+    """
+    sums = np.bincount(groups, values, documents)
+    found: Floats = (sums / np.bincount(groups, minlength=documents)).round(_EQUAL)
     return found
 
 
