@@ -155,7 +155,7 @@ def make_channel(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("RAGAUDIT_PROVER__SURFACES__ENABLED", '["openai"]')
     monkeypatch.setenv("RAGAUDIT_PROVER__SURFACES__COLLECTIONS", '{"records": "one"}')
-    return lambda pause: make_scenario(pause=pause)
+    return lambda pause, **parts: make_scenario(pause=pause, **parts)
 
 
 @pytest.fixture
