@@ -36,6 +36,17 @@ ONE_KEY = """
     ALTER TABLE docs DROP CONSTRAINT docs_pkey;
     ALTER TABLE docs ADD PRIMARY KEY (id);
 """
+# The condition on the id is cheap and tells nothing by itself, so that it is asked first.
+SLOW_TO_DENY = """
+    CREATE FUNCTION owns(whose text) RETURNS boolean LANGUAGE plpgsql STABLE COST 100000 AS $$
+    BEGIN
+        IF whose = current_user::text THEN RETURN true; END IF;
+        PERFORM pg_sleep(0.05);
+        RETURN false;
+    END $$;
+    ALTER TABLE docs ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY tenants ON docs USING (owns(tenant));
+"""
 VIEW = """
     CREATE VIEW all_docs AS SELECT * FROM docs;
     GRANT SELECT, INSERT, UPDATE, DELETE ON all_docs TO acme, globex;
@@ -102,7 +113,7 @@ def test_a_policy_that_the_index_does_not_serve(
 
 def test_without_it_all_is_found(server: postgresql_server.Server, tmp_path: Path) -> None:
     found = report(server, tmp_path)
-    assert {"select-all", "filter", "filter-sql", "nearest", "get-ids", "error-quotes", "returning",
+    assert {"select-all", "filter", "filter-sql", "nearest", "get-ids", "error-texts", "returning",
             "own-objects"} <= probes(found, "content")  # fmt: skip
     assert "select-all" in probes(found, "vector")
     assert probes(found, "integrity") == {"write-tenant", "write-id", "delete"}
@@ -118,6 +129,16 @@ def test_a_key_over_all_tenants(server: postgresql_server.Server, tmp_path: Path
     found = report(server, tmp_path, SECURITY, ONE_KEY)
     assert probes(found, "existence") == {"unique-violation", "explain"}
     assert probes(found, "content") == set()
+
+
+def test_a_policy_that_takes_longer_to_deny(
+    server: postgresql_server.Server, tmp_path: Path
+) -> None:
+    def timed(path: Path, *more: str) -> dict[str, Any]:
+        return scope_runs.scope(path, *more, "--only", "existence-by-id")
+
+    found = report(server, tmp_path, SLOW_TO_DENY, run=timed)
+    assert scope_runs.found(found) == {("existence-by-id", "timing")}
 
 
 def test_no_policy_is_asked_who_may_empty_a_table(

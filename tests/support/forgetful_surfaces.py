@@ -166,6 +166,11 @@ def slow(proxy: Proxy, asked: Asked) -> tuple[int, Any] | None:
     return 404, {"error": "no such thing"}
 
 
+def quoted(proxy: Proxy, asked: Asked) -> tuple[int, Any] | None:
+    """An error that says on which row it failed."""
+    return 400, {"error": f"no number: {proxy.rows(asked.other)[0]['text']}"}
+
+
 # --- where it answers so, by store: (probe, hole, answer) ---
 
 Holes = list[tuple[str, Hole, Says]]
@@ -192,6 +197,7 @@ OPENAI: Holes = [
     ("nearest", lambda q: q.method == "POST" and not q.has("filters"), rows),
     ("batch-member", lambda q: isinstance(q.get("query"), list), rows),
     ("top-k-overrun", lambda q: q.get("max_num_results") == 10**4, rows),
+    ("error-texts", lambda q: q.get("filters", "type") == "gt", quoted),
     ("extra-member", lambda q: q.has("vector_store_ids"), rows),
     ("identity-header", _named_by_header, rows),
     ("files", lambda q: q.path.startswith("/v1/files/") and "content" in q.path, rows),
@@ -222,6 +228,7 @@ MCP: Holes = [
     ("query-type", lambda q: _tool(q, "search") and not isinstance(_argument(q, "query"), str),
      rows),
     ("fetch-id", lambda q: _tool(q, "fetch"), rows),
+    ("error-texts", lambda q: isinstance(_argument(q, "id"), dict), quoted),
     ("fetch-after-search", lambda q: _tool(q, "fetch"), rows),
     ("batch-member", lambda q: isinstance(q.body, list), rows),
     ("resources", lambda q: q.get("method") == "resources/read", rows),
@@ -230,6 +237,8 @@ MCP: Holes = [
     ("path", lambda q: q.misspelled, rows),
     ("cache", lambda q: _tool(q, "search"), cached),
     ("existence-by-id", lambda q: _tool(q, "fetch"), forbidden),
+    ("existence-by-id", lambda q: _tool(q, "fetch"), forbidden),
+    ("existence-by-id", lambda q: _tool(q, "fetch"), slow),
 ]  # fmt: skip
 
 
@@ -244,12 +253,15 @@ DIFY: Holes = [
      rows),
     ("nearest", lambda q: not q.has("metadata_condition"), rows),
     ("top-k-overrun", lambda q: q.get("retrieval_setting", "top_k") == 10**4, rows),
+    ("error-texts", lambda q: any(one["comparison_operator"] == ">" for one in _conditions(q)),
+     quoted),
     ("identity-header", _named_by_header, rows),
     ("cache", lambda q: q.path == "/retrieval", cached),
     ("cross-collection", lambda q: q.get("knowledge_id") == NAMES[q.other], rows),
     ("collection-name", lambda q: q.get("knowledge_id") == NAMES[q.other].upper(), rows),
     ("collection-name", lambda q: isinstance(q.get("knowledge_id"), (list, dict)), rows),
     ("existence-by-tag", lambda q: TAG in q.text, forbidden),
+    ("existence-by-tag", lambda q: TAG in q.text, slow),
 ]  # fmt: skip
 
 _QUERY = "/points/query"
@@ -266,6 +278,7 @@ QDRANT: Holes = [
     ("scroll", lambda q: q.path.endswith("/scroll"), rows),
     ("top-k-overrun", lambda q: q.get("limit") == 10**5, rows),
     ("get-ids", lambda q: q.has("ids"), rows),
+    ("error-texts", lambda q: '"range"' in q.text, quoted),
     ("facet", lambda q: q.path.endswith("/facet"), rows),
     ("matrix", lambda q: "/matrix/" in q.path, rows),
     ("maintenance", lambda q: q.path.startswith("/telemetry"), rows),
@@ -324,6 +337,7 @@ PROVER: Holes = [
     ("filter-spelling", lambda q: '"TENANT"' in _filter(q), rows),
     ("extra-member", lambda q: q.has("tenant"), rows),
     ("top-k-overrun", lambda q: q.get("top_k") == 10**4, rows),
+    ("error-texts", lambda q: '"op":"gt"' in _filter(q), quoted),
     ("identity-header", _named_by_header, rows),
     ("idempotency-key", lambda q: "idempotency-key" in q.headers, cached),
     ("cache", _query, cached),

@@ -56,6 +56,7 @@ HOLES = {
     "cache-by-body": "cache-body",
     "entity-tags": "conditional",
     "error-quotes-row": "get-ids",
+    "comparison-quotes-row": "error-texts",
     "forbidden-is-not-absent": "existence-by-id",
     "forbidden-takes-longer": "existence-by-id",
     "total-of-all": "existence-by-tag",
@@ -243,6 +244,9 @@ class Gateway:
             raise Denied(400, "where twice")
         if unscoped := self._unscoped(operation, given, len(wheres)):
             return self._passed(operation, unscoped)
+        if self._hole("comparison-quotes-row") and '"$gt": 1}' in json.dumps(given.get("where")):
+            foreign = _value(self._passed("get", {"where": {"tenant": {"$ne": tenant}}}))
+            raise Denied(400, f"no number: {foreign['documents'][0]}")
         scoped = {**given, "where": self._where(tenant, given.get("where") or {})}
         if operation == "query" and self._hole("batch-first-only"):
             return self._batch(given, scoped)

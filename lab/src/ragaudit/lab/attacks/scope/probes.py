@@ -9,14 +9,16 @@ from urllib.parse import quote
 from ragaudit.lab.attacks.scope.exchange import Request
 
 __all__ = [
-    "NO_TAG", "TURNS", "Attempt", "Census", "Family", "Oracle", "Probe", "Tested", "Write",
-    "conditional", "conditions", "each", "name_variants",
+    "FAILING", "NO_TAG", "TURNS", "Attempt", "Census", "Family", "Oracle", "Probe", "Tested",
+    "Write", "conditional", "conditions", "each", "name_variants",
 ]  # fmt: skip
 
 TURNS = 20
 """Of a census: C(20, 10) ways in which a store may have a row more."""
 NO_TAG = '"ragaudit-0"'
 """An entity tag that no answer has."""
+FAILING = "Requests that fail, and may say on what."
+"""The idea of `error-texts`, in every store."""
 
 Family = Literal[
     "filter", "id", "enumeration", "batch", "collection", "name", "paging", "document-filter",

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, members, succeeded
 from ragaudit.lab.attacks.scope.probes import (
+    FAILING,
     IDEAS,
     Attempt,
     Census,
@@ -242,6 +243,13 @@ class Chroma(Store):
         ))  # fmt: skip
         yield Probe("query-ids", "id", "A question among ids of another tenant's rows.",
                     each([self._query(attacker, victim, ids=ids)]))  # fmt: skip
+        numbers: dict[str, Any] = {"where": {TAG: {"$gt": 1}}}
+        yield Probe("error-texts", "error", FAILING, each([
+            get(**numbers), self._query(attacker, victim, **numbers),
+            self._query(attacker, victim, query_embeddings=[[1.0]]),
+            self._query(attacker, victim, n_results="many"), get(ids=[1]),
+            get(include=["nothing"]), get(where_document={"$regex": "("}),
+        ]))  # fmt: skip
         batch = [self.near(attacker), self.near(victim), self.near(victim)]
         yield Probe("batch-member", "batch", "Another question behind a lawful one.", each(
             [self._query(attacker, attacker, query_embeddings=batch)]

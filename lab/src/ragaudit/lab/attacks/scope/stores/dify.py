@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 from ragaudit.lab.attacks.scope.canaries import TAG, question
 from ragaudit.lab.attacks.scope.exchange import Request, json_request
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe, each, name_variants
+from ragaudit.lab.attacks.scope.probes import FAILING, Oracle, Probe, each, name_variants
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
 __all__ = ["Dify"]
@@ -45,6 +45,12 @@ class Dify(Store):
             Probe("filter", "filter", "Conditions on the metadata of others.", each(
                 self._retrieve(attacker, victim, metadata_condition=one) for one in filters)),
             Probe("nearest", "filter", "A question near another's rows.", each([again])),
+            Probe("error-texts", "error", FAILING, each([
+                *(self._retrieve(attacker, victim, metadata_condition=tests((TAG, kind, value)))
+                  for kind, value in ((">", 1), ("before", "x"), ("nothing", "x"))),
+                self._retrieve(attacker, victim, retrieval_setting={"top_k": "many"}),
+                self._retrieve(attacker, victim, query=[question(victim)]),
+            ])),
             Probe("top-k-overrun", "paging", "More results than are allowed.", each(
                 self._retrieve(attacker, victim,
                                retrieval_setting={"top_k": count, "score_threshold": -1.0})

@@ -4,7 +4,7 @@ from typing import Any
 
 from ragaudit.lab.attacks.scope.canaries import question
 from ragaudit.lab.attacks.scope.exchange import Request, json_request
-from ragaudit.lab.attacks.scope.probes import Oracle, Probe, each, name_variants
+from ragaudit.lab.attacks.scope.probes import FAILING, Oracle, Probe, each, name_variants
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
 __all__ = ["Mcp"]
@@ -39,6 +39,11 @@ class Mcp(Store):
             Probe("fetch-id", "id", "Ids of another tenant's rows.", each(
                 self._tool(attacker, "fetch", id=one)
                 for one in (*ids, *(one.upper() for one in ids[:2]), ids))),
+            Probe("error-texts", "error", FAILING, each([
+                *(self._tool(attacker, "fetch", id=one) for one in ({}, {"text": ""}, 1, "")),
+                self._tool(attacker, "nothing", query=question(victim)),
+                self._call(attacker, "tools/call", question(victim)),
+            ])),
             Probe("fetch-after-search", "session", "An id that its owner was served before.", (
                 (asked, *(self._tool(attacker, "fetch", id=one) for one in ids[:3])),)),
             Probe("batch-member", "batch", "A batch of JSON-RPC.",

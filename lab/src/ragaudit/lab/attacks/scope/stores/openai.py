@@ -8,6 +8,7 @@ from urllib.parse import quote
 from ragaudit.lab.attacks.scope.canaries import TAG, question
 from ragaudit.lab.attacks.scope.exchange import Request, json_request
 from ragaudit.lab.attacks.scope.probes import (
+    FAILING,
     Attempt,
     Oracle,
     Probe,
@@ -164,6 +165,12 @@ class OpenAi(Store):
         yield Probe("top-k-overrun", "paging", "More results than are allowed.", each(
             self._search(attacker, victim, max_num_results=count) for count in (10**4, -1, 0, "50")
         ))  # fmt: skip
+        yield Probe("error-texts", "error", FAILING, each([
+            *(self._search(attacker, victim, filters={"type": kind, "key": TAG, "value": value})
+              for kind, value in (("gt", 1), ("lte", 1), ("eq", {}), ("between", "x"))),
+            self._search(attacker, victim, query={"text": question(victim)}),
+            self._search(attacker, victim, ranking_options={"ranker": "nothing"}),
+        ]))  # fmt: skip
         yield Probe("extra-member", "collection", "Members that name another store or rows.", each(
             self._search(attacker, victim, **more) for more in (
                 {"vector_store_ids": [name]}, {"vector_store_id": name}, {"store": name},

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
-from ragaudit.lab.attacks.scope.probes import Attempt, Census, Oracle, Probe, Write, each
+from ragaudit.lab.attacks.scope.probes import FAILING, Attempt, Census, Oracle, Probe, Write, each
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store
 
 __all__ = ["Pgvector", "SqlClient"]
@@ -246,7 +246,7 @@ class Pgvector(Store):
             self._sql(attacker, f"SELECT * FROM {table} WHERE {self._id}::text IN ({ids})")
         ]))  # fmt: skip
         content = _name(self._columns.content)
-        yield Probe("error-quotes", "error", "A cast that fails, and says on what.", each([
+        yield Probe("error-texts", "error", FAILING, each([
             self._sql(attacker, f"SELECT {content}::integer FROM {table}"),
             self._sql(attacker, f"SELECT 1 FROM {table} WHERE {content}::integer = 1"),
             self._sql(attacker, f"SELECT 1 FROM {table} WHERE {content}::date > now() "

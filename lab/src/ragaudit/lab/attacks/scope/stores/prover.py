@@ -7,7 +7,15 @@ from urllib.parse import quote
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.lab.attacks.scope.canaries import TAG, question
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, members, succeeded
-from ragaudit.lab.attacks.scope.probes import IDEAS, Oracle, Probe, conditions, each, name_variants
+from ragaudit.lab.attacks.scope.probes import (
+    FAILING,
+    IDEAS,
+    Oracle,
+    Probe,
+    conditions,
+    each,
+    name_variants,
+)
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Scene, Store
 
 __all__ = ["Prover"]
@@ -71,6 +79,13 @@ class Prover(Store):
             *(Probe(probe, "filter", IDEAS[probe], each(
                 self._query(attacker, victim, filter=_canonical(one))
                 for one in filters)) for probe, filters in given.items()),
+            Probe("error-texts", "error", FAILING, each([
+                *(self._query(attacker, victim, filter=text) for text in (
+                    _canonical({"op": "gt", "key": TAG, "value": 1}),
+                    _canonical({"op": "eq", "key": TAG, "value": 1}), "{")),
+                self._query(attacker, victim, query=[1.0]),
+                self._query(attacker, victim, top_k="many"),
+            ])),
             Probe("extra-member", "collection", "Members that name another tenant or rows.", each(
                 self._query(attacker, victim, **one) for one in extra)),
             Probe("top-k-overrun", "paging", "More results than are allowed.", each(

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, succeeded
 from ragaudit.lab.attacks.scope.probes import (
+    FAILING,
     Attempt,
     Census,
     Oracle,
@@ -258,6 +259,15 @@ class Qdrant(Store):
         yield Probe("get-ids", "id", "Ids of another tenant's rows.", each([
             json_request(attacker, points, {"ids": ids, **_SHOWN}),
             *(Request(attacker, "GET", f"{points}/{name}") for name in ids[:3]),
+        ]))  # fmt: skip
+        numbers = {"must": [{"key": TAG, "range": {"gt": 1}}]}
+        yield Probe("error-texts", "error", FAILING, each([
+            self._query(attacker, victim, filter=numbers),
+            json_request(attacker, f"{points}/scroll", {**_SHOWN, "filter": numbers}),
+            self._query(attacker, victim, query=[1.0]),
+            self._query(attacker, victim, using="nothing"),
+            self._query(attacker, victim, filter={"must": [{"key": TAG, "match": {"text": 1}}]}),
+            json_request(attacker, points, {"ids": ["nobody's"], **_SHOWN}),
         ]))  # fmt: skip
         yield Probe("facet", "enumeration", "Values of a member, counted over all rows.", each(
             json_request(attacker, f"{self._at(attacker)}/facet", {"key": key, "limit": 1000})
