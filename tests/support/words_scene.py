@@ -37,12 +37,21 @@ _QUESTION, _EMBEDDING = "what is it?", (120, 0, 30, 0)
 
 
 @lru_cache
-def words_policy(*, keywords: bool, final: str = "model") -> Policy:
-    """A policy whose questions are answered by tokens, or by keywords."""
+def words_policy(
+    *, keywords: bool, final: str = "model", cosigners: tuple[str, str] | None = None
+) -> Policy:
+    """A policy whose questions are answered by tokens, or by keywords.
+
+    Args:
+        cosigners: demand and trust policy, if further ones are to stand behind the log.
+    """
     generation: dict[str, Any] = {**GENERATION, **(KEYWORDS if keywords else {})}
     if keywords:
         generation["answerer"] = {**generation["answerer"], "final": final}
-    return Policy.from_json(policy_value(**NOISE, versions=False, generation=generation))
+    more: dict[str, Any] = {}
+    if cosigners is not None:
+        more["cosigners"] = {"demand": cosigners[0], "trust": cosigners[1]}
+    return Policy.from_json(policy_value(**NOISE, versions=False, generation=generation, **more))
 
 
 def log_of(entries: dict[int, bytes], size: int = SIZE) -> MemoryTree:
@@ -116,10 +125,14 @@ class WordsScene:
 
 
 def words_scene(
-    *, keywords: bool = True, anchored: bool = False, final: str = "model"
+    *,
+    keywords: bool = True,
+    anchored: bool = False,
+    final: str = "model",
+    cosigners: tuple[str, str] | None = None,
 ) -> WordsScene:
     """An honest scene, by keywords or by tokens, of an anchored or of a plain account."""
-    policy = words_policy(keywords=keywords, final=final)
+    policy = words_policy(keywords=keywords, final=final, cosigners=cosigners)
     tenants = tuple(TenantOpening(each, ROWS, bytes(32), bytes(32)) for each in ("acme", "zeta"))
     pseudonym, counter = salt(55), 2
     chain = NonceChain("w1", pseudonym, salt(66), policy.queries_per_account)

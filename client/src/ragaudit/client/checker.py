@@ -213,7 +213,7 @@ class Checker:
             )  # fmt: skip
         except RagauditError as error:
             raise self.rejected(counter, file.to_json(), error) from error
-        return [_pinning(session.window), *steps]
+        return [_pinning(session.window), *steps, *self._quorum(file)]
 
     def words_completed(
         self, file: GeneratedFile, earlier: Sequence[StepResult]
@@ -231,7 +231,8 @@ class Checker:
             step = check_generated_inclusion(file.public, self._session.window.view)
         except RagauditError as error:
             raise self.rejected(file.request.counter, file.to_json(), error) from error
-        return [step if each.number == step.number else each for each in earlier]
+        known = {each.number: each for each in (step, *self._quorum(file))}
+        return [known.get(each.number, each) for each in earlier]
 
     def receipt(self, file: ReceiptFile, promise: Promise | None) -> list[StepResult]:
         """Return the outcome of each check of docs/spec 5.9, and of the window's pin as step 0.
@@ -273,7 +274,7 @@ class Checker:
         known = {each.number: each for each in (step, *self._quorum(file))}
         return [known.get(outcome.number, outcome) for outcome in earlier]
 
-    def _quorum(self, file: ReceiptFile) -> list[StepResult]:
+    def _quorum(self, file: ReceiptFile | GeneratedFile) -> list[StepResult]:
         """Return step 11, if there is one; AnswerRejected if it fails."""
         try:
             return check_quorum(file.public, self._session.window.view.policy)

@@ -119,4 +119,5 @@ def _words(
 
     found = public.with_proofs(*map(proof, entries))
     check_generated_inclusion(found, target.view)
+    check_quorum(found, target.view.policy)
     return found if found != public else None

@@ -10,6 +10,7 @@ from ragaudit.client.results import CheckedAnswer
 from ragaudit.client.window import Window
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.generated_check import check_generated_file
+from ragaudit.ledger.messages.receipt_check import check_quorum
 
 __all__ = ["check"]
 
@@ -35,4 +36,5 @@ def check(
         anchor=facts.chain, account=facts.view(window), promise=facts.promise,
         embed=facts.embed(window),
     )  # fmt: skip
-    return CheckedAnswer(file, [pinning(window), *steps], path)
+    quorum = check_quorum(file.public, window.view.policy)
+    return CheckedAnswer(file, [pinning(window), *steps, *quorum], path)

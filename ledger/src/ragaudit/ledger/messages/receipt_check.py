@@ -17,6 +17,7 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.receipt_body import (
     check_account,
     check_body,
@@ -97,13 +98,14 @@ def check_inclusion(public: PublicReceipt, view: WindowView) -> StepResult:
     return run_step(2, view, ("inclusion", lambda known: _inclusion(public, known)))
 
 
-def check_quorum(public: PublicReceipt, policy: Policy) -> list[StepResult]:
+def check_quorum(public: PublicHalf, policy: Policy) -> list[StepResult]:
     """Check step 11 of a receipt whose inclusion holds; no step if the policy names nobody.
 
     A quorum that is missing accuses nobody: a proof may be older than what the cosigners signed.
+    Of an answer in words both proofs must have it.
 
     Args:
-        public: half of the receipt.
+        public: half of the receipt, of a record or of an answer in words.
         policy: of the window, which names further cosigners or does not.
 
     Raises:
@@ -112,18 +114,21 @@ def check_quorum(public: PublicReceipt, policy: Policy) -> list[StepResult]:
     number, name, terms = 11, "cosigners", policy.cosigners
     if terms is None:
         return []
-    if public.proof is None:
+    proofs = [proof for proof in public.proofs if proof is not None]
+    if len(proofs) < len(public.proofs):
         return [StepResult(number, name, "not done", OUTSTANDING)]
     try:
-        note = TlogProof.parse(public.proof.encode()).checkpoint
-        finding = terms.trust.judge(note, policy.keys.log)
+        notes = [TlogProof.parse(proof.encode()).checkpoint for proof in proofs]
+        findings = [terms.trust.judge(note, policy.keys.log) for note in notes]
     except RagauditError as error:
         raise StepRejected.at(number, name, error) from error
-    if finding.time is not None:
-        since = rfc3339(1000 * finding.time)
-        return [StepResult(number, name, "done", f"{finding}, since {since}")]
-    later = f"{finding}; a proof that is fetched later may have more"
-    return [StepResult(number, name, "not done" if terms.required else "done", later)]
+    for finding in findings:
+        if finding.time is None:
+            later = f"{finding}; a proof that is fetched later may have more"
+            return [StepResult(number, name, "not done" if terms.required else "done", later)]
+    # Behind both from the later of the two times on.
+    last = max(findings, key=lambda finding: finding.time or 0)
+    return [StepResult(number, name, "done", f"{last}, since {rfc3339(1000 * (last.time or 0))}")]
 
 
 def check_promise(
