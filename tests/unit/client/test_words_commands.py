@@ -214,6 +214,11 @@ def test_the_quorum_is_that_of_both_proofs(scene: WordsScene, tmp_path: Path) ->
     whole["public"]["charge"]["proof"] = proof[: proof.rstrip("\n").rindex("\n") + 1]
     path.write_bytes(canonical_json.dumps(whole))
     assert RUNNER.invoke(app, arguments).exit_code == 5
+    # The entries are in this log, and the receipt says that they are in another one.
+    whole = scene.file().to_json()
+    path.write_bytes(canonical_json.dumps({**whole, "public": {**whole["public"], "origin": "x"}}))
+    refused = RUNNER.invoke(app, arguments)
+    assert (refused.exit_code, "of another log" in refused.stdout) == (1, True)
     written(path, scene, (False, True))
     assert RUNNER.invoke(app, arguments).exit_code == 3
 

@@ -226,9 +226,12 @@ class GeneratedReceipt(AccountMessage):
         """Return the checkpoint of each of `proofs`, checked; None where there is no proof.
 
         Raises:
-            ReceiptRejected, MalformedNote, MalformedProof, NoteRejected, ProofRejected: as
-                `LoggedEntry.verify_inclusion`.
+            ReceiptRejected: another log's receipt, or as `LoggedEntry.verify_inclusion`.
+            MalformedNote, MalformedProof, NoteRejected, ProofRejected: as there.
         """
+        # The provider promised places in the log that its receipt names, and in no other.
+        if self.origin != log_key.name:
+            raise ReceiptRejected("of another log", where="receipt", expected=log_key.name)
         return tuple(
             None if entry.proof is None else entry.verify_inclusion(kind, log_key, cosigners)
             for kind, entry in self.entries
