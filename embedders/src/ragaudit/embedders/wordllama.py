@@ -8,6 +8,7 @@ import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -107,7 +108,9 @@ def _checked_files(folder: Path) -> dict[str, str]:
     return digests
 
 
+@lru_cache(maxsize=1)
 def _load(folder: Path) -> Any:
+    """The model, which never changes: one for all embedders, each of which compared its files."""
     with _root_logger_untouched():
         from wordllama import WordLlama  # noqa: PLC0415 - slow, and it configures logging
 

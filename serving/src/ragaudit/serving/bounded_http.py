@@ -6,6 +6,7 @@ nothing; the trace of the request that is being worked on is passed on.
 
 import ssl
 import time
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -56,6 +57,8 @@ class BoundedHttp:
         """
         self._timeout = timeout
         self._most = most
+        if verify is True:
+            verify = _usual_authorities()
         if transport is None and connects > 1:
             transport = httpx.HTTPTransport(verify=verify, retries=connects - 1)
         self._http = httpx.Client(
@@ -129,6 +132,12 @@ def trusted_authorities(authorities: Path | None, setting: str) -> ssl.SSLContex
         raise MalformedSettings(
             "no certificates", where=f"{setting}: {authorities}", expected="a PEM file"
         ) from None
+
+
+@cache
+def _usual_authorities() -> ssl.SSLContext:
+    """The list is long: it is read once, however many servers are asked."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def _pass_trace_on(request: httpx.Request) -> None:

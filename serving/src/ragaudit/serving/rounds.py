@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -285,12 +286,21 @@ class _NoRedirect(HTTPRedirectHandler):
 def _opener(settings: BeaconSettings) -> OpenerDirector:
     proxies = {} if settings.proxy is None else dict.fromkeys(("http", "https"), settings.proxy)
     try:
-        context = ssl.create_default_context(cafile=settings.ca_file)
+        context = _authorities(settings.ca_file)
     except (OSError, ssl.SSLError):
         where = f"beacon.ca_file: {settings.ca_file}"
         raise MalformedSettings("no certificates", where=where, expected="a PEM file") from None
     # Proxy and authorities are settings, not variables.
     return build_opener(ProxyHandler(proxies), HTTPSHandler(context=context), _NoRedirect())
+
+
+@cache
+def _usual_authorities() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _authorities(file: Path | None) -> ssl.SSLContext:
+    return _usual_authorities() if file is None else ssl.create_default_context(cafile=file)
 
 
 def _reader(

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.text import floor_decimal
@@ -43,6 +44,12 @@ def largest_mu(epsilon_value: Number, target: Number, slack: Number = 0) -> Deci
     loss = exact(epsilon_value, "epsilon", least=0, most=LARGEST_EPSILON)
     goal = exact(target, "delta", above=0, below=1)
     share = exact(slack, "slack", least=0)
+    return _largest_mu(loss, goal, share)
+
+
+@lru_cache(maxsize=256)
+@precise
+def _largest_mu(loss: Fraction, goal: Fraction, share: Fraction) -> Decimal | None:
     low, high = Decimal(0), Decimal(1)
     # Not even mu = 0 is enough: the sampler's error alone is above delta.
     if not meets(low, loss, goal, share):

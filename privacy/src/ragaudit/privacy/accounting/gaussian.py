@@ -1,6 +1,7 @@
 """Gaussian differential privacy: the headline accountant (docs/notes/accounting.md §3)."""
 
 from decimal import Decimal
+from functools import lru_cache
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.privacy.accounting.events import NoisyScores, check_scores
@@ -73,6 +74,13 @@ def least_epsilon(mu: Number, target: Number, slack: Number = 0) -> Decimal | No
     mu = decimal(mu, "mu", least=0)
     goal = decimal(target, "delta", above=0, below=1)
     share = decimal(slack, "slack", least=0) * _UP
+    return _least_epsilon(mu, goal, share)
+
+
+# Prover, verifier and report ask for the same numbers of a window.
+@lru_cache(maxsize=256)
+@precise
+def _least_epsilon(mu: Decimal, goal: Decimal, share: Decimal) -> Decimal | None:
     low = Decimal(0)
     if _total(mu, low, share) <= goal:
         return low
