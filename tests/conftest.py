@@ -1,10 +1,11 @@
 """Make tests/support importable; no property test depends on load, and none on chance in CI."""
 
+import gc
 import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,32 @@ settings.register_profile("ragaudit", deadline=None)
 # Elsewhere every run looks at new examples; a change is judged on the same ones each time.
 settings.register_profile("ragaudit-ci", deadline=None, derandomize=True)
 settings.load_profile("ragaudit-ci" if os.environ.get("CI") else "ragaudit")
+
+MEMORY = Path("/dev/shm")
+ROOM = 2**30  # bytes, generously: what a test that passed has written is removed
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Files of default tests are in memory where it has room: nobody waits for a disk to be sure.
+
+    The slow ones, which kill services and cut their power, have a disk.
+    """
+    if "not slow" in config.option.markexpr and MEMORY.is_dir():
+        found = os.statvfs(MEMORY)
+        if found.f_bavail * found.f_frsize >= ROOM and not found.f_flag & os.ST_NOEXEC:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: nobody looks for garbage among millions of objects."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
