@@ -16,6 +16,7 @@ from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.cli.corpus import (
     LARGEST_COSINE,
     PASSAGES_PER_TENANT,
+    Passage,
     candidates,
     distinct,
     load_corpus,
@@ -181,8 +182,12 @@ def test_a_cheat_that_no_service_can_stage_is_staged_here() -> None:
     assert json.loads(result.stdout)["result"] == constructed.result
 
 
-def test_corpus_has_three_tenants_and_enough_passages() -> None:
-    corpus = load_corpus()
+@pytest.fixture(scope="module")
+def corpus() -> dict[str, list[Passage]]:
+    return load_corpus()
+
+
+def test_corpus_has_three_tenants_and_enough_passages(corpus: dict[str, list[Passage]]) -> None:
     assert len(corpus) >= 3
     assert sum(map(len, corpus.values())) >= 1500
     for passages in corpus.values():
@@ -192,11 +197,11 @@ def test_corpus_has_three_tenants_and_enough_passages() -> None:
     assert load_corpus() == corpus
 
 
-def test_questions_are_many_and_far_apart() -> None:
+def test_questions_are_many_and_far_apart(corpus: dict[str, list[Passage]]) -> None:
     embedder = load()
     taken: list[np.ndarray[tuple[int], np.dtype[np.int8]]] = []
     total = 0
-    for passages in load_corpus().values():
+    for passages in corpus.values():
         questions = list(candidates(passages))
         vectors = embed_quantised(embedder, questions)
         chosen = distinct(vectors, taken, 1000)

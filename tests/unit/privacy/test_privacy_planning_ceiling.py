@@ -46,7 +46,7 @@ def brute_force(epsilon: float, delta: float, trials: int, blind: float) -> floa
     return low
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     epsilon=st.floats(0, 12),
     delta=st.floats(1e-9, 0.5),

@@ -126,7 +126,7 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str, str]] = {
         "policy", {"window": {"release_seconds": 7200, "audit": {"deadline_seconds": 3600}}},
         "", "policy: release_seconds"),
     "more activation instants than a policy may have": (
-        "policy", {"window": {"length_seconds": 10**7, "activation_every_seconds": 1}},
+        "policy", {"window": {"length_seconds": 20_000, "activation_every_seconds": 1}},
         "", "policy: activation_instants"),
     "noise that a coalition averages away": (
         "policy", {"window": {"sigma": "1"}},

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from committing_together import together
 from exact_windows import start
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import Conflict, InternalError
 from ragaudit.encoding.signing import PrivateKey
@@ -285,6 +285,7 @@ def log_in(folder: Path) -> Iterator[tuple[LogStore, Callable[[], Any]]]:
     engine.dispose()
 
 
+@settings(max_examples=30)  # each makes a log
 @given(plan=st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12))
 def test_of_any_members_the_log_holds_exactly_those_that_succeed(
     tmp_path_factory: pytest.TempPathFactory, plan: list[tuple[int, bool]]

@@ -36,14 +36,16 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 OPERATIONS = 48
 
 
+@pytest.fixture(scope="module")
 def operations(scenario: Any) -> Any:
+    """Reading the description takes longer than all requests made from one of its operations."""
     schema = schemathesis.openapi.from_dict(scenario.client.app.openapi())
     found = [each.ok() for each in schema.get_all_operations()]  # type: ignore[union-attr]
     return sorted(found, key=lambda each: (each.path, each.method))
 
 
-def test_the_description_is_whole(scenario: Any) -> None:
-    found = {(each.method.upper(), each.path) for each in operations(scenario)}
+def test_the_description_is_whole(operations: Any) -> None:
+    found = {(each.method.upper(), each.path) for each in operations}
     base = "/v1/windows/{window}"
     assert len(found) == OPERATIONS
     assert found == {
@@ -148,8 +150,10 @@ CASES = [(time, number) for time in (START, END, SAMPLING) for number in range(O
 
 
 @pytest.mark.parametrize(("time", "number"), CASES)
-def test_no_request_is_a_fault_of_ours(scenario: Any, time: Any, number: Any) -> None:
-    operation = operations(scenario)[number]
+def test_no_request_is_a_fault_of_ours(
+    scenario: Any, operations: Any, time: Any, number: Any
+) -> None:
+    operation = operations[number]
     scenario.clock.now = max(scenario.clock.now, 1000 * time)
 
     @settings(max_examples=6, suppress_health_check=list(HealthCheck), database=None)
@@ -163,8 +167,8 @@ def test_no_request_is_a_fault_of_ours(scenario: Any, time: Any, number: Any) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize("number", range(OPERATIONS))
-def test_many_requests(scenario: Any, mode: Any, number: Any) -> None:
-    operation = operations(scenario)[number]
+def test_many_requests(scenario: Any, operations: Any, mode: Any, number: Any) -> None:
+    operation = operations[number]
     strategy = operation.as_strategy(generation_mode=mode)
 
     @settings(max_examples=100, suppress_health_check=list(HealthCheck), database=None)
