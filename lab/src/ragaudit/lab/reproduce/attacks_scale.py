@@ -43,7 +43,7 @@ GAP, UNIQUE = 0.133, 0.90
 SHORTLISTS = (64, 128, 256)
 """The paper's ef of queries is 128."""
 LINKS, BUILDING, SEARCHING = 32, 40, 128
-"""Of HNSW; the paper's are 64, 200, 128, with which a graph takes four times as long."""
+"""Of HNSW; the paper's are 64, 200, 128, with which a graph takes three times as long."""
 _SCREENED = 2000
 _BLOCK = 20_000
 
