@@ -276,6 +276,8 @@ ALLOWED = {
     ("open", "closed"),
     ("closed", "challenged"),
     ("challenged", "archived"),
+    # One that answers no more, with its verdict.
+    *((state, "archived") for state in ("countersigned", "activated", "open", "closed")),
 }
 
 

@@ -1,14 +1,15 @@
 """What the prover has of a finished window goes, whole, and is stated; its public part stays."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from databases import ON_EACH_ENGINE
 from finished_windows import Finished, finished
-from ragaudit.encoding.errors import TooEarly
+from ragaudit.encoding.errors import RagauditError, TooEarly
 from ragaudit.ledger.messages.deletion import ProviderDeletion
-from ragaudit.prover.errors import WrongState
+from ragaudit.prover.errors import VerifierUnreachable, WrongState
 from ragaudit.prover.lifecycle import retention
 from ragaudit.prover.lifecycle.retention import DAY_MS, Retention
 from ragaudit.prover.store.states import State
@@ -123,3 +124,50 @@ def test_one_that_ends_on_the_way_goes_on(
     assert len(retention._TABLES) < turns < 100
     assert set(finished.rows().values()) == {0}
     assert finished.statement() == statement
+
+
+def away(window: str) -> bytes | None:
+    raise VerifierUnreachable("cannot be reached", where=window)
+
+
+def test_one_that_answers_no_more_is_deleted_once_it_is_judged(
+    scenario: ProverScenario, tmp_path: Path
+) -> None:
+    found = Finished(scenario)
+    scenario.service.driver.checkpoint("w1")
+    scenario.service.windows.note("w1", unusable="what was cosigned is lost")
+    scenario.service.open_windows.forget("w1")
+    scenario.clock.at(found.end)
+    assert not scenario.service.driver.step("w1")
+    # It may still be restored: nobody has said that the window has failed.
+    with pytest.raises(TooEarly, match="not judged"):
+        found.retention.state("w1")
+    found.retention.step()
+    assert scenario.state() is State.OPEN
+
+    scenario.clock.at(scenario.policy().sampling_instant + 1)
+    for _ in range(500):
+        scenario.verifier.get("/v1/windows/w1/progress")
+        envelope = scenario.service.verifier.verdict("w1")
+        if envelope is not None:
+            break
+    assert envelope is not None
+    # What is no verdict about this window's policy deletes nothing.
+    forged = envelope.replace(b'"sig":"', b'"sig":"A', 1)
+    with pytest.raises(RagauditError):
+        replace(found.retention, verdict=lambda _: forged).state("w1")
+    assert scenario.state() is State.OPEN and found.rows()["prover_record"] == 2
+
+    scenario.clock.at(found.end + 601)
+    # A verifier that is away holds up this window alone, and says so.
+    with pytest.raises(VerifierUnreachable):
+        replace(found.retention, verdict=away, days=0).step()
+    found.delete()
+    assert scenario.state() is State.ARCHIVED
+    assert set(found.rows().values()) == {0}
+    stated = ProviderDeletion.parse(found.statement())
+    assert stated.checkpoint is None and stated.entries == 2
+    key = scenario.service.verifier.keys().verdict
+    judged = Judged.read(found.bundle(tmp_path), key)
+    assert judged.verdict.result == "FAIL"
+    judged.verify_deletion(stated)

@@ -187,6 +187,7 @@ class Service:
             key=provider_key,
             days=settings.store.retention_days,
             clock=self.clock,
+            verdict=self.verifier.verdict,
         )
         self.succession = Succession(
             store=self.store,

@@ -17,9 +17,12 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.overwriting import cut_journal, overwrite_deleted
+from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.deletion import ProviderDeletion
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.prover.errors import VerifierRefused, VerifierUnreachable
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.fences import FenceFolder
@@ -34,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 DAY_MS: Final = 86_400_000
 _ROWS: Final = 500  # in one transaction
+_AGAIN_SECONDS: Final = 60
 # Each behind those that refer to it. Large rows go one at a time.
 _TABLES: Final[tuple[tuple[Table, int], ...]] = (
     (tables.idempotency, _ROWS),
@@ -86,6 +90,7 @@ class Retention:
         store: of the leader.
         key: the provider's.
         days: after a window's end; None to keep everything until the operator says so.
+        verdict: asks the verifier for the signed verdict of a window; None if there is none yet.
     """
 
     store: Store
@@ -94,28 +99,46 @@ class Retention:
     key: PrivateKey
     days: int | None
     clock: Callable[[], int]
+    verdict: Callable[[str], bytes | None]
 
     def step(self) -> None:
-        """State what is due, and delete what was stated."""
+        """State what is due, and delete what was stated.
+
+        Raises:
+            RejectedError, VerifierRefused, VerifierUnreachable: one that answers no more cannot be
+                judged by what the verifier says; what else was due is done.
+        """
+        failed: RagauditError | None = None
         for name in self._due():
-            self.state(name)
+            try:
+                self.state(name)
+            except TooEarly:
+                pass  # the next time
+            except (RejectedError, VerifierRefused, VerifierUnreachable) as error:
+                failed = error  # of this window: others are due all the same
         for name in self._stated():
             self._delete(name)
+        if failed is not None:
+            raise failed
 
     def state(self, name: str) -> None:
         """State that a window's rows are deleted, which `step` does; calling again changes nothing.
 
         Args:
-            name: of a finished window.
+            name: of a finished window, or of one that answers no more and was judged all the same.
 
         Raises:
             UnknownWindow: there is none of this name.
             WrongState: it is not finished.
-            TooEarly: a request may still be a retry of one that it answered.
+            TooEarly: a request may still be a retry of one that it answered; or the verifier has
+                not judged the one that answers no more.
+            VerifierUnreachable, VerifierRefused, RejectedError: its verdict is not to be had.
             NotLeading, StoreUnavailable: nothing is stated.
         """
         self.store.hold()
         window = self.windows.get(name)
+        if window.unusable is not None and window.state not in FINAL:
+            window = self._judged(window)
         check_state(name, window.state, FINAL)
         policy = Policy.parse(window.policy)
         kept = policy.end + policy.retrieval.retry_seconds if policy.version > 1 else policy.end
@@ -131,6 +154,28 @@ class Retention:
         # Outside of what a backup of the database brings back, and before anything is gone.
         self._store(name, policy, self.fences.state_deletion(name, statement.encode()))
         _log.warning("window %s: everything but its public part is deleted", name)
+
+    def _judged(self, window: Window) -> Window:
+        """Archive a window that answers no more, and which no step of its own ends, by its verdict.
+
+        Until there is one its operator may still restore it, and go on.
+        """
+        envelope, policy = self.verdict(window.name), Policy.parse(window.policy)
+        if envelope is None:
+            raise TooEarly(
+                "the verifier has not judged it yet",
+                where=window.name,
+                expected="a verdict, or a restore",
+                retry_after=_AGAIN_SECONDS,
+            )
+        verdict = Verdict.verify(envelope, policy.keys.verdict)
+        if verdict.subjects.get(items.POLICY) != hashlib.sha256(window.policy).hexdigest():
+            raise RejectedError("a verdict about another policy", where=window.name)
+        with self.store.write() as connection:
+            self.windows.advance(
+                connection, window.name, window.state, State.ARCHIVED, verdict=envelope
+            )
+        return self.windows.get(window.name)
 
     def recall(self) -> None:
         """Take up the deletions that this database does not know: it came from a backup.
@@ -175,7 +220,9 @@ class Retention:
     def _statement(
         self, connection: Connection, window: Window, policy: Policy
     ) -> ProviderDeletion:
-        final, verdict = window.final_checkpoint, window.verdict
+        verdict = window.verdict
+        # One that was not handed over is no evidence.
+        final = window.final_checkpoint if window.handed_over else None
         return ProviderDeletion.issue(
             self.key,
             origin=policy.origin,
@@ -194,7 +241,7 @@ class Retention:
         stated = select(tables.deletion.c.window)
         window = tables.window.c
         query = select(window.name, window.policy).where(
-            window.state.in_(FINAL), window.name.not_in(stated)
+            window.state.in_(FINAL) | window.unusable.is_not(None), window.name.not_in(stated)
         )
         with self.store.read() as connection:
             rows = connection.execute(query.order_by(window.number)).all()

@@ -2,6 +2,7 @@
 
 draft -> committed -> countersigned -> activated -> open -> closed -> challenged -> archived
 draft | committed -> refused | abandoned
+countersigned | activated | open | closed -> archived, of one that is unusable, with its verdict
 """
 
 from enum import StrEnum
@@ -27,10 +28,10 @@ class State(StrEnum):
 _NEXT: dict[State, frozenset[State]] = {
     State.DRAFT: frozenset({State.COMMITTED, State.REFUSED, State.ABANDONED}),
     State.COMMITTED: frozenset({State.COUNTERSIGNED, State.REFUSED, State.ABANDONED}),
-    State.COUNTERSIGNED: frozenset({State.ACTIVATED}),
-    State.ACTIVATED: frozenset({State.OPEN}),
-    State.OPEN: frozenset({State.CLOSED}),
-    State.CLOSED: frozenset({State.CHALLENGED}),
+    State.COUNTERSIGNED: frozenset({State.ACTIVATED, State.ARCHIVED}),
+    State.ACTIVATED: frozenset({State.OPEN, State.ARCHIVED}),
+    State.OPEN: frozenset({State.CLOSED, State.ARCHIVED}),
+    State.CLOSED: frozenset({State.CHALLENGED, State.ARCHIVED}),
     State.CHALLENGED: frozenset({State.ARCHIVED}),
     State.ARCHIVED: frozenset(),
     State.REFUSED: frozenset(),
