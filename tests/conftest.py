@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     The slow ones, which kill services and cut their power, have a disk.
     """
-    if "not slow" in config.option.markexpr and MEMORY.is_dir():
+    if config.option.markexpr.startswith("not slow") and MEMORY.is_dir():
         found = os.statvfs(MEMORY)
         if found.f_bavail * found.f_frsize >= ROOM and not found.f_flag & os.ST_NOEXEC:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))

@@ -247,3 +247,8 @@ def test_no_account_index_counts_an_answer_in_words(scene: WordsScene, tmp_path:
     path = written(tmp_path / "answer.json", scene, (True, True))
     with pytest.raises(UnsupportedError, match="alone an account index counts"):
         count_commands.of_record(path)
+    # A file that calls itself one of a record, around such a half, is none either.
+    value = {**scene.file().to_json(), "format": "ragaudit/v1/receipt"}
+    path.write_bytes(canonical_json.dumps(value))
+    with pytest.raises(UnsupportedError, match="alone an account index counts"):
+        count_commands.of_record(path)

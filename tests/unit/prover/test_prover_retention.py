@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from databases import ON_EACH_ENGINE
 from finished_windows import Finished, finished
-from ragaudit.encoding.errors import RagauditError, TooEarly
+from ragaudit.encoding.errors import RagauditError, RejectedError, TooEarly
 from ragaudit.ledger.messages.deletion import ProviderDeletion
 from ragaudit.prover.errors import VerifierUnreachable, WrongState
 from ragaudit.prover.lifecycle import retention
@@ -156,6 +156,14 @@ def test_one_that_answers_no_more_is_deleted_once_it_is_judged(
     forged = envelope.replace(b'"sig":"', b'"sig":"A', 1)
     with pytest.raises(RagauditError):
         replace(found.retention, verdict=lambda _: forged).state("w1")
+    window, slots = scenario.service.windows.get("w1"), scenario.policy().slots
+    other = replace(
+        window,
+        policy=window.policy.replace(f'"slots":{slots}'.encode(), f'"slots":{slots + 1}'.encode()),
+    )
+    assert other.policy != window.policy
+    with pytest.raises(RejectedError, match="another policy"):
+        found.retention._judged(other)
     assert scenario.state() is State.OPEN and found.rows()["prover_record"] == 2
 
     scenario.clock.at(found.end + 601)
