@@ -69,6 +69,7 @@ BEHAVIOURS = {
         "a charge without answer or void": "charge-unanswered",
         "an answer beside the log": "answer-beside-the-log",
         "another answer logged than given": "another-answer-logged",
+        "two texts for one answer": "another-text-told",
         "coins of a nonce that nobody revealed": "answer-with-another-nonce",
         "an answer held back until a later nonce": "answered-after-the-next-charge",
         "an answer held back until a later promise": "answered-after-the-next-promise",

@@ -85,12 +85,25 @@ class WordsScene:
 
     def receipt(self) -> GeneratedReceipt:
         """The public half without proofs."""
+        return self.bare().public
+
+    def bare(self) -> GeneratedFile:
+        """The file without proofs."""
         digest = self.answer.digest(self.private.salt_a)
         answered = Generated("w1", "acme", CHARGED, 1_200_100, self.nonce, digest)
-        return GeneratedReceipt.issue(
+        return GeneratedFile.issue(
             PROVIDER, origin=LOG.name, issued=1_202_000,
             charge=LoggedEntry(CHARGED, salt(8), self.charge.encode()),
-            answer=LoggedEntry(ANSWERED, salt(9), answered.encode()),
+            answered=LoggedEntry(ANSWERED, salt(9), answered.encode()),
+            request=self.request, answer=self.answer, private=self.private,
+        )  # fmt: skip
+
+    def signed(self, file: GeneratedFile) -> GeneratedFile:
+        """The file as the provider would sign it, whatever stands in it."""
+        public = file.public
+        return GeneratedFile.issue(
+            PROVIDER, origin=public.origin, issued=public.issued, charge=public.charge,
+            answered=public.answer, request=file.request, answer=file.answer, private=file.private,
         )  # fmt: skip
 
     def file(self) -> GeneratedFile:

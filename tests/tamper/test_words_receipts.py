@@ -9,7 +9,11 @@ import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.attacks.cheats.generation_receipts import AnswersBesideTheLog, LogsAnotherAnswer
+from ragaudit.lab.attacks.cheats.generation_receipts import (
+    AnswersBesideTheLog,
+    LogsAnotherAnswer,
+    TellsTwoTexts,
+)
 from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.submitted_answers import SubmittedAnswers
 from ragaudit.ledger.messages import items as names
@@ -65,17 +69,6 @@ def test_what_the_evidence_holds_of_an_account_has_them() -> None:
     assert len(words) == 2
 
 
-class SignsTwoReceipts(SubmittedAnswers):
-    """One answer has two receipts that say different things."""
-
-    def receipts(self) -> list[dict[str, Any]]:
-        first = super().words_receipt(self.charged[0])
-        again = self.sign_receipt(
-            first.charge.with_proof(None), first.answer.with_proof(None), first.issued + 1
-        )
-        return [*super().receipts(), again.to_json()]
-
-
 class SignsBeyondTheLog(SubmittedAnswers):
     """The answer's receipt names a place that the log does not have."""
 
@@ -84,14 +77,14 @@ class SignsBeyondTheLog(SubmittedAnswers):
         if asked is not self.charged[0]:
             return found
         answer = replace(found.answer, index=99, proof=None)
-        return self.sign_receipt(replace(found.charge, proof=None), answer, found.issued)
+        return self.sign_receipt(asked, replace(found.charge, proof=None), answer, found.issued)
 
 
 @pytest.mark.parametrize(
     ("cheat", "reason"),
     [
         (AnswersBesideTheLog, "signed for a charge that is not in the log at that place"),
-        (SignsTwoReceipts, "two different receipts were signed"),
+        (TellsTwoTexts, "two different receipts were signed"),
         pytest.param(
             *(LogsAnotherAnswer, "signed for an answer that is not in the log at that place"),
             marks=pytest.mark.slow,
@@ -119,6 +112,7 @@ def test_a_receipt_that_the_provider_did_not_sign_accuses_nobody() -> None:
     forged = GeneratedReceipt.issue(
         PrivateKey.from_seed(b"f" * 32), origin=window.origin,
         charge=replace(honest.charge, index=4), answer=honest.answer, issued=1,
+        answer_digest=honest.answer_digest,
     )  # fmt: skip
     listed = canonical_json.loads(items[names.RECEIPTS])
     changed = [*listed, forged.to_json(), {"format": GeneratedReceipt.FORMAT}]

@@ -146,15 +146,17 @@ def test_signature_proof_digest_and_embedding_are_the_providers() -> None:
     swapped = replace(file.public.charge, proof=file.public.answer.proof)
     scene.fails(2, "another index", file=replace(file, public=replace(file.public, charge=swapped)))
     other = replace(file, answer=GeneratedKeywords("else", WORDS.keywords))
-    scene.fails(4, "answer digest", file=other)
+    scene.fails(4, "another answer was signed", file=other)
+    scene.fails(4, "answer digest", file=scene.signed(other))
+    others = replace(file.private, openings=replace(file.private.openings, salt_q=salt(99)))
+    scene.fails(4, "another answer was signed", file=replace(file, private=others))
+    scene.fails(5, "query", file=scene.signed(replace(file, private=others)))
     scene.fails(6, "embedding off", embed=lambda texts: [(1, 1, 1, 1)] * len(texts))
 
 
 def test_only_the_policys_provider_signs() -> None:
     scene = words_scene()
     public = scene.receipt()
-    resigned = type(public).issue(
-        key(99), origin=public.origin, charge=public.charge, answer=public.answer, issued=1
-    )
+    resigned = replace(public, issued=1)._signed(key(99))
     file = replace(scene.file(), public=resigned)
     scene.fails(1, "signature", file=file)

@@ -182,7 +182,7 @@ def test_no_body_is_read_as_another_kind() -> None:
     with pytest.raises(MalformedRecord, match="charge 0"):
         replace(GENERATED, charge=0)
     with pytest.raises(MalformedRecord):
-        replace(GENERATED, answer_digest=b"")
+        replace(GENERATED, generated_digest=b"")
 
 
 def test_the_key_of_coins_is_none_of_noise() -> None:
@@ -207,6 +207,7 @@ def receipt(**changes: Any) -> GeneratedReceipt:
         "charge": LoggedEntry(7, SALT, CHARGE_OF_OPENINGS.encode()),
         "answer": LoggedEntry(9, SALT, GENERATED.encode()),
         "issued": 5000,
+        "answer_digest": PARTS_DIGEST,
     }
     return GeneratedReceipt.issue(PROVIDER, **{**parts, **changes})
 
@@ -216,11 +217,25 @@ def file(**changes: Any) -> GeneratedFile:
     return GeneratedFile(**{**parts, **changes})
 
 
+# Written from 5.8 and 11.10, not by the class.
+PARTS_DIGEST = hashlib.sha256(
+    pack(
+        "ragaudit/v1/answer", SALT,
+        *(canonical_json.dumps(each.to_json()) for each in (REQUEST, ANSWER, PRIVATE)),
+    )
+).digest()  # fmt: skip
+
+
 def test_a_receipt_file() -> None:
     kept = file()
     assert GeneratedFile.parse(kept.encode()) == kept
     kept.public.verify(PROVIDER.public)
     kept.verify_openings()
+    kept.verify_answer_digest()
+    entries: dict[str, Any] = {"charge": kept.public.charge, "answered": kept.public.answer}
+    place: dict[str, Any] = {"origin": kept.public.origin, "issued": kept.public.issued}
+    parts: dict[str, Any] = {"request": REQUEST, "answer": ANSWER, "private": PRIVATE}
+    assert GeneratedFile.issue(PROVIDER, **place, **entries, **parts) == kept
     assert GenerationRequest.from_json(kept.request.to_json()) == REQUEST
     # What is private of a charge stands nowhere in it.
     names = set(kept.private.to_json()) | set(kept.answer.to_json())
@@ -246,6 +261,9 @@ def test_a_receipt_file() -> None:
 def test_another_question_or_answer_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ReceiptRejected):
         file(**change).verify_openings()
+    # Each part is the provider's word: none can be exchanged under its signature.
+    with pytest.raises(ReceiptRejected, match="another answer was signed"):
+        file(**change).verify_answer_digest()
 
 
 @pytest.mark.parametrize(
@@ -271,6 +289,7 @@ def test_a_signature_covers_both_entries() -> None:
         {"charge": replace(signed.charge, salt=D)},
         {"answer": replace(signed.answer, index=10)},
         {"issued": 5001},
+        {"answer_digest": D},
         {"origin": "provider.example/ragaudit/v"},
     ):
         with pytest.raises(ReceiptRejected):

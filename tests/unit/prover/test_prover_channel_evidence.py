@@ -315,7 +315,7 @@ def check_replay(finished: Finished, file: GeneratedFile) -> None:
     found = token_mechanism(terms, terms.answerer).answer(query_text, slots, Said(), coins)
     assert (found.tokens, found.private) == (replay.answer.tokens, replay.answer.private)
     assert replay.answer == file.answer
-    assert replay.answer.digest(replay.salt_a) == file.public.answered.answer_digest
+    assert replay.answer.digest(replay.salt_a) == file.public.answered.generated_digest
 
 
 def coin_key(finished: Finished, body: Charge, response: Response) -> bytes:

@@ -30,16 +30,14 @@ def asked(story: Story) -> Story:
 def receipt(story: Story, **changes: Any) -> GeneratedReceipt:
     """The receipt of the answer, or of one that differs from it."""
     place = len(story.entries)
-    digest = changes.pop("answer_digest", GENERATED.answer_digest)
     charge = replace(CHARGE, window=WINDOW, tenant="t1", pseudonym=pseudonym(0))
-    answer = replace(
-        GENERATED, window=WINDOW, tenant="t1", charge=place, answer_digest=digest
-    )  # fmt: skip
+    answer = replace(GENERATED, window=WINDOW, tenant="t1", charge=place)
     fields: dict[str, Any] = {
         "origin": ORIGIN,
         "charge": LoggedEntry(place, SALTS[0], charge.encode()),
         "answer": LoggedEntry(place + 1, SALTS[1], answer.encode()),
         "issued": 5000,
+        "answer_digest": bytes(32),
         **changes,
     }
     key = fields.pop("key", story.scenario.provider_key)

@@ -299,7 +299,7 @@ class ChargingWindow(PrivateWindow):
             charge=asked.index,
             time=1000 * (self.start + time),
             nonce=self.nonce(asked),
-            answer_digest=asked.answer.digest(asked.salt_a),
+            generated_digest=asked.answer.digest(asked.salt_a),
         )
         self.append(Generated.KIND, asked.reply.encode())
 

@@ -8,7 +8,13 @@ from typing import Any
 from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.ledger.messages.charges import Generated
-from ragaudit.ledger.messages.generated import GeneratedReceipt, LoggedEntry
+from ragaudit.ledger.messages.generated import (
+    GeneratedFile,
+    GeneratedPrivate,
+    GeneratedReceipt,
+    GenerationRequest,
+    LoggedEntry,
+)
 
 
 class SubmittedAnswers(GeneratingWindow):
@@ -26,19 +32,36 @@ class SubmittedAnswers(GeneratingWindow):
         """
         assert asked.reply is not None
         charge, answer = self.logged_entry(asked.index), self.logged_entry(self.answer_of(asked))
-        public = self.sign_receipt(charge, answer, asked.reply.time + 1)
+        public = self.sign_receipt(asked, charge, answer, asked.reply.time + 1)
         return public.with_proofs(self.proof_for(charge.index), self.proof_for(answer.index))
 
     def sign_receipt(
-        self, charge: LoggedEntry, answer: LoggedEntry, issued: int
+        self, asked: Charged, charge: LoggedEntry, answer: LoggedEntry, issued: int
     ) -> GeneratedReceipt:
         """Return the public half over two entries, without proofs.
 
         Args:
+            asked: whose question, answer and openings it binds.
             issued: Unix milliseconds.
         """
-        return GeneratedReceipt.issue(
-            self.provider_key, origin=self.origin, charge=charge, answer=answer, issued=issued
+        return self.sign_file(asked, charge, answer, issued).public
+
+    def sign_file(
+        self, asked: Charged, charge: LoggedEntry, answer: LoggedEntry, issued: int
+    ) -> GeneratedFile:
+        """Return the whole file, without proofs; arguments as of `sign_receipt`."""
+        assert asked.answer is not None
+        assert asked.reply is not None
+        counter = None if asked.reply.nonce is None else asked.charge.counter
+        return GeneratedFile.issue(
+            self.provider_key,
+            origin=self.origin,
+            charge=charge,
+            answered=answer,
+            issued=issued,
+            request=GenerationRequest(asked.request.query, asked.request.filter, counter),
+            answer=asked.answer,
+            private=GeneratedPrivate(asked.openings, asked.salt_a),
         )
 
     def answer_of(self, asked: Charged) -> int:

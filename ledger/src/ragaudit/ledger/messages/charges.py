@@ -129,7 +129,7 @@ class Generated(EntryBody):
         charge: index in the log of the charge entry.
         time: Unix milliseconds.
         nonce: of an anchored account's chain, 32 bytes: revealed once the charge was durable.
-        answer_digest: see `generated.GeneratedAnswer`, 32 bytes.
+        generated_digest: of the answer, see `GeneratedAnswer.digest`, 32 bytes.
     """
 
     KIND: ClassVar[str] = "answer"
@@ -140,11 +140,11 @@ class Generated(EntryBody):
     charge: int
     time: int
     nonce: bytes | None
-    answer_digest: bytes
+    generated_digest: bytes
 
     def __post_init__(self) -> None:
         _check_place(self.window, self.tenant, self.charge, self.time)
-        check_digests(self.nonce, self.answer_digest)
+        check_digests(self.nonce, self.generated_digest)
 
 
 @dataclass(frozen=True, slots=True)

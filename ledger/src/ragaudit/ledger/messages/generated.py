@@ -6,7 +6,7 @@ Nothing here depends on how many documents paid, or on which: that stays with th
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from ragaudit.encoding.digests import SALT_BYTES, leaf_data, structure
+from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data, structure
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import Field
@@ -21,6 +21,7 @@ from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_f
 from ragaudit.ledger.messages.generated_answers import AnyAnswer, read_answer
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES
+from ragaudit.ledger.messages.receipts import digest_of
 from ragaudit.ledger.messages.records import MAX_QUERIES
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.ledger.messages.signed import AccountMessage
@@ -147,16 +148,18 @@ class GeneratedReceipt(AccountMessage):
         origin: of the window's log.
         charge, answer: the entries. The answer's body has the digest of what was answered.
         issued: Unix milliseconds.
+        answer_digest: of request, answer and private half, 32 bytes: see `GeneratedFile`.
     """
 
     KIND: ClassVar[str] = "generated-receipt"
-    MEMBERS: ClassVar[str] = "answer charge issued origin signature"
+    MEMBERS: ClassVar[str] = "answer answer_digest charge issued origin signature"
     LABEL: ClassVar[str] = "receipt"
 
     origin: str
     charge: LoggedEntry
     answer: LoggedEntry
     issued: int
+    answer_digest: bytes
 
     @classmethod
     def issue(
@@ -167,14 +170,15 @@ class GeneratedReceipt(AccountMessage):
         charge: LoggedEntry,
         answer: LoggedEntry,
         issued: int,
+        answer_digest: bytes,
     ) -> "GeneratedReceipt":
         """Sign a receipt for two durable entries.
 
         Args:
             key: the provider's.
-            origin, charge, answer, issued: the attributes.
+            origin, charge, answer, issued, answer_digest: the attributes.
         """
-        return cls(origin, charge, answer, issued)._signed(key)
+        return cls(origin, charge, answer, issued, answer_digest)._signed(key)
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
@@ -183,7 +187,7 @@ class GeneratedReceipt(AccountMessage):
             for entry in (self.charge, self.answer)
             for value in (entry.index, entry.salt, entry.body)
         ]
-        return (self.origin, *entries, self.issued)
+        return (self.origin, *entries, self.issued, self.answer_digest)
 
     @property
     def identity(self) -> bytes:
@@ -255,6 +259,7 @@ class GeneratedReceipt(AccountMessage):
     def _members(self) -> dict[str, Any]:
         return {
             "answer": self.answer.to_json(),
+            "answer_digest": self.answer_digest.hex(),
             "charge": self.charge.to_json(),
             "issued": self.issued,
             "origin": self.origin,
@@ -267,6 +272,7 @@ class GeneratedReceipt(AccountMessage):
             f.message("charge", LoggedEntry),
             f.message("answer", LoggedEntry),
             f.integer("issued", 0, MAX_TIME),
+            f.hex("answer_digest", DIGEST_BYTES),
             signature=f.hex("signature", SIGNATURE_BYTES),
         )
         charge, answer = receipt.charged, receipt.answered
@@ -332,6 +338,43 @@ class GeneratedFile(JsonMessage):
             f.message("private", GeneratedPrivate),
         )
 
+    @classmethod
+    def issue(
+        cls,
+        key: PrivateKey,
+        *,
+        origin: str,
+        charge: LoggedEntry,
+        answered: LoggedEntry,
+        issued: int,
+        request: GenerationRequest,
+        answer: AnyAnswer,
+        private: GeneratedPrivate,
+    ) -> Self:
+        """Return the file of two durable entries, signed part for part.
+
+        Args:
+            key: the provider's.
+            origin: of the window's log.
+            charge, answered: the entries.
+            issued: Unix milliseconds.
+            request, answer, private: the attributes.
+        """
+        public = GeneratedReceipt.issue(
+            key, origin=origin, charge=charge, answer=answered, issued=issued,
+            answer_digest=_digest(request, answer, private),
+        )  # fmt: skip
+        return cls(request, answer, public, private)
+
+    def verify_answer_digest(self) -> None:
+        """Check that the public half names exactly this request, answer and private half.
+
+        Raises:
+            ReceiptRejected: another answer was signed.
+        """
+        if _digest(self.request, self.answer, self.private) != self.public.answer_digest:
+            raise ReceiptRejected("another answer was signed", where="answer_digest")
+
     def verify_openings(self) -> None:
         """Check that question and answer are those of the entries.
 
@@ -341,9 +384,14 @@ class GeneratedFile(JsonMessage):
             ReceiptRejected: another question or answer than the entries have.
         """
         self.private.openings.verify(self.public.charged, self.request.retrieval)
-        if self.answer.digest(self.private.salt_a) != self.public.answered.answer_digest:
+        if self.answer.digest(self.private.salt_a) != self.public.answered.generated_digest:
             raise ReceiptRejected("does not open its digest", where="answer")
 
     def with_proofs(self, charge: TlogProof, answer: TlogProof) -> "GeneratedFile":
         """Return the file with the inclusion proofs of both entries, which are not checked here."""
         return replace(self, public=self.public.with_proofs(charge, answer))
+
+
+def _digest(request: GenerationRequest, answer: AnyAnswer, private: GeneratedPrivate) -> bytes:
+    """Return what the public half says of the parts, 32 bytes: as of a record (5.8)."""
+    return digest_of((request.encode(), answer.encode(), private.encode()), private.salt_a)

@@ -119,8 +119,9 @@ class _Check:
         return check_account(self.charge, self.view, self.account, index)
 
     def answer(self) -> str | None:
+        self.file.verify_answer_digest()
         digest = self.file.answer.digest(self.file.private.salt_a)
-        same("answer digest", digest, self.file.public.answered.answer_digest)
+        same("answer digest", digest, self.file.public.answered.generated_digest)
         terms = self.view.policy.generation
         assert terms is not None  # a charge entry elsewhere has failed step 3
         check_form(self.file.answer, terms)

@@ -330,7 +330,7 @@ def digest_of(halves: tuple[bytes, bytes, bytes], salt: bytes) -> bytes:
 
     Args:
         halves: canonical bytes of request, answer and private half.
-        salt: salt_r of the private half, 32 bytes.
+        salt: of the private half, 32 bytes: salt_r, of an answer in words salt_a.
     """
     return structure("answer", salt, *halves)
 

@@ -14,7 +14,6 @@ from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.generated import (
     GeneratedFile,
     GeneratedPrivate,
-    GeneratedReceipt,
     GenerationRequest,
 )
 from ragaudit.ledger.messages.policy import Policy
@@ -310,15 +309,16 @@ class Channel:
     def _file(self, origin: str, charge: StoredCharge, answer: StoredAnswer) -> GeneratedFile:
         if answer.answer is None or answer.salt is None:
             raise UnknownRecord("the charge was voided", where=charge.window)
-        public = GeneratedReceipt.issue(
+        return GeneratedFile.issue(
             self._context.key,
             origin=origin,
             charge=charge.entry,
-            answer=answer.entry,
+            answered=answer.entry,
             issued=answer.leaves,
+            request=charge.opened.request,
+            answer=answer.answer,
+            private=GeneratedPrivate(charge.opened.openings, answer.salt),
         )
-        private = GeneratedPrivate(charge.opened.openings, answer.salt)
-        return GeneratedFile(charge.opened.request, answer.answer, public, private)
 
 
 def _due(charged: int, delay: int, now: int) -> int:

@@ -211,7 +211,7 @@ class _Replayed:
             differing = self._check_keywords(question, slots, stated)
         else:
             differing = self._check_tokens(question, slots, stated)
-        if stated.digest(replay.salt_a) != logged.answer_digest:
+        if stated.digest(replay.salt_a) != logged.generated_digest:
             raise RejectedError("another answer than the logged one")
         return differing
 
