@@ -60,6 +60,7 @@ BEHAVIOURS = {
         "the threshold moved after the question": "threshold-moved",
         "charges reordered": "charges-out-of-order",
         "a charge dated back": "charge-dated-back",
+        "a charge dated before a void": "charge-dated-before-a-void",
         "the charge argument of another entry": "charge-argument-of-another-entry",
         "a state that skips an entry": "earlier-charge-skipped",
         "coins of a key made up later": "coins-of-another-key",

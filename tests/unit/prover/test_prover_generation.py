@@ -33,6 +33,7 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, charged_rows, unanswered
 from ragaudit.prover.window.records import entries
+from ragaudit.prover.window.registrations import advance_time
 from ragaudit.serving.generators.errors import GeneratorUnavailable
 from ragaudit.serving.generators.tokens import NextTokens
 from scenario import ProverScenario
@@ -219,6 +220,19 @@ def test_a_charge_without_an_answer_is_voided_at_the_close_and_stays_charged(
     assert channel.api.get(shown, headers=channel.headers("ada")).status_code == 404
     again = f"/v1/receipts/w1.{answered.public.charge.index}"
     assert channel.api.get(again, headers=channel.headers("ada")).content == answered.encode()
+
+
+def test_an_answer_follows_an_entry_whose_process_had_a_faster_clock(
+    channel: ProverScenario,
+) -> None:
+    open_channel(channel)
+    service, request = channel.service, GenerationRequest(QUESTION)
+    live = service.open_windows.get("w1")
+    charge = service.generating._channel.charge(live, channel.account("ada"), request)
+    later = charge.body.time + 10_000
+    with live.committing(service.store) as transaction:
+        advance_time(transaction.connection, "w1", "ada", later)
+    assert file_of(ask(channel)).public.answered.time == later
 
 
 def form(value: Any) -> Any:

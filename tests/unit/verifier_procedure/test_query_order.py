@@ -1,12 +1,13 @@
-"""Times of an account's queries, in both channels, never decrease in log order."""
+"""Times of an account's entries, in both channels, never decrease in log order."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from generation_messages import CHARGE
+from generation_messages import CHARGE, GENERATED
+from ragaudit.ledger.messages.charges import Void
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.generation_facts import LoggedCharge
+from ragaudit.verifier.procedure.generation_facts import LoggedCharge, LoggedReply
 from ragaudit.verifier.procedure.logged_records import RecordSummary
 from ragaudit.verifier.procedure.record_checks import in_order
 
@@ -20,27 +21,41 @@ def charge(entry: int, time: int) -> LoggedCharge:
     return LoggedCharge(entry, b"", replace(CHARGE, time=time))
 
 
-def faults(*queries: Any, kind: Any) -> list[str]:
+def answer(entry: int, time: int) -> LoggedReply:
+    return LoggedReply(entry, replace(GENERATED, time=time))
+
+
+def void(entry: int, time: int) -> LoggedReply:
+    return LoggedReply(entry, Void("w", "acme", 1, time))
+
+
+MADE = {"record": record, "charge": charge, "answer": answer, "void": void}
+OWNERS: dict[str, type[Any]] = {
+    "record": RecordSummary,
+    "charge": LoggedCharge,
+    "answer": LoggedReply,
+    "void": LoggedReply,
+}
+
+
+def faults(*entries: Any, kind: type[Any]) -> list[str]:
     found = Findings("owner")
-    assert list(in_order(queries, found, kind)) == list(queries)
+    assert list(in_order(entries, found, kind)) == [each for each in entries if type(each) is kind]
     return found.faults
 
 
-@pytest.mark.parametrize("before", [record, charge])
-@pytest.mark.parametrize(("after", "kind"), [(record, RecordSummary), (charge, LoggedCharge)])
-def test_the_check_of_the_later_entry_owns_a_pair_out_of_order(
-    before: Any, after: Any, kind: Any
-) -> None:
-    what = "record" if before is record else "charge"
-    name = "record 5" if after is record else "charge entry 5"
-    pair = before(4, 11), after(5, 10)
-    assert faults(*pair, kind=kind) == [f"{name}: earlier than the account's {what} before it"]
-    other = LoggedCharge if kind is RecordSummary else RecordSummary
-    assert faults(*pair, kind=other) == []
+@pytest.mark.parametrize("before", MADE)
+@pytest.mark.parametrize("after", MADE)
+def test_the_check_of_the_later_entry_owns_a_pair_out_of_order(before: str, after: str) -> None:
+    name = "record 5" if after == "record" else f"{after} entry 5"
+    pair = MADE[before](4, 11), MADE[after](5, 10)
+    for kind in (RecordSummary, LoggedCharge, LoggedReply):
+        due = [f"{name}: earlier than the account's {before} before it"]
+        assert faults(*pair, kind=kind) == (due if kind is OWNERS[after] else [])
 
 
 def test_equal_times_and_rising_ones_are_none() -> None:
-    queries = record(1, 5), charge(2, 5), charge(3, 6), record(4, 6), record(5, 9)
-    for kind in (RecordSummary, LoggedCharge):
-        assert faults(*queries, kind=kind) == []
+    entries = record(1, 5), charge(2, 5), charge(3, 6), answer(4, 6), record(5, 6), void(6, 9)
+    for kind in (RecordSummary, LoggedCharge, LoggedReply):
+        assert faults(*entries, kind=kind) == []
     assert faults(kind=RecordSummary) == []

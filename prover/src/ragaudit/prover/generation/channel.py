@@ -45,7 +45,7 @@ from ragaudit.prover.window.charges import (
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.promised import revealed_nonce
-from ragaudit.prover.window.registrations import find
+from ragaudit.prover.window.registrations import find, next_time
 from ragaudit.serving.exchange import phase
 
 __all__ = ["Channel"]
@@ -252,7 +252,7 @@ class Channel:
             check_state(live.name, status.state, (state,))
             if status.unusable is not None:
                 raise WindowUnusable(status.unusable, where=live.name)
-            now = max(self._context.clock(), body.time)
+            now = next_time(connection, live.name, charge.account, self._context.clock())
             entry = Generated(
                 live.name, body.tenant, charge.entry.index, now, nonce, answer.digest(salt_a)
             )

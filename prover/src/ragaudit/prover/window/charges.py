@@ -20,7 +20,7 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.window.made_of import MadeOf
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import append_entry, entry_at
-from ragaudit.prover.window.registrations import advance_time
+from ragaudit.prover.window.registrations import advance_time, next_time
 from sqlalchemy import Connection, bindparam, insert, select
 
 __all__ = [
@@ -353,17 +353,18 @@ def put_answer(
     )
 
 
-def put_void(connection: Connection, live: OpenWindow, charge: StoredCharge, time: int) -> None:
+def put_void(connection: Connection, live: OpenWindow, charge: StoredCharge, now: int) -> None:
     """Void a charge that has no answer; nothing happens to one that has.
 
     Args:
         charge: whose nonce, if it is an anchored account's, was never revealed.
-        time: Unix milliseconds.
+        now: the clock's, Unix milliseconds.
     """
     place = charge.entry.index
     # An earlier run may have come so far.
     if answer_of_charge(connection, live.name, place) is None:
         salt = live.randomness.draw(SALT_BYTES, "void", live.name, place)
+        time = next_time(connection, live.name, charge.account, now)
         void = Void(live.name, charge.body.tenant, place, time)
         put_answer(connection, live, charge, void, salt)
 

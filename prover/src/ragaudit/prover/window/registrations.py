@@ -215,6 +215,17 @@ def count_record(connection: Connection, window: str, account: str, time: int) -
     _COUNT.change(connection, of_window=window, of_account=account, time=time)
 
 
+def next_time(connection: Connection, window: str, account: str, now: int) -> int:
+    """Return the time of an account's entry that is logged now: not before its last one's.
+
+    Args:
+        connection: of the transaction that logs it.
+        now: the clock's, Unix milliseconds, which another process's may be ahead of.
+    """
+    registered = find(connection, window, account)
+    return now if registered is None else max(now, registered.last_time)
+
+
 def advance_time(connection: Connection, window: str, account: str, time: int) -> None:
     """Let nothing more of an account be dated before ``time``, whichever process has the clock.
 

@@ -21,7 +21,7 @@ from ragaudit.verifier.procedure.charge_groups import ChargeGroups
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.generation_facts import LoggedCharge
+from ragaudit.verifier.procedure.generation_facts import LoggedCharge, LoggedReply
 from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds, in_order
 
 _DRAWS: Final = 2
@@ -124,8 +124,14 @@ def _check_places(context: Context, found: Findings) -> None:
             if not 1000 * policy.start <= charge.time < 1000 * policy.end:
                 raise RejectedError(f"at {rfc3339(charge.time)}, outside the window")
             bounds.check_change(charge.time, logged.index)
+    _check_order(context, found, LoggedCharge)
+
+
+def _check_order(
+    context: Context, found: Findings, kind: type[LoggedCharge] | type[LoggedReply]
+) -> None:
     for pseudonym in dict.fromkeys(logged.charge.pseudonym for logged in context.charges):
-        for _ in in_order(context.queries_of(pseudonym), found, LoggedCharge):
+        for _ in in_order(context.entries_of(pseudonym), found, kind):
             pass
 
 
@@ -186,9 +192,9 @@ def check_answers(context: Context, found: Findings) -> None:
     """28: one answer or void for every charge entry, after it, at a confirmed time."""
     charges = {logged.index: logged for logged in context.charges}
     bounds, replied = TimeBounds(context), set[int]()
-    for entry, reply in context.replies:
-        where = f"{entry.kind} entry {entry.index}"
-        with found.attempt(where):
+    for answer in context.replies:
+        reply = answer.reply
+        with found.attempt(answer.name):
             logged = charges.get(reply.charge)
             if logged is None:
                 raise RejectedError(f"entry {reply.charge} is no charge entry")
@@ -196,21 +202,22 @@ def check_answers(context: Context, found: Findings) -> None:
                 raise RejectedError(f"entry {reply.charge} was answered before")
             replied.add(reply.charge)
             # An answer that was there first was not paid for.
-            if entry.index < logged.index or reply.time < logged.charge.time:
+            if answer.entry < logged.index:
                 raise RejectedError(f"before its charge entry {logged.index}")
             charge = logged.charge
             if (reply.window, reply.tenant) != (charge.window, charge.tenant):
                 raise RejectedError("of another window or tenant than its charge")
-            bounds.check_change(reply.time, entry.index)
+            bounds.check_change(reply.time, answer.entry)
             if isinstance(reply, Generated):
                 _check_nonce(context, logged, reply)
             else:
                 _check_void(context, logged, reply)
+    _check_order(context, found, LoggedReply)
     _check_turns(context, found)
     for index, logged in charges.items():
         if index not in replied:
             found.fault("neither answered nor void", logged.name)
-    voids = sum(isinstance(reply, Void) for _, reply in context.replies)
+    voids = sum(isinstance(one.reply, Void) for one in context.replies)
     found.summary = f"{len(replied) - voids} answers and {voids} voids, one for each charge entry"
 
 
@@ -236,24 +243,17 @@ def _check_turns(context: Context, found: Findings) -> None:
 
     The nonce of a later query gives all earlier ones away: a charge that still waits could then be
     answered, or not, by whoever has seen its coins. A promise is in no log, but has its query's
-    time: so that the order of the entries is not enough.
+    time: so the order of the entries is enough with that of their times, which `in_order` checks.
     """
-    ends = {reply.charge: (entry.index, reply.time) for entry, reply in reversed(context.replies)}
+    ends = {one.reply.charge: one.entry for one in reversed(context.replies)}
     for pseudonym in context.askers:
         with found.attempt(f"account {pseudonym.hex()}"):
             if context.registration(pseudonym).registration.anchor is None:
                 continue
             for logged, following in pairwise(context.queries_of(pseudonym)):
-                entry, time = ends.get(logged.entry, (0, 0))
-                if entry > following.entry:
+                if ends.get(logged.entry, 0) > following.entry:
                     raise RejectedError(
                         f"entry {following.entry} of the account stands before what ends its "
-                        f"{logged.name}"
-                    )
-                # Equal times are those of a process whose clock is behind the other's.
-                if time > following.time:
-                    raise RejectedError(
-                        f"entry {following.entry} of the account is dated before what ends its "
                         f"{logged.name}"
                     )
 

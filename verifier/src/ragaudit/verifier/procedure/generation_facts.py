@@ -11,25 +11,31 @@ from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
-from ragaudit.ledger.messages.handover import Entry
 from ragaudit.verifier.models import AnswerGenerator, OwnGenerator, TokenGenerator
 from ragaudit.verifier.procedure.facts import MissingInput, demand, fact, known_or_missing
 from ragaudit.verifier.procedure.log_facts import LogFacts
 
 
-class Numbered(Protocol):
-    """A query of an account as the log has it: a record, or a charge entry."""
+class AccountEntry(Protocol):
+    """An entry of an account as the log has it: a query, or what ends a charge."""
 
     @property
+    def kind(self) -> str: ...
+    @property
     def entry(self) -> int: ...
-    @property
-    def slot(self) -> int: ...
-    @property
-    def counter(self) -> int: ...
     @property
     def time(self) -> int: ...
     @property
     def name(self) -> str: ...
+
+
+class Numbered(AccountEntry, Protocol):
+    """A query of an account: a record, or a charge entry."""
+
+    @property
+    def slot(self) -> int: ...
+    @property
+    def counter(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,11 @@ class LoggedCharge:
     index: int
     body: bytes = field(repr=False)
     charge: Charge
+
+    @property
+    def kind(self) -> str:
+        """Of the entry."""
+        return Charge.KIND
 
     @property
     def name(self) -> str:
@@ -73,6 +84,33 @@ class LoggedCharge:
     def time(self) -> int:
         """Unix milliseconds."""
         return self.charge.time
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedReply:
+    """An answer or a void in the log.
+
+    Attributes:
+        entry: its place.
+    """
+
+    entry: int
+    reply: Generated | Void
+
+    @property
+    def kind(self) -> str:
+        """Of the entry."""
+        return self.reply.KIND
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+        return f"{self.kind} entry {self.entry}"
+
+    @property
+    def time(self) -> int:
+        """Unix milliseconds."""
+        return self.reply.time
 
 
 class GenerationFacts(LogFacts):
@@ -119,14 +157,14 @@ class GenerationFacts(LogFacts):
         return tuple(logged for logged in self.charges if logged.charge.tenant == tenant)
 
     @fact("log")
-    def replies(self) -> tuple[tuple[Entry, Generated | Void], ...]:
+    def replies(self) -> tuple[LoggedReply, ...]:
         """Answer and void entries, in log order."""
         kinds: dict[str, type[Generated] | type[Void]] = {
             Generated.KIND: Generated,
             Void.KIND: Void,
         }
         return tuple(
-            (entry, kinds[entry.kind].parse(entry.body))
+            LoggedReply(entry.index, kinds[entry.kind].parse(entry.body))
             for entry in self.log.entries
             if entry.kind in kinds
         )
@@ -135,9 +173,9 @@ class GenerationFacts(LogFacts):
     def answer_of(self) -> Mapping[int, Generated]:
         """The first answer to each charge entry that has one, by the charge's place."""
         found: dict[int, Generated] = {}
-        for _, reply in self.replies:
-            if isinstance(reply, Generated):
-                found.setdefault(reply.charge, reply)
+        for logged in self.replies:
+            if isinstance(logged.reply, Generated):
+                found.setdefault(logged.reply.charge, logged.reply)
         return found
 
     @fact("log")
@@ -159,6 +197,25 @@ class GenerationFacts(LogFacts):
         if not charges:
             return records
         return sorted([*records, *charges], key=lambda one: one.entry)
+
+    @fact("log")
+    def _replies_by_account(self) -> Mapping[bytes, tuple[LoggedReply, ...]]:
+        asked = {logged.index: logged.charge.pseudonym for logged in self.charges}
+        groups: dict[bytes, list[LoggedReply]] = {}
+        for logged in self.replies:
+            place = logged.reply.charge
+            # What stands before its charge, or names none, is check 28's, and no account's.
+            if place in asked and place < logged.entry:
+                groups.setdefault(asked[place], []).append(logged)
+        return {pseudonym: tuple(found) for pseudonym, found in groups.items()}
+
+    def entries_of(self, pseudonym: bytes) -> Sequence[AccountEntry]:
+        """Return `queries_of` with the answers and voids of its charges, in log order."""
+        queries = self.queries_of(pseudonym)
+        if pseudonym not in self._charges_by_account:
+            return queries
+        replies = self._replies_by_account.get(pseudonym, ())
+        return sorted([*queries, *replies], key=lambda one: one.entry)
 
     def query_count(self, pseudonym: bytes) -> int:
         """Return how many `queries_of` gives, without reading them."""

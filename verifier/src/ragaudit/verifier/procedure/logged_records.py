@@ -92,6 +92,11 @@ class RecordSummary(NamedTuple):
     sketch_bytes: int
 
     @property
+    def kind(self) -> str:
+        """Of its entry."""
+        return Record.KIND
+
+    @property
     def name(self) -> str:
         """What findings call it."""
         return f"record {self.entry}"

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
@@ -12,10 +12,12 @@ from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.epoch_checks import check_epoch, check_epochs
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.generation_facts import LoggedCharge, Numbered
+from ragaudit.verifier.procedure.generation_facts import AccountEntry
 from ragaudit.verifier.procedure.history import note_history
 from ragaudit.verifier.procedure.log_facts import LoggedRegistration
 from ragaudit.verifier.procedure.logged_records import RecordSummary
+
+E = TypeVar("E", bound=AccountEntry)
 
 _SECOND: Final = 999  # a cosignature at second t was made up to 999 ms later
 
@@ -33,9 +35,7 @@ def check_schedule(context: Context, found: Findings) -> None:
         activation = None
         with found.attempt(f"account {pseudonym.hex()}"):
             activation = DueActivation(context, pseudonym)
-        for logged in in_order(context.queries_of(pseudonym), found, RecordSummary):
-            if not isinstance(logged, RecordSummary):
-                continue
+        for logged in in_order(context.entries_of(pseudonym), found, RecordSummary):
             name = logged.name
             with found.attempt(name):
                 _check_in_force(context, logged, claimed)
@@ -49,24 +49,23 @@ def check_schedule(context: Context, found: Findings) -> None:
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
 
 
-def in_order(
-    queries: Iterable[Numbered], found: Findings, kind: type[RecordSummary] | type[LoggedCharge]
-) -> Iterator[Numbered]:
-    """Yield an account's queries; none may be dated before the one that precedes it in the log.
+def in_order(entries: Iterable[AccountEntry], found: Findings, kind: type[E]) -> Iterator[E]:
+    """Yield an account's entries of a kind; none may be dated before the entry that precedes it.
 
-    Times decide which accounts look alike in time (check 20): none may be dated at will.
+    Times decide which accounts look alike in time (check 20), and what a nonce was revealed for:
+    none may be dated at will.
 
     Args:
-        queries: of the account, records and charge entries in log order.
+        entries: of the account, of every kind, in log order.
         kind: of those that may be at fault here: the check of the later one owns the pair.
     """
-    before: Numbered | None = None
-    for query in queries:
-        if before is not None and query.time < before.time and isinstance(query, kind):
-            what = "record" if isinstance(before, RecordSummary) else "charge"
-            found.fault(f"earlier than the account's {what} before it", query.name)
-        yield query
-        before = query
+    before: AccountEntry | None = None
+    for entry in entries:
+        if isinstance(entry, kind):
+            if before is not None and entry.time < before.time:
+                found.fault(f"earlier than the account's {before.kind} before it", entry.name)
+            yield entry
+        before = entry
 
 
 def _check_versions(context: Context, found: Findings) -> None:

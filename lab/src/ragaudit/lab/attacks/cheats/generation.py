@@ -197,6 +197,22 @@ class DatesAChargeBack(GeneratingWindow):
         ]
 
 
+class DatesAChargeBeforeAVoid(GeneratingWindow):
+    """A charge says that it was there before the void of the account's last one.
+
+    Check 27 (`charges`): the account is plain, and no nonce orders its questions.
+    """
+
+    def script(self) -> list[Event]:
+        last = ("void", 2, 15)
+        asked = ("charge", "carol", "treatment of bazeli ?", 14)
+        return [
+            event
+            for each in super().script()
+            for event in ((last, asked, ("void", 4, 17)) if each == last else (each,))
+        ]
+
+
 class ProvesAnotherEntry(GeneratingWindow):
     """The second entry comes with the argument of the first.
 
@@ -320,6 +336,13 @@ CHEATS: Final = (
         window=DatesAChargeBack,
         checks=("charges",),
         reason="earlier than the account's record before it",
+    ),
+    constructed(
+        name="charge-dated-before-a-void",
+        description="Dates a charge before the void of the account's last one.",
+        window=DatesAChargeBeforeAVoid,
+        checks=("charges",),
+        reason="earlier than the account's void before it",
     ),
     constructed(
         name="charge-argument-of-another-entry",

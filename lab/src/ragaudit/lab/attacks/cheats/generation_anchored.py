@@ -37,7 +37,7 @@ class AnswersAfterTheNextCharge(AnchoredQuestions):
 class AnswersAfterTheNextPromise(AnchoredQuestions):
     """A charge waits until the nonce of a later one is out, which is logged only then.
 
-    Check 28 (`answers`): the later one has the time of its promise.
+    Check 27 (`charges`): the later one has the time of its promise, and stands behind the answer.
     """
 
     def script(self) -> list[Event]:
@@ -123,8 +123,8 @@ CHEATS: Final = (
         name="answered-after-the-next-promise",
         description="Promises an anchored account's next question before it answers the last one.",
         window=AnswersAfterTheNextPromise,
-        checks=("answers",),
-        reason="is dated before what ends its",
+        checks=("charges",),
+        reason="earlier than the account's answer before it",
     ),
     constructed(
         name="revealed-charge-voided",

@@ -243,7 +243,7 @@ CHEATS: Final = (
         description="Dates an answer before its charge.",
         window=DatesAnAnswerBack,
         checks=("answers",),
-        reason="before its charge entry",
+        reason="earlier than the account's",
     ),
     constructed(
         name="probes-of-another-model",
