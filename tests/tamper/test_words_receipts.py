@@ -17,7 +17,11 @@ from ragaudit.lab.attacks.cheats.generation_receipts import (
 from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.submitted_answers import SubmittedAnswers
 from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.account_records import Line, read_lines
+from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generated import GeneratedReceipt
+from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.account_records import account_records
 from ragaudit.verifier.evidence import Evidence
@@ -63,10 +67,24 @@ def test_they_put_nothing_into_a_stratum() -> None:
 def test_what_the_evidence_holds_of_an_account_has_them() -> None:
     window, items = played(SubmittedAnswers)
     alice = window.accounts["alice"].pseudonym
-    found = canonical_json.loads(account_records(Evidence.of(items), "p", "w", alice))
-    words = [each for each in found["receipts"] if each["format"] == GeneratedReceipt.FORMAT]
+    lines = read_lines(account_records(Evidence.of(items), "p.example", "w1", alice))
+    found = [each for each in lines if isinstance(each, Line)]
+    receipts = [each.value for each in found if each.kind == "receipt"]
+    words = [each for each in receipts if each["format"] == GeneratedReceipt.FORMAT]
     assert {GeneratedReceipt.from_json(each).pseudonym for each in words} == {alice}
     assert len(words) == 2
+    # And the charges with what became of them, of hers and of nobody else's.
+    own = {each.index: each for each in window.charged if each.charge.pseudonym == alice}
+    entries = [Entry.from_json(each.value) for each in found if each.kind == "entry"
+               and each.value["kind"] != Record.KIND]  # fmt: skip
+    charges = [each for each in entries if each.kind == Charge.KIND]
+    assert [each.index for each in charges] == sorted(own)
+    answers = [each for each in entries if each.kind in (Generated.KIND, Void.KIND)]
+    bodies: list[Generated | Void] = [
+        (Void if each.kind == Void.KIND else Generated).parse(each.body) for each in answers
+    ]
+    assert {body.charge for body in bodies} == {*own}
+    assert all(set(each.value) == {"name", "digest"} for each in found if each.kind == "item")
 
 
 class SignsBeyondTheLog(SubmittedAnswers):

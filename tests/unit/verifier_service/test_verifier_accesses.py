@@ -6,20 +6,28 @@ import stat
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx
 import pytest
 from procedure_cases import use_cached_table
-from ragaudit.encoding import canonical_json
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.ledger.messages.account_records import (
+    VERIFIER,
+    AccountRecords,
+    Line,
+    read_lines,
+)
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
+from ragaudit.ledger.messages.handover import Entry, read_handover
 from ragaudit.ledger.messages.records import Record
-from ragaudit.verifier import keys
+from ragaudit.verifier import account_records, keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.command import evidence as command
 from ragaudit.verifier.command.cli import app
+from ragaudit.verifier.service.database import Origin
+from ragaudit.verifier.service.evidence import stored
 from ragaudit.verifier.service.remote import Remote
 from service_audit import decide
 from service_window import ServiceWindow
@@ -122,24 +130,57 @@ def test_accesses_are_no_evidence(judged: Judged) -> None:
 def test_an_accounts_part_is_whole_and_nobody_elses(judged: Judged) -> None:
     owned = records(judged)
     assert len(owned) > 1
-    sampled = 0
+    items = {}
     for pseudonym, indices in owned.items():
         answer = post(judged, f"accounts/{pseudonym}")
         assert answer.status_code == 200, answer.text
-        found = canonical_json.loads(answer.content)
-        assert found["format"] == "ragaudit/v1/account-records"
-        assert found["pseudonym"] == pseudonym
-        assert [record["index"] for record in found["records"]] == indices
-        bodies = [Record.parse(bytes.fromhex(record["body"])) for record in found["records"]]
+        assert answer.headers["content-type"] == "application/jsonl"
+        head, *rest = read_lines(answer.content.splitlines(keepends=True))
+        found = [each for each in rest if isinstance(each, Line)]
+        assert head == AccountRecords(
+            VERIFIER, judged[1].policy.provider, judged[1].window, bytes.fromhex(pseudonym)
+        )
+        entries = [each.value for each in found if each.kind == "entry"]
+        registration, *logged = entries
+        assert registration["kind"] == "registration"
+        assert [record["index"] for record in logged] == indices
+        bodies = [Record.parse(bytes.fromhex(record["body"])) for record in logged]
         assert {body.pseudonym.hex() for body in bodies} == {pseudonym}
-        assert len(found["registrations"]) == 1
-        assert {receipt["index"] for receipt in found["receipts"]} <= {*indices}
-        assert {int(index) for index in found["responses"]} <= {*indices}
-        sampled += len(found["responses"])
+        assert all(record["sketch"] and record["salt_s"] for record in logged)
+        receipts = {each.value["index"] for each in found if each.kind == "receipt"}
+        assert receipts <= {*indices}
+        items.update({each.value["name"]: each.value["digest"] for each in found
+                      if each.kind == "item"})  # fmt: skip
         assert accesses(judged)[-1].what == f"account/{pseudonym}"
     archive = read_archive(io.BytesIO(post(judged, "bundle/confidential").content))
     names = [name for name in archive.evidence if name.startswith("confidential/responses/")]
-    assert sampled == len(names)
+    # Named, and not shown: whoever has an answer must not be given the key of its noise.
+    assert items == {name: archive.digests[name] for name in names} and items
+
+
+def test_an_account_is_read_a_line_at_a_time(
+    judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, window = judged
+    whole = stored(scenario.service.database, Origin(window.origin))
+    pseudonym = window.logged()[0].pseudonym
+    taken, honest = 0, read_handover
+
+    def counting(file: BinaryIO) -> Iterator[Entry]:
+        nonlocal taken
+        for entry in honest(file):
+            taken += 1
+            yield entry
+
+    monkeypatch.setattr(account_records, "read_handover", counting)
+    lines = account_records.account_records(whole, "p.example", window.window, pseudonym)
+    assert taken == 0  # its registration was found, which comes first
+    found = read_lines(lines)
+    while not (isinstance(line := next(found), Line) and line.value["kind"] == Record.KIND):
+        assert taken == 0
+    assert 0 < taken < len(window.logged())
+    list(found)
+    assert taken >= len(window.logged())
 
 
 def test_an_account_that_nobody_knows_is_not_found(judged: Judged) -> None:
@@ -185,13 +226,16 @@ def run(judged: Judged, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 def test_the_commands(judged: Judged, run: Any, tmp_path: Path) -> None:
     said = ("--reader", "B. Ito", "--reason", "request of the account")
-    whole, part = tmp_path / "all.zip", tmp_path / "account.json"
+    whole, part = tmp_path / "all.zip", tmp_path / "account.jsonl"
     run("open", *said, "--output", whole)
     assert read_archive(io.BytesIO(whole.read_bytes())).part == "all"
     assert stat.S_IMODE(whole.stat().st_mode) == 0o600
     pseudonym = judged[1].logged()[0].pseudonym.hex()
     run("account", pseudonym, *said, "--output", part)
-    assert json.loads(part.read_bytes())["pseudonym"] == pseudonym
+    with part.open("rb") as file:
+        head = next(read_lines(file))
+    assert isinstance(head, AccountRecords) and head.pseudonym.hex() == pseudonym
+    assert stat.S_IMODE(part.stat().st_mode) == 0o600
     lines = run("accesses").splitlines()
     assert lines[-1].endswith(f"account/{pseudonym} B. Ito: request of the account")
     assert len(json.loads(run("accesses", "--json"))) == len(lines) == counted(judged)
@@ -244,3 +288,18 @@ def test_the_commands_open_nothing_that_they_cannot_write(
     assert "no such account" in run(*unknown, code=4)
     assert not (tmp_path / "new").exists()
     assert counted(judged) == before
+
+
+def test_a_part_that_breaks_off_is_not_kept(
+    judged: Judged, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = AccountRecords.lines
+
+    def broken(head: AccountRecords, found: Any) -> Iterator[bytes]:
+        yield from list(honest(head, found))[:-1]
+
+    monkeypatch.setattr(AccountRecords, "lines", broken)
+    said, part = ("--reader", "B. Ito", "--reason", "complaint 17"), tmp_path / "account.jsonl"
+    pseudonym = judged[1].logged()[0].pseudonym.hex()
+    assert "cut off" in run("account", pseudonym, *said, "--output", part, code=2)
+    assert not part.exists()

@@ -5,10 +5,13 @@ it; nothing here knows the command-line library.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
+from typing import BinaryIO
 
 from ragaudit.encoding.errors import (
     MalformedError,
@@ -20,7 +23,7 @@ from ragaudit.encoding.errors import (
 )
 from ragaudit.encoding.problems import problem_name
 
-__all__ = ["ExitCode", "exit_code", "failing", "report_error"]
+__all__ = ["ExitCode", "exit_code", "failing", "new_file", "report_error"]
 
 
 class ExitCode(IntEnum):
@@ -93,3 +96,28 @@ def failing(as_json: bool = False) -> Iterator[None]:
         yield
     except RagauditError as error:
         raise SystemExit(int(report_error(error, as_json=as_json))) from None
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file of mode 0600 that did not exist, to write and read; gone again on any failure.
+
+    Raises:
+        RefusedError: there is a file of this name.
+        MalformedError: it cannot be made.
+        UnavailableError: it cannot be written: a full disk, say.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise RefusedError("the file exists", where=str(path), expected="a new file") from None
+    except OSError as error:
+        raise MalformedError("cannot be written", where=str(path)) from error
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UnavailableError("cannot be written", where=str(path)) from error
+        raise

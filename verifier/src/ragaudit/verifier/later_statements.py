@@ -90,12 +90,16 @@ class Judged:
             checkpoint=self.final,
         )
 
-    def verify_accesses(self, accesses: Sequence[EvidenceAccess], shown: int) -> None:
+    def verify_accesses(
+        self, accesses: Sequence[EvidenceAccess], shown: int, *, by_provider: bool = False
+    ) -> None:
         """Check that these are all the times that confidential evidence was opened.
 
         Args:
-            accesses: as the service lists them.
-            shown: how many there are by `counts.accesses`, which the service shows to anyone.
+            accesses: as their holder lists them.
+            shown: how many there are by `counts.accesses`, which the service shows to anyone; of a
+                provider's list, by its operator.
+            by_provider: whether the list is the provider's (8.13).
 
         Raises:
             AccessesRejected: one is missing, changed, or out of order, or of another window.

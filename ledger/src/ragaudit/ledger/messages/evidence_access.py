@@ -12,7 +12,7 @@ from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey
 from ragaudit.encoding.tagged import Field
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields
-from ragaudit.ledger.messages.signed import VerifierMessage
+from ragaudit.ledger.messages.signed import SignedMessage
 
 MAX_READER_BYTES: Final = 200
 MAX_REASON_BYTES: Final = 1000
@@ -25,19 +25,19 @@ _WHAT = re.compile(r"bundle|account/[0-9a-f]{64}", re.ASCII)
 
 
 class AccessesRejected(RejectedError):
-    """A list of accesses that is not the one that the verifier kept."""
+    """A list of accesses that is not the one that was kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceAccess(VerifierMessage):
-    """One time that confidential evidence was opened.
+class EvidenceAccess(SignedMessage):
+    """One time that confidential evidence was opened at the verifier, or its like at the provider.
 
     Attributes:
         origin: of the window's log, which tells windows of one name apart.
         number: from 0, within the window.
         previous: SHA-256 of the access before; FIRST of the first.
         what: BUNDLE, or "account/" and a pseudonym in hexadecimal.
-        reader, reason: as the holder of the auditor's token said.
+        reader, reason: as whoever opened it said.
         time: Unix milliseconds.
     """
 
@@ -67,7 +67,7 @@ class EvidenceAccess(VerifierMessage):
         """Record an access.
 
         Args:
-            key: `keys.verifier`.
+            key: `keys.verifier`, or the provider's.
             before: the access before; None for the first.
             origin, what, reader, reason, time: the attributes.
         """
@@ -123,9 +123,9 @@ class EvidenceAccess(VerifierMessage):
         """Check that these are the first accesses of a window, all of them and in order.
 
         Args:
-            accesses: as the service lists them. That none is missing at the end, only the count
+            accesses: as their holder lists them. That none is missing at the end, only the count
                 that the window shows can tell.
-            key: `keys.verifier`.
+            key: `keys.verifier`, or of a provider's list `keys.provider`.
             origin: of the log of the window whose they must be.
 
         Raises:

@@ -11,7 +11,7 @@ import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.text import hex_encode, rfc3339
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.command import index_commands, operator_commands, worker
+from ragaudit.prover.command import account_commands, index_commands, operator_commands, worker
 from ragaudit.prover.command.checks import explained, run_checks
 from ragaudit.prover.command.console import JsonOption, SettingsOption, emit, progress_bar
 from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
@@ -28,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 operator_commands.windows.command("publish")(publish_window)
-app.add_typer(operator_commands.accounts, name="account")
+app.add_typer(account_commands.app, name="account")
 app.add_typer(operator_commands.windows, name="window")
 app.add_typer(index_commands.app, name="index")
 app.command("migrate")(worker.migrate)

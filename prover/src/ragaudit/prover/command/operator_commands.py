@@ -1,8 +1,7 @@
-"""``ragaudit prover account`` works on the database; ``... window`` asks the running service."""
+"""``ragaudit prover window``: asks the running service."""
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -24,8 +23,6 @@ from ragaudit.prover.command.console import (
 )
 from ragaudit.prover.keys import read_secret_file
 from ragaudit.prover.settings import ServerSettings, load_settings
-from ragaudit.prover.store.accounts import Accounts
-from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
 
 POLL_SECONDS = 0.5
@@ -34,10 +31,6 @@ SHOWN_INSTANTS = 5
 
 DEFAULT_SETTINGS = Path("prover/prover.yaml")
 
-accounts = typer.Typer(
-    help="Accounts of the tenants.\n\nExample: ragaudit prover account add shop ada",
-    no_args_is_help=True,
-)
 windows = typer.Typer(
     help="Windows of the running service.\n\nExample: ragaudit prover window start 2026-11 --wait",
     no_args_is_help=True,
@@ -60,51 +53,6 @@ class Until(StrEnum):
 
 class ServiceRefused(RefusedError):
     """The service declined."""
-
-
-@accounts.command("add")
-def add(
-    tenant: str,
-    name: str,
-    settings: SettingsOption = DEFAULT_SETTINGS,
-    as_json: JsonOption = False,
-) -> None:
-    """Create an account and print its API key, this one time.
-
-    Example: ragaudit prover account add shop ada --json
-    """
-    with failing(as_json):
-        with _store(settings) as store:
-            accounts = Accounts(store)
-            accounts.ensure_tenants(load_settings(settings).backend.tenants)
-            key = accounts.add(tenant, name)
-        emit({"tenant": tenant, "name": name, "key": key}, as_json)
-
-
-@accounts.command("rotate-key")
-def rotate_key(
-    name: str, settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False
-) -> None:
-    """Replace an account's API key; the old one is dead at once.
-
-    Example: ragaudit prover account rotate-key ada
-    """
-    with failing(as_json):
-        with _store(settings) as store:
-            key = Accounts(store).rotate_key(name)
-        emit({"name": name, "key": key}, as_json)
-
-
-@accounts.command("list")
-def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False) -> None:
-    """List the accounts, without their keys.
-
-    Example: ragaudit prover account list
-    """
-    with failing(as_json):
-        with _store(settings) as store:
-            rows = [{"tenant": row.tenant, "name": row.name} for row in Accounts(store).all()]
-        emit_rows(rows, as_json)
 
 
 @windows.command("start")
@@ -381,7 +329,3 @@ def _readable(status: dict[str, Any], as_json: bool) -> dict[str, Any]:
 
 def _time(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _store(settings: Path) -> closing[Store]:
-    return closing(Store.open(load_settings(settings).store.url))

@@ -7,6 +7,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.http.dependencies import ServiceDependency, operator
 from ragaudit.prover.http.models import NewAccountBody, NewWindowBody
 from ragaudit.prover.http.public import WindowName
+from ragaudit.prover.lifecycle.exporting import count_accesses
 from ragaudit.prover.lifecycle.retention import deletion_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
@@ -115,6 +116,7 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         )
         records = connection.scalar(select(func.count()).where(record.c.window == window.name))
         stated = deletion_of(connection, window.name)
+        accesses = count_accesses(connection, window.name)
     return {
         "window": window.name,
         "state": window.state,
@@ -126,6 +128,7 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         "tenants": list(policy.tenants),
         "accounts": accounts,
         "records": records,
+        "accesses": accesses,
         "unusable": window.unusable,
         "stopped": window.stopped,
         "handed_over": window.handed_over,

@@ -300,3 +300,12 @@ deletion = Table(
     Column("statement", LargeBinary, nullable=False),  # signed; shown once it is done
     Column("done", Boolean, nullable=False),
 )
+
+# Who exported records of an account: signed and chained, and kept when the window is deleted.
+access = Table(
+    "prover_access",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("message", LargeBinary, nullable=False),  # an EvidenceAccess, canonical JSON
+)

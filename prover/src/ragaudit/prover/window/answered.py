@@ -46,22 +46,24 @@ class Delivery:
     rows: tuple[SelectedRow, ...]
     withdrawn: tuple[int, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the delivery as a JSON object."""
+        return {
+            "rows": [
+                {
+                    "position": row.position,
+                    "id": row.document.id,
+                    "content": row.document.content,
+                    "attributes": row.document.attributes,
+                }
+                for row in self.rows
+            ],
+            "withdrawn": list(self.withdrawn),
+        }
+
     def encode(self) -> bytes:
         """Return the delivery in canonical JSON, as the database holds it."""
-        return dumps(
-            {
-                "rows": [
-                    {
-                        "position": row.position,
-                        "id": row.document.id,
-                        "content": row.document.content,
-                        "attributes": row.document.attributes,
-                    }
-                    for row in self.rows
-                ],
-                "withdrawn": list(self.withdrawn),
-            }
-        )
+        return dumps(self.to_json())
 
     @classmethod
     def decode(cls, data: bytes) -> "Delivery":

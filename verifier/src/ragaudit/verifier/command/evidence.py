@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
-from ragaudit.encoding.commands import failing
+from ragaudit.encoding.commands import failing, new_file
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.bodies import AccessBody
@@ -72,7 +72,7 @@ def open_bundle(
 
 @app.command(
     epilog="Example: ragaudit verifier evidence account 2026-w48 9f2c... --reader 'A. Ito' "
-    "--reason 'request of the account' --output account.json"
+    "--reason 'request of the account' --output account.jsonl"
 )
 def account(
     window: Window,
@@ -85,11 +85,15 @@ def account(
     token_file: TokenFile = None,
     whose: Whose = None,
 ) -> None:
-    """Write everything that the evidence holds of one account; that you did, and why, is kept."""
+    """Write everything that the evidence holds of one account; that you did, and why, is kept.
+
+    A line of JSON each. Nothing in it opens the noise of an answer: it can be given to the account.
+    """
     with failing(), remote_of(settings, url, token_file, whose) as remote:
         said = _said(reader, reason)
-        with _new_file(output) as file:
-            file.write(remote.account(window, pseudonym, said))
+        # Made first: an access of what then cannot be written would be one for nothing.
+        with new_file(output) as file:
+            remote.account(window, pseudonym, said, file)
 
 
 @app.command(epilog="Example: ragaudit verifier evidence accesses 2026-w48 --json")
@@ -174,23 +178,3 @@ def _write(path: Path, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, key_files.PRIVATE_MODE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
-
-
-@contextmanager
-def _new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file of mode 0600 that did not exist; gone again unless all of it was written.
-
-    Made before anything is asked for: an access of what then cannot be written is one for nothing.
-    """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, key_files.PRIVATE_MODE)
-    except FileExistsError:
-        raise RefusedError("the file exists", where=str(path), expected="a new file") from None
-    except OSError as error:
-        raise MalformedError("cannot be written", where=str(path)) from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise

@@ -83,13 +83,25 @@ def verify_deletion(
 
 def verify_accesses(
     accesses: Annotated[
-        Path, typer.Argument(help="`ragaudit verifier evidence accesses --json`, as it came.")
+        Path,
+        typer.Argument(
+            help="`ragaudit verifier evidence accesses --json`, as it came; or of a prover, "
+            "`ragaudit prover account accesses --json`."
+        ),
     ],
     bundle: Bundle,
     verdict_key: VerdictKey,
     shown: Annotated[
-        int, typer.Option(min=0, help="counts.accesses of GET /v1/windows/{w}, shown to anyone.")
+        int,
+        typer.Option(
+            min=0,
+            help="counts.accesses of GET /v1/windows/{w}, shown to anyone; of a prover, accesses "
+            "of its window status.",
+        ),
     ],
+    by_provider: Annotated[
+        bool, typer.Option("--by-provider", help="The list is a prover's.")
+    ] = False,
 ) -> None:
     """Check a list of who opened confidential evidence: whole, in order, as it was written down.
 
@@ -102,7 +114,8 @@ def verify_accesses(
         if not isinstance(listed, list):
             raise MalformedError("not a list of accesses", where=str(accesses))
         found = [EvidenceAccess.from_json(each) for each in listed]
-        Judged.read(bundle, read_public(verdict_key)).verify_accesses(found, shown)
+        judged = Judged.read(bundle, read_public(verdict_key))
+        judged.verify_accesses(found, shown, by_provider=by_provider)
         typer.echo(f"{len(found)} accesses, none of them missing or changed")
 
 

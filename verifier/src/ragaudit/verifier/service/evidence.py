@@ -5,7 +5,7 @@ and so on) as items.
 """
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, BinaryIO, cast
@@ -220,8 +220,8 @@ def verdict(database: Database, origin: Origin) -> bytes:
     return content
 
 
-def account(database: Database, origin: Origin, pseudonym: bytes) -> bytes:
-    """Return everything that the evidence holds of an account (docs/spec/10-verdict.md §10.8).
+def account(database: Database, origin: Origin, pseudonym: bytes) -> Iterator[bytes]:
+    """Return the lines of what the evidence holds of an account (docs/spec/10-verdict.md §10.8).
 
     Args:
         pseudonym: 32 bytes.

@@ -11,6 +11,7 @@ import httpx
 from ragaudit.encoding.errors import InternalError, PeerRefused
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.messages.account_records import read_lines
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
 from ragaudit.ledger.messages.result_references import ResultReference
@@ -166,15 +167,28 @@ class Remote:
 
         go_on(rest, opened, file, path)
 
-    def account(self, window: str, pseudonym: str, said: AccessBody) -> bytes:
-        """Return what the evidence holds of an account; that it was opened is recorded.
+    def account(self, window: str, pseudonym: str, said: AccessBody, file: BinaryIO) -> None:
+        """Write the lines of what the evidence holds of an account; the access is recorded.
 
         Args:
             pseudonym: of the account, in hexadecimal.
             said: who opens it, and why.
+            file: empty, to be written and read.
+
+        Raises:
+            MalformedError: other lines arrived, or not all of them.
+            ServiceAway: it broke off, or did not begin.
+            ServiceRefused: the service refuses to open it.
         """
         path = f"/v1/windows/{window}/accounts/{pseudonym}"
-        return self._request("POST", path, said.to_json()).content
+        with self._failing(), self._client.stream("POST", path, json=said.to_json()) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise _refusal("POST", path, answer)
+            receive(answer, file)
+        file.seek(0)
+        for _ in read_lines(file):
+            pass  # whole, from the first to the last
 
     def accesses(self, window: str) -> list[EvidenceAccess]:
         """Return who opened confidential evidence, as the service says; see `verify_all`."""

@@ -36,6 +36,7 @@ from ragaudit.verifier.service.dependencies import (
 router = APIRouter(prefix="/v1/windows/{window}")
 
 ZIP = "application/zip"
+JSON_LINES = "application/jsonl"
 # Of 2^16 uses and 2^32 rows and entries (spec 4.10) it has 2.2 MB.
 MAX_BUDGET_BYTES = 4 * 2**20
 # A report shows texts of the provider's: should one slip through as markup, nothing of it runs.
@@ -224,6 +225,7 @@ def opened_bundle(
 
 @router.post(
     "/accounts/{pseudonym}",
+    response_class=StreamingResponse,
     dependencies=[Depends(auditor)],
     openapi_extra=described(AccessBody),
     responses=documented(400, 401, 404, 413),
@@ -236,7 +238,7 @@ def account(
     retention.check_kept(service.database, window)
     found = evidence.account(service.database, window, hex_decode(pseudonym))
     accesses.record(service.database, service.keys, window, f"account/{pseudonym}", said)
-    return signed_json(found)
+    return StreamingResponse(found, media_type=JSON_LINES)
 
 
 @router.get("/deletion", responses=documented(400, 404))

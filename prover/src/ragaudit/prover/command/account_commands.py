@@ -1,0 +1,139 @@
+"""``ragaudit prover account``: works on the database, whether the service runs or not."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from ragaudit.encoding.commands import failing, new_file
+from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.messages.bodies import AccessBody
+from ragaudit.prover.command.console import (
+    JsonOption,
+    SettingsOption,
+    emit,
+    emit_rows,
+    progress_bar,
+)
+from ragaudit.prover.command.operator_commands import DEFAULT_SETTINGS
+from ragaudit.prover.keys import load_key
+from ragaudit.prover.settings import load_settings
+from ragaudit.prover.store.accounts import Accounts
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.window.windows import Windows
+from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
+
+app = typer.Typer(
+    help="Accounts of the tenants.\n\nExample: ragaudit prover account add shop ada",
+    no_args_is_help=True,
+)
+
+
+@app.command("add")
+def add(
+    tenant: str,
+    name: str,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    as_json: JsonOption = False,
+) -> None:
+    """Create an account and print its API key, this one time.
+
+    Example: ragaudit prover account add shop ada --json
+    """
+    with failing(as_json):
+        with _store(settings) as store:
+            accounts = Accounts(store)
+            accounts.ensure_tenants(load_settings(settings).backend.tenants)
+            key = accounts.add(tenant, name)
+        emit({"tenant": tenant, "name": name, "key": key}, as_json)
+
+
+@app.command("rotate-key")
+def rotate_key(
+    name: str, settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False
+) -> None:
+    """Replace an account's API key; the old one is dead at once.
+
+    Example: ragaudit prover account rotate-key ada
+    """
+    with failing(as_json):
+        with _store(settings) as store:
+            key = Accounts(store).rotate_key(name)
+        emit({"name": name, "key": key}, as_json)
+
+
+@app.command("list")
+def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False) -> None:
+    """List the accounts, without their keys.
+
+    Example: ragaudit prover account list
+    """
+    with failing(as_json):
+        with _store(settings) as store:
+            rows = [{"tenant": row.tenant, "name": row.name} for row in Accounts(store).all()]
+        emit_rows(rows, as_json)
+
+
+@app.command("export")
+def export(
+    name: str,
+    reader: Annotated[str, typer.Option(help="Who opens it: a name, kept with the reason.")],
+    reason: Annotated[str, typer.Option(help="Why it is opened: one line, kept for good.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, mode 0600.")],
+    window: Annotated[
+        list[str] | None, typer.Option(help="Of this window, may be repeated; of all if unset.")
+    ] = None,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    as_json: JsonOption = False,
+) -> None:
+    """Write everything that is stored of an account; that you did, and why, is kept.
+
+    A line of JSON each: log entries, questions and answers of both channels, promises. What it does
+    not have is what no account is told: noise, seeds, blindings, which rows paid for an answer.
+
+    Example: ragaudit prover account export ada --reader 'B. Ito' --reason 'request of the account'
+    --output ada.jsonl
+    """
+    with failing(as_json):
+        # The records' formats load numpy, which the other commands do without.
+        from ragaudit.prover.lifecycle.exporting import Export  # noqa: PLC0415
+
+        said = AccessBody.from_json({"reader": reader, "reason": reason})
+        key = load_key(load_settings(settings).keys.provider_file)
+        with _store(settings) as store, progress_bar(as_json, f"writing what there is of {name}"):
+            exporter = Export(store, key, EvenClock(UNTIL_CONFIRMED))
+            # Made first: an access of what then cannot be written would be one for nothing.
+            with new_file(output) as file:
+                written = exporter.write(name, window or (), said, file)
+        emit({"name": name, "windows": written, "file": str(output)}, as_json)
+
+
+@app.command("accesses")
+def accesses(
+    window: str, settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False
+) -> None:
+    """Show who exported records of a window's accounts, when and why; --json: the signed list.
+
+    Example: ragaudit prover account accesses 2026-11 --json
+    """
+    with failing(as_json):
+        from ragaudit.prover.lifecycle.exporting import accesses_of  # noqa: PLC0415 - as `export`
+
+        with _store(settings) as store, store.read() as connection:
+            Windows(store).get(window, connection)
+            found = accesses_of(connection, window)
+        if as_json:
+            emit_rows([access.to_json() for access in found], as_json)
+            return
+        emit_rows(
+            [
+                {"time": rfc3339(each.time), "what": each.what, "reader": each.reader,
+                 "reason": each.reason}
+                for each in found
+            ],
+            as_json,
+        )  # fmt: skip
+
+
+def _store(settings: Path) -> closing[Store]:
+    return closing(Store.open(load_settings(settings).store.url))
