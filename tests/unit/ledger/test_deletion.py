@@ -141,6 +141,16 @@ class TestProvider:
         for entries in (0, 20):  # nobody else knows how many
             check_provider(by_provider(checkpoint=None, entries=entries), checkpoint=None)
 
+    @pytest.mark.parametrize("entries", [0, 19, 20])
+    def test_one_that_lost_the_end_of_its_log_names_no_checkpoint(self, entries: int) -> None:
+        check_provider(by_provider(checkpoint=None, entries=entries))
+        with pytest.raises(RejectedError, match="another number of entries"):
+            check_provider(by_provider(checkpoint=None, entries=21 + entries))
+
+    def test_a_checkpoint_that_is_no_evidence_is_rejected(self) -> None:
+        with pytest.raises(RejectedError, match="another checkpoint"):
+            check_provider(by_provider(), checkpoint=None)
+
     def test_it_is_read_as_it_was_written(self) -> None:
         for made in (by_provider(), by_provider(checkpoint=None), by_provider(verdict=None)):
             assert ProviderDeletion.parse(made.encode()) == made
@@ -151,7 +161,6 @@ class TestProvider:
             ({"origin": "rag.example/ragaudit/w2"}, "origin"),
             ({"verdict": b"v" * 32}, "verdict"),
             ({"verdict": None}, "verdict"),
-            ({"checkpoint": None}, "checkpoint"),
             ({"checkpoint": TreeHead(27, b"s" * 32)}, "checkpoint"),
             ({"entries": 19}, "number of entries"),
             ({"entries": 21}, "number of entries"),

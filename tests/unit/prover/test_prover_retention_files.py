@@ -10,6 +10,7 @@ from ragaudit.encoding.errors import MalformedError, NotFound, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.log.overwriting import cut_journal
 from ragaudit.ledger.messages.deletion import ProviderDeletion
+from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.store.states import State
 from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.later_statements import Judged
@@ -46,6 +47,32 @@ def test_a_backup_that_comes_back_is_deleted_again(scenario: ProverScenario, whe
     found.retention.step()
     assert set(found.rows().values()) == {0}
     assert found.statement() == statement
+
+
+def test_one_that_lost_the_end_of_its_log_names_no_checkpoint(
+    scenario: ProverScenario, tmp_path: Path
+) -> None:
+    """The verifier has its final checkpoint all the same, and judged it."""
+    found = Finished(scenario)
+    found.back_up("open")
+    found.archive()
+    found.restore("open")
+    with pytest.raises(WindowUnusable, match="behind the fence"):
+        scenario.service.driver.step("w1")
+    window = scenario.service.windows.get("w1")
+    assert window.unusable is not None and window.final_checkpoint is None
+    found.delete()
+    stated = ProviderDeletion.parse(found.statement())
+    assert stated.checkpoint is None and stated.entries == 2
+    key = scenario.service.verifier.keys().verdict
+    judged = Judged.read(found.bundle(tmp_path), key)
+    assert judged.final is not None and judged.verdict.result == "PASS"
+    judged.verify_deletion(stated)
+    statement = tmp_path / "deletion.json"
+    statement.write_bytes(found.statement())
+    words = [str(statement), str(tmp_path / "bundle.zip"), "--verdict-key", key.raw.hex()]
+    done = CliRunner().invoke(app, ["evidence", "verify-deletion", *words])
+    assert done.exit_code == 0 and "is its word alone" in done.output, done.output
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ from typing import Any
 import postgresql_server
 import pytest
 from exact_windows import ask, change, later, start
+from finished_windows import Finished
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.messages.deletion import ProviderDeletion
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.errors import NotLeading, QueryRefused
 from ragaudit.prover.jobs import Background
@@ -22,6 +24,7 @@ from ragaudit.prover.window.registrations import find
 from ragaudit.prover.work import JOBS
 from ragaudit.serving.jobs.job import Job
 from ragaudit.serving.jobs.table import JobTable, Outcome
+from ragaudit.verifier.later_statements import Judged
 from scenario import ProverScenario
 from several_provers import at_once, join, take
 from sqlalchemy import func, select
@@ -256,3 +259,41 @@ def test_a_fence_of_a_process_that_is_gone_still_guards(
     own.close()
     with pytest.raises(RestoredBackup, match="behind the fence"):
         own.open()
+
+
+def test_a_deletion_that_its_leader_does_not_end_is_ended_by_the_next(
+    first: ProverScenario, join: Callable[..., ProverScenario], tmp_path: Path
+) -> None:
+    """Over the API, on two machines: one statement, and nothing is given by either meanwhile."""
+    found = Finished(first).archive()
+    second = join(tmp_path / "elsewhere")
+    first.clock.at(found.end + 601)
+    path = "/v1/operator/windows/w1/delete"
+    assert second.api.get(f"/v1/receipts/{found.receipt}", headers=first.headers("ada")).is_success
+    refused = second.api.post(path, headers=first.operator)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1"), refused.text
+    assert found.get("/v1/windows/w1/deletion").status_code == 404
+
+    accepted = first.api.post(path, headers=first.operator)
+    assert accepted.status_code == 200 and not accepted.json()["deleted"]["done"], accepted.text
+    for each in (first, second):
+        answer = each.api.get(f"/v1/receipts/{found.receipt}", headers=first.headers("ada"))
+        assert answer.status_code == 404 and "deleted at" in answer.json()["detail"]
+        assert each.api.get("/v1/windows/w1/deletion").status_code == 404
+    first.service.leadership.resign()
+    with pytest.raises(NotLeading):
+        found.retention.step()
+    assert 0 not in found.rows().values()
+
+    assert second.service.leadership.attempt()
+    second.service.retention.step()
+    assert set(found.rows().values()) == {0}
+    statement = found.statement()
+    assert second.api.get("/v1/windows/w1/deletion").content == statement
+    # Beside the fences of both: a backup of before is met wherever it comes back.
+    for folder in (first.folder / "prover/fences", tmp_path / "elsewhere"):
+        assert (folder / "w1.deletion").read_bytes() == statement
+    key = first.service.verifier.keys().verdict
+    Judged.read(found.bundle(tmp_path), key).verify_deletion(ProviderDeletion.parse(statement))
+    again = second.api.post(path, headers=first.operator)
+    assert again.json()["deleted"]["done"] and found.statement() == statement

@@ -27,7 +27,8 @@ class _Deletion(SignedMessage):
 
     Attributes:
         origin: of the window's log.
-        checkpoint: head of the final checkpoint; None for a window that never had one.
+        checkpoint: head of the final checkpoint; None for a window that never had one, or of a
+            provider's statement for one whose provider has it no more.
         time: Unix milliseconds.
     """
 
@@ -210,10 +211,14 @@ class ProviderDeletion(_Deletion):
         self.verify(key)
         self._demand("origin", self.origin, origin)
         self._demand("verdict", self.verdict, bytes.fromhex(verdict.digest))
-        self._demand("checkpoint", self.checkpoint, checkpoint)
         # Without a final checkpoint nobody else knows how many there were.
-        if checkpoint is not None:
-            self._demand("number of entries", self.entries, max(0, checkpoint.size - public))
+        held = None if checkpoint is None else max(0, checkpoint.size - public)
+        if self.checkpoint is not None:
+            self._demand("checkpoint", self.checkpoint, checkpoint)
+            self._demand("number of entries", self.entries, held)
+        # A provider that lost the end of its log cannot have more of it than there was.
+        elif held is not None and self.entries > held:
+            self._demand("number of entries", self.entries, f"at most {held}")
 
 
 def _items(value: dict[str, Any]) -> dict[str, str]:

@@ -116,7 +116,10 @@ class Retention:
                 pass  # the next time
             except (RejectedError, VerifierRefused, VerifierUnreachable) as error:
                 failed = error  # of this window: others are due all the same
-        for name in self._stated():
+        for name, statement in self._stated():
+            # Whoever deletes rows has the statement where no backup of them is: the leader that
+            # stated it may have been another machine.
+            self.fences.state_deletion(name, statement)
             self._delete(name)
         if failed is not None:
             raise failed
@@ -221,7 +224,8 @@ class Retention:
         self, connection: Connection, window: Window, policy: Policy
     ) -> ProviderDeletion:
         verdict = window.verdict
-        # One that was not handed over is no evidence.
+        # One that was not handed over is no evidence; one that was lost, with the end of the log,
+        # is the verifier's alone, and what it covers beyond these rows nobody here can count.
         final = window.final_checkpoint if window.handed_over else None
         return ProviderDeletion.issue(
             self.key,
@@ -249,10 +253,11 @@ class Retention:
             if self.clock() >= 1000 * Policy.parse(policy).end + self.days * DAY_MS:
                 yield name
 
-    def _stated(self) -> list[str]:
+    def _stated(self) -> list[tuple[str, bytes]]:
         table = tables.deletion.c
+        query = select(table.window, table.statement).where(table.done.is_(False))
         with self.store.read() as connection:
-            return list(connection.scalars(select(table.window).where(table.done.is_(False))))
+            return [(name, bytes(statement)) for name, statement in connection.execute(query)]
 
     def _delete(self, name: str) -> None:
         for table, count in _TABLES:

@@ -67,6 +67,8 @@ def verify_deletion(
             "no checkpoint" if head is None else f"checkpoint {head.size} {head.root_hash.hex()}"
         )
         if isinstance(found, ProviderDeletion):
+            if head is None:
+                under = "no checkpoint, so how many entries it had is its word alone"
             typer.echo(
                 f"{found.origin}: the provider states that it deleted at {rfc3339(found.time)} all "
                 f"it had beyond the public part, of {found.entries} entries too, under {under}"
