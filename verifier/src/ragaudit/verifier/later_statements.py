@@ -59,11 +59,10 @@ class Judged:
             verdict = Verdict.verify(bundle.verdict, verdict_key)
             policy = _named(bundle, verdict, items.POLICY)
             note = _named(bundle, verdict, items.FINAL_CHECKPOINT)
-            listed = _named(bundle, verdict, items.ENTRIES)
+            public = _count_public(bundle, verdict)
         if policy is None:
             raise RefusedError("the verdict names no policy", where=items.POLICY)
         final = None if note is None else parse_checkpoint(note).head
-        public = 0 if listed is None else len(Entries.parse(listed).messages)
         return cls(verdict, Policy.parse(policy), final, public)
 
     def verify_deletion(self, statement: Deletion | ProviderDeletion) -> None:
@@ -103,20 +102,32 @@ class Judged:
 
         Raises:
             AccessesRejected: one is missing, changed, or out of order, or of another window.
-            SignatureRejected: the policy's `keys.verifier` did not sign one.
+            SignatureRejected: the policy's key of the holder did not sign one.
         """
-        EvidenceAccess.verify_all(accesses, self.policy.keys.verifier, origin=self.policy.origin)
+        keys = self.policy.keys
+        key = keys.provider if by_provider else keys.verifier
+        EvidenceAccess.verify_all(accesses, key, origin=self.policy.origin)
         if len(accesses) != shown:
             raise AccessesRejected(
                 f"{len(accesses)} accesses", where="counts.accesses", expected=f"{shown}"
             )
 
 
+def _count_public(bundle: Bundle, verdict: Verdict) -> int:
+    if not _names(bundle, verdict, items.ENTRIES):
+        return 0
+    # One by one: a window with a generation channel has an entry for each question.
+    with bundle.evidence.open(items.ENTRIES) as file:
+        return sum(1 for _ in Entries.stream(file))
+
+
 def _named(bundle: Bundle, verdict: Verdict, name: str) -> bytes | None:
     """An item that the verdict names, None if it names none of this name."""
+    return bundle.evidence[name] if _names(bundle, verdict, name) else None
+
+
+def _names(bundle: Bundle, verdict: Verdict, name: str) -> bool:
     digest = verdict.subjects.get(name)
-    if digest is None:
-        return None
-    if bundle.digests.get(name) != digest:
+    if digest is not None and bundle.digests.get(name) != digest:
         raise RejectedError("not the item that the verdict names", where=name, expected=digest)
-    return bundle.evidence[name]
+    return digest is not None

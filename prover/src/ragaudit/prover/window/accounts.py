@@ -19,6 +19,7 @@ from ragaudit.prover.window.windows import Window
 from sqlalchemy import Connection, select
 
 _RETRY_SECONDS = 60
+_ROWS = 1000
 
 
 def account_index(connection: Connection, window: str) -> AccountIndex:
@@ -38,12 +39,13 @@ def account_index(connection: Connection, window: str) -> AccountIndex:
 
 def _records(connection: Connection, window: str) -> Iterator[ListedRecord]:
     entry = tables.entry.c
-    rows = connection.execute(
+    query = (
         select(entry.position, entry.salt, entry.body)
         .where(entry.window == window, entry.kind == Record.KIND)
         .order_by(entry.position)
     )
-    for position, salt, body in rows:
+    # Some at a time: a driver may hold all rows of a query in memory.
+    for position, salt, body in connection.execute(query.execution_options(yield_per=_ROWS)):
         # Of the body, which is what the log commits to, and not of a table beside it.
         yield ListedRecord(position, salt, Record.parse(body).pseudonym)
 

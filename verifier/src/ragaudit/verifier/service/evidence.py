@@ -227,7 +227,7 @@ def account(database: Database, origin: Origin, pseudonym: bytes) -> Iterator[by
         pseudonym: 32 bytes.
 
     Raises:
-        NotFound: there is no verdict yet, or no such account.
+        NotFound: at once, if there is no verdict yet, or no such account.
     """
     verdict(database, origin)
     with database.read() as connection:
@@ -272,13 +272,17 @@ def _clock(connection: Connection, window: Window) -> bytes:
 
 def _logged_versions(connection: Connection, origin: Origin) -> set[tuple[str, int]]:
     """(tenant, version) of the version entries of the log, as far as they can be read."""
-    listed = windows.read_item(connection, origin, names.ENTRIES) or b"[]"
-    found = set()
-    for entry in Entries.parse(listed).messages:
-        # What is malformed is check 5's; it names no version that anybody could look up.
-        if entry.kind == Version.KIND:
-            with suppress(MalformedError):
-                found.add(later_versions.place_of(entry.body))
+    found: set[tuple[str, int]] = set()
+    if windows.find_item(connection, origin, names.ENTRIES) is None:
+        return found
+    with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
+        windows.copy_item(connection, origin, names.ENTRIES, cast(BinaryIO, file))
+        file.seek(0)
+        for entry in Entries.stream(cast(BinaryIO, file)):
+            # What is malformed is check 5's; it names no version that anybody could look up.
+            if entry.kind == Version.KIND:
+                with suppress(MalformedError):
+                    found.add(later_versions.place_of(entry.body))
     return found
 
 
