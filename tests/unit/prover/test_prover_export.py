@@ -108,7 +108,7 @@ def test_questions_answered_in_words(channel: ProverScenario) -> None:
     assert opened["answer"] == first.answer.to_json()
     answer = next(each for each in of(found, "entry") if each["kind"] == "answer")
     body = Generated.parse(bytes.fromhex(answer["body"]))
-    assert first.answer.digest(bytes.fromhex(opened["salt"])) == body.answer_digest
+    assert first.answer.digest(bytes.fromhex(opened["salt"])) == body.generated_digest
     # One that leaves later is not there yet: when it was ready may tell of rows.
     channel.clock.now = first.public.issued - 1000
     early = export(channel)
