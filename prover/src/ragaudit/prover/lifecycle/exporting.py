@@ -140,6 +140,7 @@ class Export:
         start, full = 0, True
         while full:
             batch = query.where(counter >= start).order_by(counter).limit(_BATCH)
+            # In one reading: rows that go meanwhile must not make a batch look like the last.
             with self.store.read() as connection:
                 check_kept(connection, window)
                 rows = connection.execute(batch).all()
