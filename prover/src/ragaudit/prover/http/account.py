@@ -30,14 +30,16 @@ from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import entry_at
 from ragaudit.prover.window.registrations import Registered, find
+from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import StrictRoute, signed_json
 
 _PREFIX = "/v1/windows/{window}"
 IdempotencyKey = Annotated[str | None, Header(max_length=255)]
 ReceiptId = Annotated[str, Path(max_length=100)]
-receipts = APIRouter(tags=["account"], route_class=StrictRoute)
-router = APIRouter(prefix=_PREFIX, tags=["account"], route_class=StrictRoute)
-queries = APIRouter(prefix=_PREFIX, tags=["account"], route_class=HotRoute)
+_SHOWN: dict[str, Any] = {"tags": ["account"], "responses": documented("4XX", "5XX")}
+receipts = APIRouter(route_class=StrictRoute, **_SHOWN)
+router = APIRouter(prefix=_PREFIX, route_class=StrictRoute, **_SHOWN)
+queries = APIRouter(prefix=_PREFIX, route_class=HotRoute, **_SHOWN)
 
 
 @router.get("/account", operation_id="getAccount")

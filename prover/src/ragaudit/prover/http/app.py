@@ -15,7 +15,8 @@ from ragaudit.prover.surfaces.prover_port import ServicePort
 from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.serving.bodies import BodyLimit
 from ragaudit.serving.observed import Observed
-from ragaudit.serving.problems import documented, install
+from ragaudit.serving.problems import install
+from ragaudit.serving.routing import add_routes
 
 
 def create_app(settings: Settings, *, components: Components | None = None) -> FastAPI:
@@ -47,7 +48,6 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        responses=documented("4XX", "5XX"),
     )
     app.state.service = service
     service.observer.metrics.add(WindowMetrics(service))
@@ -66,14 +66,14 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
     )
     app.add_middleware(Observed, observer=service.observer)
     install(app)
-    for router in (
+    add_routes(
+        app,
         public.router,
         account.router,
         account.queries,
         account.receipts,
         operator.router,
-    ):
-        app.include_router(router)
+    )
     surfaces.mount(app)
     return app
 

@@ -13,6 +13,7 @@ from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.windows import Window
+from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import StrictRoute
 from ragaudit.serving.validation import NAME_PATTERN
 from sqlalchemy import func, select
@@ -22,6 +23,7 @@ router = APIRouter(
     tags=["operator"],
     dependencies=[Depends(operator)],
     route_class=StrictRoute,
+    responses=documented("4XX", "5XX"),
 )
 
 TenantName = Annotated[str, Path(pattern=NAME_PATTERN)]

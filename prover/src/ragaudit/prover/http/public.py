@@ -20,6 +20,7 @@ from ragaudit.prover.lifecycle.retention import deletion_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.windows import Window
+from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import signed_json
 from ragaudit.serving.validation import NAME_PATTERN
 
@@ -27,7 +28,7 @@ _Shown = TypeVar("_Shown", VersionEntry, EpochEntry)
 
 WindowName = Annotated[str, Path(pattern=NAME_PATTERN)]
 
-router = APIRouter(tags=["public"])
+router = APIRouter(tags=["public"], responses=documented("4XX", "5XX"))
 
 
 @router.get("/healthz", operation_id="healthz")

@@ -83,7 +83,10 @@ class Dialect:
     def router(self) -> APIRouter:
         """Return an empty router of this surface; `refuse_rest` ends it."""
         route = type(f"{self.name.title()}Route", (_Route,), {"dialect": self})
-        return APIRouter(tags=[self.name], route_class=route)
+        shaped = {"description": "An error in the shape of this surface."}
+        return APIRouter(
+            tags=[self.name], route_class=route, responses={"4XX": shaped, "5XX": shaped}
+        )
 
     def refuse_rest(self, router: APIRouter) -> APIRouter:
         """Return the router with a last route, of every path that nobody looked at."""

@@ -19,6 +19,7 @@ from ragaudit.prover.surfaces.queries import Port
 from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.serving.exchange import note
 from ragaudit.serving.problems import response
+from ragaudit.serving.routing import add_routes
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 
@@ -68,8 +69,7 @@ class Surfaces:
         app.state.surfaces = self
         for name in self.settings.enabled:
             if name in ROUTERS:
-                for router in ROUTERS[name][1]:
-                    app.include_router(router)
+                add_routes(app, *ROUTERS[name][1])
         if self._mcp is not None:
             app.router.routes.append(self._mcp.route())
 

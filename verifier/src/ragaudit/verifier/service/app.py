@@ -12,6 +12,7 @@ from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
 from ragaudit.serving.observed import Observed, Observer
 from ragaudit.serving.problems import install
+from ragaudit.serving.routing import add_routes
 from ragaudit.verifier.service import (
     routes_audit,
     routes_disputes,
@@ -68,8 +69,8 @@ def create_app(
     )
     app.state.service = service
     app.add_middleware(Observed, observer=observer)
-    for routes in (routes_opening, routes_log, routes_disputes, routes_audit):
-        app.include_router(routes.router)
+    modules = (routes_opening, routes_log, routes_disputes, routes_audit)
+    add_routes(app, *(module.router for module in modules))
     install(app)
     return app
 

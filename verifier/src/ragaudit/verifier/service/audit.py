@@ -244,6 +244,7 @@ class Scheduler:
         self._runner = runner
         self._forget_at = 0
         self._waits: dict[Origin, str] = {}  # what was said of them
+        self._instants: dict[Origin, int] = {}  # of a countersigned policy, which stays
 
     def tick(self) -> None:
         """Do what is due for every window; one window's trouble does not stop the others.
@@ -272,9 +273,11 @@ class Scheduler:
         self._forget_at = self._database.now() + HOUR_MS
 
     def _advance(self, window: Window) -> None:
-        with self._database.read() as connection:
-            instant = windows.policy(connection, window).sampling_instant
-        if self._database.now() < 1000 * instant:
+        if window.origin not in self._instants:
+            with self._database.read() as connection:
+                policy = windows.policy(connection, window)
+            self._instants[window.origin] = policy.sampling_instant
+        if self._database.now() < 1000 * self._instants[window.origin]:
             return
         # First: the list commits to the receipts before n_A, and with it the sample, is out (8.4).
         self._sampler.sign_list(window.origin)
