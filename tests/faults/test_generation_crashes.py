@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from databases import ON_EACH_ENGINE
-from generation_channel import CHANNEL, DYING, model, model_url, records, write_model
+from generation_channel import CHANNEL, DYING, logged_of, model, model_url, records, write_model
 from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
 from keyword_channel import write_keyword_model
 from prover_process import ANCHORED, PATIENCE, Setting
@@ -23,7 +23,6 @@ from ragaudit.ledger.messages.voided_charges import VoidedCharge
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
-from ragaudit.prover.window.records import entries
 
 __all__ = ["model", "model_url"]
 
@@ -88,15 +87,7 @@ def die(setting: Setting, call: Callable[[], httpx.Response]) -> None:
 
 def kinds(setting: Setting) -> dict[str, list[Any]]:
     """The bodies of the channel's entries with their places, by kind."""
-    store = Store.open(setting.settings.store.url)
-    with store.read() as connection:
-        logged = list(entries(connection, "w1"))
-    store.close()
-    found: dict[str, list[Any]] = {}
-    for kind in (Charge, Generated, Void):
-        of_kind = [each for each in logged if each.kind == kind.KIND]
-        found[kind.KIND] = [(each.index, kind.parse(each.body)) for each in of_kind]
-    return found
+    return {kind.KIND: logged_of(setting, kind) for kind in (Charge, Generated, Void)}
 
 
 @pytest.mark.timeout(600)

@@ -1,14 +1,17 @@
 """Third parties' cosigners behind one transport: honest ones, and what goes wrong with them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import httpx
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, VerifierKey
+from ragaudit.prover.cosigner_settings import CosignerSettings
 from ragaudit.verifier.cosigner.decisions import Cosigner
 from ragaudit.verifier.cosigner.store import Store
+from scenario import ProverScenario
 
 Handler = Callable[[httpx.Request], httpx.Response]
 NAMES = ("one", "two", "three")
@@ -68,6 +71,29 @@ class Parties:
     def close(self) -> None:
         for party in self.of.values():
             party.store.close()
+
+
+class CosignedProver:
+    """A prover whose windows may name three cosigners, of whom two must sign."""
+
+    def __init__(self, scenario: ProverScenario, folder: Path) -> None:
+        self.scenario = scenario
+        self.parties = Parties(folder / "parties", scenario.clock)
+        trust = folder / "cosigners.policy"
+        trust.write_text(policy_text())
+        section = CosignerSettings(policy_file=trust)
+        scenario.settings = scenario.settings.model_copy(update={"cosigners": section})
+        scenario.restart(replace(scenario.components, cosigner_transport=self.parties.transport))
+
+    def round(self) -> None:
+        """Two rounds: the second gives the verifier what the first one asked for."""
+        service = self.scenario.service
+        asked = service.cosigning._cosigners
+        assert asked is not None
+        service.driver.checkpoint("w1")
+        for _ in range(2):
+            service.cosigning.step("w1")
+            asked.wait()
 
 
 def policy_text(rule: str = "2") -> str:

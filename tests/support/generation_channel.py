@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from prover_process import Setting
 from ragaudit.lab.generation.manifest import manifest
 from ragaudit.lab.generation.serving import application
 from ragaudit.lab.generation.transformer import Transformer
@@ -20,6 +21,8 @@ from ragaudit.lab.generation.voters import VOCABULARY
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.window.records import entries
 from ragaudit.serving.generators.tokens import NextTokens
 from scenario import WINDOW, ProverScenario
 from sqlalchemy import func, select
@@ -78,12 +81,23 @@ promising.note_nonce = dying("in the nonce", promising.note_nonce)
 promising.Promising.reveal = dying("revealed", promising.Promising.reveal)
 channel.coins_of = dying("charged", channel.coins_of)
 channel.put_answer = dying("in the answer", channel.put_answer)
+channel.put_void = dying("in the last void", channel.put_void)
+channel.Channel.settle = dying("settled", channel.Channel.settle)
 channel.Channel._file = dying("answered", channel.Channel._file)
 promised_charges.put_void = dying("in the void", promised_charges.put_void)
 charges_kept = promised_charges.PromisedCharges
 charges_kept.voided = dying("voided", charges_kept.voided)
 """
 """A prelude: the process is killed where a file says."""
+
+
+def logged_of(setting: Setting, kind: type[Any]) -> list[tuple[int, Any]]:
+    """The bodies of a prover's durable entries of a kind, with their places."""
+    store = Store.open(setting.settings.store.url)
+    with store.read() as connection:
+        found = [each for each in entries(connection, "w1") if each.kind == kind.KIND]
+    store.close()
+    return [(each.index, kind.parse(each.body)) for each in found]
 
 
 def records(treatment: str = "mirazo", count: int = 12) -> list[Document]:

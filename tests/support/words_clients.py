@@ -25,13 +25,23 @@ def crash(*_: Any, **__: Any) -> Any:
 
 @pytest.fixture
 def opened(channel: ProverScenario, tmp_path: Path) -> Iterator[Open]:
-    """A function that gives a client of bob, anchored, or of ada, plain; the window is open."""
-    scenario, clients = channel, list[Client]()
+    """As `clients_of`, of a window that is nothing else."""
+    yield from clients_of(channel, tmp_path)
+
+
+def clients_of(scenario: ProverScenario, folder: Path, **terms: Any) -> Iterator[Open]:
+    """Yield a function that gives a client of bob, anchored, or of ada, plain; the window is open.
+
+    Args:
+        folder: for the state of bob's.
+        terms: of the window, beside those of the channel.
+    """
+    clients = list[Client]()
     keys = scenario.verifier.get("/v1/keys").json()
 
     def make(account: str = "bob") -> Client:
         # Each its own: an application of another test's would be of another event loop.
-        more: Any = {"state_dir": tmp_path / "state"} if account == "bob" else {"anchored": False}
+        more: Any = {"state_dir": folder / "state"} if account == "bob" else {"anchored": False}
         client = Client(
             "http://prover",
             scenario.keys[account],
@@ -46,7 +56,7 @@ def opened(channel: ProverScenario, tmp_path: Path) -> Iterator[Open]:
         return client
 
     StoredDocuments(scenario.service.store).add("one", records(), replace=True)
-    scenario.create(**{**TERMS, "generation": CHANNEL})
+    scenario.create(**{**TERMS, "generation": CHANNEL, **terms})
     scenario.drive(State.COUNTERSIGNED)
     for account in ("ada", "bob"):
         client = make(account)

@@ -10,14 +10,13 @@ import httpx
 import pytest
 from databases import ON_EACH_ENGINE
 from exact_windows import ask, start
-from further_cosigners import Parties, key, policy_text
+from further_cosigners import CosignedProver, key
 from ragaudit.client.cli import app as receipts
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
-from ragaudit.prover.cosigner_settings import CosignerSettings
 from ragaudit.prover.errors import VerifierRefused
 from ragaudit.prover.store.states import State
 from scenario import ProverScenario
@@ -26,32 +25,13 @@ from typer.testing import CliRunner
 pytestmark = ON_EACH_ENGINE
 
 
-class Asked:
+class Asked(CosignedProver):
     """A window without noise whose policy names three cosigners, of whom two must sign."""
-
-    def __init__(self, scenario: ProverScenario, folder: Path) -> None:
-        self.scenario = scenario
-        self.parties = Parties(folder / "parties", scenario.clock)
-        trust = folder / "cosigners.policy"
-        trust.write_text(policy_text())
-        section = CosignerSettings(policy_file=trust)
-        scenario.settings = scenario.settings.model_copy(update={"cosigners": section})
-        scenario.restart(replace(scenario.components, cosigner_transport=self.parties.transport))
 
     def start(self, demand: str = "required") -> None:
         start(self.scenario, cosigners=demand)
         self.parties.take_up(self.scenario.policy().keys.log)
         self.round()
-
-    def round(self) -> None:
-        """Two rounds: the second gives the verifier what the first one asked for."""
-        service = self.scenario.service
-        asked = service.cosigning._cosigners
-        assert asked is not None
-        service.driver.checkpoint("w1")
-        for _ in range(2):
-            service.cosigning.step("w1")
-            asked.wait()
 
     def finish(self) -> Any:
         """The predicate of the verdict."""
