@@ -71,6 +71,8 @@ BEHAVIOURS = {
         "an answer beside the log": "answer-beside-the-log",
         "another answer logged than given": "another-answer-logged",
         "two texts for one answer": "another-text-told",
+        "another text told than logged": "another-text-signed",
+        "another question charged than asked": "another-question-charged",
         "coins of a nonce that nobody revealed": "answer-with-another-nonce",
         "an answer held back until a later nonce": "answered-after-the-next-charge",
         "an answer held back until a later promise": "answered-after-the-next-promise",

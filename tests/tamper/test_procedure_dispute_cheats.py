@@ -293,4 +293,4 @@ def test_a_mangled_proof_in_a_dispute_is_not_the_providers() -> None:
     value["public"]["proof"] = "nonsense"
     judged = judge(value, WindowView(window.policy, window.opening), engine("core"))
     assert not judged.upheld
-    assert judged.public.proof is None
+    assert judged.public.proofs == (None,)

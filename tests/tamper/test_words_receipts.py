@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.cheats.generation_receipts import (
     AnswersBesideTheLog,
+    ChargesAnotherQuestion,
+    DisputedAnswers,
     LogsAnotherAnswer,
+    TellsAnotherText,
     TellsTwoTexts,
 )
 from ragaudit.lab.scenario.charging import Charged
@@ -21,11 +25,14 @@ from ragaudit.ledger.messages.account_records import Line, read_lines
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.account_records import account_records
+from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Outcome
+from ragaudit.verifier.procedure.statement_checks import judge
 from second_policies import judged
 
 use_cached_table()
@@ -137,6 +144,61 @@ def test_a_receipt_that_the_provider_did_not_sign_accuses_nobody() -> None:
     outcome = judged(window, {**items, names.RECEIPTS: canonical_json.dumps(changed)})
     assert outcome.check("receipts").status is Status.PASS
     assert outcome.result == "PASS"
+
+
+def test_a_true_answer_that_is_disputed_fails_nothing() -> None:
+    outcome = outcome_of(DisputedAnswers)
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    assert outcome.check("disputes").reason == "1 disputes, 1 judged, none upheld"
+
+
+@pytest.mark.parametrize(
+    ("cheat", "step"),
+    [(TellsAnotherText, "step 4 (answer digest)"), (ChargesAnotherQuestion, "step 5 (openings)")],
+)
+def test_what_a_receipt_binds_and_the_log_does_not_have(
+    cheat: type[DisputedAnswers], step: str
+) -> None:
+    outcome = outcome_of(cheat)
+    assert outcome.failed == ("disputes",)
+    said = (outcome.check("disputes").reason, *outcome.check("disputes").evidence)
+    assert any(step in text for text in said)
+    removed = tuple(check for check in CHECKS if check.id != "disputes")
+    assert outcome_of(cheat, checks=removed).result == "PASS"
+
+
+def test_nobody_disputes_the_answer_of_another() -> None:
+    window, items = played(TellsAnotherText)
+    asked, bob = window.charged[0], window.accounts["bob"]
+    assert bob is not asked.account
+    file = window.words_file(asked).to_json()
+    kept = window.dispute_file(bob, file, file=file, step=4)
+    changed = {**items, names.DISPUTES: canonical_json.dumps([kept])}
+    outcome = judged(window, changed)
+    assert outcome.result == "PASS"
+    said = " ".join(outcome.check("disputes").evidence)
+    assert "dismissed" in said and "no record or charge entry of this account" in said
+
+
+def test_what_an_account_changes_in_its_file_accuses_nobody() -> None:
+    window, _ = played(SubmittedAnswers)
+    view = WindowView(window.policy, window.opening)
+    honest = SubmittedAnswers.words_file(window, window.charged[0]).to_json()
+    assert judge(honest, view, engine("core")).step == 0
+    public = honest["public"]
+    for change in (
+        {"answer": {**honest["answer"], "text": "another text"}},
+        {"request": {**honest["request"], "query": "another ?"}},
+        {"private": {**honest["private"], "salt_q": "00" * 32}},
+        {"private": {**honest["private"], "salt_a": "00" * 32}},
+        {"private": {**honest["private"], "salt_a": None}},
+        {"public": {**public, "answer_digest": "00" * 32}},
+        {"public": {**public, "issued": 1}},
+        {"more": 1},
+        {"format": "ragaudit/v2/receipt/file"},
+    ):
+        with pytest.raises(RagauditError):
+            judge({**honest, **change}, view, engine("core"))
 
 
 class ShowsAnotherLog(SubmittedAnswers):

@@ -1,6 +1,6 @@
 """`ragaudit receipt` with answers in words: completed, submitted, proven missing from a log."""
 
-import asyncio
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,21 +12,32 @@ from ragaudit.client import (
     blocking,
     complete_command,
     count_commands,
-    disputing,
     missing_commands,
+    offline,
+    offline_words,
 )
 from ragaudit.client.cli import app
+from ragaudit.client.facts import Facts
 from ragaudit.client.published_log import PublishedLog
 from ragaudit.client.stamping import read_checkpoint
 from ragaudit.client.window import Window
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import RefusedError, UnavailableError, UnsupportedError
+from ragaudit.encoding.errors import (
+    MalformedError,
+    RefusedError,
+    UnavailableError,
+    UnsupportedError,
+)
+from ragaudit.encoding.tagged import enc
+from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.disputes import Dispute, file_digest
 from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.receipts import digest_of
 from ragaudit.ledger.messages.submissions import Submission
-from receipt_scene import COSIGNER, LOG
+from receipt_scene import COSIGNER, LOG, PROVIDER, key
 from typer.testing import CliRunner, Result
-from words_scene import ANSWERED, SIZE, WordsScene, log_of, signed, words_scene
+from words_scene import ANSWERED, CHARGED, SIZE, WordsScene, log_of, signed, words_scene
 
 RUNNER = CliRunner()
 UNPINNED = ("--allow-unpinned", "--json")
@@ -187,17 +198,25 @@ def test_public_halves_of_both_channels_are_submitted_together(
     assert "answers/*.json" in RUNNER.invoke(app, ["submit", "--help"]).stdout.replace("\n", "")
 
 
-@pytest.mark.parametrize("command", ["dispute", "settle"])
-def test_an_answer_in_words_is_not_disputed(
-    scene: WordsScene, command: str, tmp_path: Path
+def test_it_is_disputed_and_settled_as_an_answer_of_documents_is(
+    scene: WordsScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    told: list[Any] = []
+    account = SimpleNamespace(pseudonym=scene.file().public.pseudonym)
+    holder = SimpleNamespace(key=key(9), account=account, registration=None)
+    monkeypatch.setattr(offline, "read_holder", lambda *_: holder)
+    monkeypatch.setattr(blocking, "tell", lambda *arguments: told.append(arguments))
+    monkeypatch.setattr(blocking, "settle", lambda *_: {"sampled": False, "step": 4})
     path = written(tmp_path / "answer.json", scene, (True, True))
-    result = RUNNER.invoke(app, [command, str(path), "--verifier", "http://v", "--json"])
-    assert result.exit_code == 2
-    problem = json.loads(result.stdout)
-    assert problem["problem"] == "unsupported"
-    for said in ("an answer in words", "submitted", "spec 11.10"):
-        assert said in problem["detail"]
+    result = RUNNER.invoke(app, ["dispute", str(path), "--verifier", "http://v"])
+    assert (result.exit_code, result.stdout) == (0, f"entry {CHARGED} is disputed\n")
+    ((_, origin, what, body),) = told
+    due = Dispute.issue(
+        key(9), pseudonym=account.pseudonym, receipt_file=scene.file().to_json()
+    ).to_json()
+    assert (origin, what, body["disputes"]) == (LOG.name, "disputes", [due])
+    result = RUNNER.invoke(app, ["settle", str(path), "--verifier", "http://v"])
+    assert (result.exit_code, result.stdout) == (0, "upheld: step 4 fails\n")
 
 
 def test_the_quorum_is_that_of_both_proofs(scene: WordsScene, tmp_path: Path) -> None:
@@ -231,16 +250,30 @@ def test_what_is_stamped_is_the_checkpoint_of_the_answer(scene: WordsScene, tmp_
         read_checkpoint(path)
 
 
-def test_the_library_refuses_to_dispute_an_answer_in_words(scene: WordsScene) -> None:
-    """Before anything is asked of anybody."""
-    nobody: Any = None
-    file = scene.file().to_json()
-    for call in (
-        disputing.dispute(nobody, nobody, file),
-        disputing.settle("origin", nobody, file),
-    ):
-        with pytest.raises(UnsupportedError, match="an answer in words"):
-            asyncio.run(call)
+def test_a_dispute_names_charge_and_file_whatever_proofs_there_are(scene: WordsScene) -> None:
+    file = scene.file()
+    made = Dispute.issue(key(9), pseudonym=file.public.pseudonym, receipt_file=file.to_json())
+    assert (made.index, made.answer_digest) == (CHARGED, file.public.answer_digest)
+    bare = replace(file, public=file.public.with_proofs(None, None))
+    assert file_digest(bare.to_json()) == file_digest(file.to_json()) == made.file_digest
+    # Without proofs it is the form that the specification has.
+    packed = enc("ragaudit/v1/receipt/file", canonical_json.dumps(bare.to_json()))
+    assert made.file_digest == hashlib.sha256(packed).digest()
+
+
+def test_another_form_under_the_providers_signature_is_a_false_answer(scene: WordsScene) -> None:
+    """Not a bad file: the account has something to dispute."""
+    value = scene.file().to_json()
+    value["answer"] = {**value["answer"], "more": 1}
+    window: Any = SimpleNamespace(name="w1", view=scene.view, pinned=True, shown=None)
+    with pytest.raises(MalformedError, match="more"):
+        offline_words.check(value, window, Facts())
+    parts = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
+    digest = digest_of((parts[0], parts[1], parts[2]), scene.private.salt_a)
+    signed = replace(scene.file().public, answer_digest=digest)._signed(PROVIDER)
+    with pytest.raises(ReceiptRejected, match="more") as caught:
+        offline_words.check({**value, "public": signed.to_json()}, window, Facts())
+    assert caught.value.where.startswith("step 4 ")
 
 
 def test_no_account_index_counts_an_answer_in_words(scene: WordsScene, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.submissions import Submission, record_index
+from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.public_halves import query_index
+from ragaudit.ledger.messages.submissions import Submission
 
 
 def test_submissions_add_up() -> None:
@@ -25,11 +27,15 @@ def test_a_reply_of_another_form_is_no_count(reply: Any) -> None:
         Submission.from_json(reply)
 
 
-def test_a_file_of_any_form_names_its_record() -> None:
-    assert record_index({"public": {"index": 7, "forged": True}, "answer": None}) == 7
+def test_a_file_of_any_form_names_its_query() -> None:
+    assert query_index({"public": {"index": 7, "forged": True}, "answer": None}) == 7
+    words = {"format": GeneratedFile.FORMAT, "public": {"index": 9, "charge": {"index": 7}}}
+    assert query_index(words) == 7
 
 
 @pytest.mark.parametrize("file", [{}, {"public": 7}, {"public": {}}, {"public": {"index": "7"}}])
-def test_a_file_without_an_index_names_no_record(file: dict[str, Any]) -> None:
+def test_a_file_without_an_index_names_no_query(file: dict[str, Any]) -> None:
     with pytest.raises(MalformedRecord, match="public"):
-        record_index(file)
+        query_index(file)
+    with pytest.raises(MalformedRecord, match="public"):
+        query_index({**file, "format": GeneratedFile.FORMAT})

@@ -172,3 +172,19 @@ def test_a_revealed_question_without_an_answer_is_claimed_and_answered_at_the_en
     answers = [Generated.parse(each.body) for each in bodies if each.kind == Generated.KIND]
     assert len(answers) == 1
     assert answers[0].nonce is not None
+
+
+def test_an_answer_is_disputed_and_the_arbiter_sees_that_of_a_sampled_charge(
+    opened: Open, channel: ProverScenario
+) -> None:
+    client = opened()
+    receipt = client.ask(QUESTION).receipt
+    client.dispute(receipt)
+    policy = channel.policy()
+    channel.clock.at(policy.end)
+    channel.drive(State.CLOSED)
+    channel.service.driver.step("w1")
+    channel.clock.at(policy.sampling_instant)
+    channel.drive(State.CHALLENGED)
+    # Every charge is proven, so that the verifier has the coins of each, and must not see the file.
+    assert client.settle(receipt) == {"sampled": True, "step": None}

@@ -5,12 +5,22 @@ from typing import Any
 
 import pytest
 from databases import ON_EACH_ENGINE
-from generation_messages import CHARGE, GENERATED
+from generation_messages import ANSWER, CHARGE, GENERATED, PRIVATE, REQUEST
+from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.errors import NotFound
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages.disputes import HolderStatement
-from ragaudit.ledger.messages.generated import GeneratedPrivate, GeneratedReceipt, LoggedEntry
+from ragaudit.ledger.messages.disputes import Dispute, HolderStatement
+from ragaudit.ledger.messages.generated import (
+    GeneratedFile,
+    GeneratedPrivate,
+    GeneratedReceipt,
+    LoggedEntry,
+)
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.records import Opening, TenantOpening
+from ragaudit.verifier.service import disputes as service_disputes
 from service_submissions import give_entries, kept, post
 from verifier_service_harness import ORIGIN, WINDOW, Log, Story, dispute_key, problem_of, pseudonym
 
@@ -130,6 +140,36 @@ def test_each_proof_under_a_fork_is_kept_by_itself(asked: Story) -> None:
     again = bare.with_proofs(asked.proof(at, final), second)
     assert submit(asked, again).json() == {"accepted": 0, "known": 1}
     assert kept(asked, "uncosigned") == apart
+
+
+def test_it_is_disputed_and_judged_as_an_answer_of_documents_is(
+    asked: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_entries(asked)
+    half = receipt(asked)
+    file = GeneratedFile.issue(
+        asked.scenario.provider_key, origin=ORIGIN, charge=half.charge, answered=half.answer,
+        issued=half.issued, request=REQUEST, answer=ANSWER, private=PRIVATE,
+    )  # fmt: skip
+    made = Dispute.issue(dispute_key(0), pseudonym=pseudonym(0), receipt_file=file.to_json())
+    taken = post(asked, "disputes", {"disputes": [made.to_json()], "registration": None})
+    assert taken.json() == {"accepted": 1, "known": 0}, taken.text
+    disputes = asked.scenario.service.disputes
+    # Which charge entries are in a sample is the audit's own test, and this opening is none.
+    monkeypatch.setattr(type(disputes), "demand_unsampled", lambda *_: None)
+    policy, tenants = disputes._policy(ORIGIN), (TenantOpening("t1", 100, bytes(32), bytes(32)),)
+    view = WindowView(policy, Opening(policy.digest, bytes(32), bytes(32), tenants))
+    monkeypatch.setattr(service_disputes, "_view", lambda *_: view)
+    other = replace(file, answer=replace(ANSWER, text="b")).to_json()
+    with pytest.raises(NotFound, match="nobody disputed this file"):
+        disputes.judge(ORIGIN, made.index, other)
+    # The policy of this log has no such channel: the third step of 11.10.
+    assert disputes.judge(ORIGIN, made.index, file.to_json()).step == 3
+    with asked.scenario.service.database.read() as connection:
+        (kept_dispute,) = map(canonical_json.loads, service_disputes.kept(connection, ORIGIN))
+        (public,) = map(canonical_json.loads, service_disputes.judged(connection, ORIGIN))
+    assert (kept_dispute["step"], kept_dispute["file"]) == (3, file.to_json())
+    assert public == file.public.to_json()
 
 
 def test_an_account_signs_for_its_own(asked: Story) -> None:

@@ -33,6 +33,7 @@ from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import AccountState, Window
 from ragaudit.client.words import Words
+from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.submissions import Submission
@@ -273,7 +274,7 @@ class AsyncClient:
         verifier = self._required_verifier()
         await self._queued(disputing.show_registration(self._session, verifier))
 
-    async def dispute(self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> None:
+    async def dispute(self, receipt: AnyReceipt | Mapping[str, Any]) -> None:
         """Dispute an answer before the sampling instant; the verifier learns a digest only.
 
         Args:
@@ -287,7 +288,7 @@ class AsyncClient:
 
     async def settle(
         self,
-        receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any],
+        receipt: AnyReceipt | Mapping[str, Any],
         arbiter_url: str | None = None,
     ) -> Mapping[str, Any]:
         """Show a disputed receipt to the verifier, or a sampled one to the arbiter, after the draw.
@@ -388,7 +389,7 @@ class AsyncClient:
         return self._session.verifier
 
 
-def _file(receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> Mapping[str, Any]:
+def _file(receipt: AnyReceipt | Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the receipt file as JSON; a rejected answer is JSON as it was received."""
-    file: Any = receipt.file if isinstance(receipt, CheckedReceipt) else receipt
-    return file.to_json() if isinstance(file, ReceiptFile) else file
+    file = receipt.file if isinstance(receipt, CheckedReceipt | CheckedAnswer) else receipt
+    return file.to_json() if isinstance(file, ReceiptFile | GeneratedFile) else file

@@ -30,7 +30,6 @@ from ragaudit.client.results import (
     AnyReceipt,
     AsyncReceipt,
     CheckedAnswer,
-    CheckedReceipt,
     Receipt,
     SearchResult,
     WordsResult,
@@ -219,7 +218,7 @@ class Client:
         """
         run(self._client.submit_refusal(refusal))
 
-    def dispute(self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> None:
+    def dispute(self, receipt: AnyReceipt | Mapping[str, Any]) -> None:
         """Dispute an answer before the sampling instant; the verifier learns a digest only.
 
         Args:
@@ -229,7 +228,7 @@ class Client:
 
     def settle(
         self,
-        receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any],
+        receipt: AnyReceipt | Mapping[str, Any],
         arbiter_url: str | None = None,
     ) -> Mapping[str, Any]:
         """Show a disputed receipt to the verifier, or a sampled one to the arbiter, after the draw.

@@ -26,7 +26,7 @@ from ragaudit.client.command_window import (
     load_named,
     pins_of,
 )
-from ragaudit.client.disputing import UNDISPUTED, registration_statement, signs_for
+from ragaudit.client.disputing import registration_statement, signs_for
 from ragaudit.client.options import system_clock
 from ragaudit.client.quorum import QUORUM_EXAMPLES, quorum
 from ragaudit.client.stamping import STAMP_EXAMPLES, STAMPED_EXAMPLES, stamp, stamped
@@ -35,7 +35,7 @@ from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, Reject
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import DisputesBody
 from ragaudit.ledger.messages.disputes import Dispute
-from ragaudit.ledger.messages.public_halves import demand_record, is_words
+from ragaudit.ledger.messages.public_halves import is_words
 from ragaudit.ledger.messages.receipt_check import StepResult
 from rich.console import Console
 from rich.markup import escape
@@ -238,20 +238,16 @@ def dispute(
     account: Account = None,
     as_json: AsJson = False,
 ) -> None:
-    """Dispute an answer before the sampling instant. The verifier learns a digest of the file.
-
-    An answer in words is not disputed: submit its receipt.
-    """
+    """Dispute an answer before the sampling instant. The verifier learns a digest of the file."""
     with failing(as_json):
         value = offline.read_file(file)
-        demand_record(value, UNDISPUTED, str(file))
         holder = offline.read_holder(state, key, account)
         # Of the file as it came: its digest is what the verifier compares a file with later.
         entry = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
         origin = offline.public_half(value, file).origin
         body = DisputesBody([entry.to_json()], holder.registration).to_json()
         blocking.tell(verifier, origin, "disputes", body)
-    typer.echo(entry.encode().decode() if as_json else f"record {entry.index} is disputed")
+    typer.echo(entry.encode().decode() if as_json else f"entry {entry.index} is disputed")
 
 
 @app.command("settle", epilog=_SETTLE_EXAMPLES)
@@ -276,7 +272,6 @@ def settle(
     """
     with failing(as_json):
         value = offline.read_file(file)
-        demand_record(value, UNDISPUTED, str(file))
         origin = offline.public_half(value, file).origin
         judge = None
         if arbiter is not None:

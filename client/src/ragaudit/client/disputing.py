@@ -22,12 +22,11 @@ from ragaudit.ledger.messages.disputes import (
     file_digest,
 )
 from ragaudit.ledger.messages.promises import Refusal
-from ragaudit.ledger.messages.public_halves import PublicHalf, demand_record
+from ragaudit.ledger.messages.public_halves import PublicHalf, query_index
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
-from ragaudit.ledger.messages.submissions import Submission, record_index
+from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = [
-    "UNDISPUTED",
     "Arbiter",
     "Holder",
     "dispute",
@@ -42,8 +41,6 @@ __all__ = [
 ]
 
 FINDINGS = "/v1/findings"  # of the arbiter, docs/spec/08-services.md §8.9
-UNDISPUTED = "that it is submitted: nothing else of it binds the provider (spec 11.10)"
-"""What to do with an answer in words that one would dispute."""
 
 
 async def show_registration(session: Session, verifier: VerifierService) -> None:
@@ -136,9 +133,7 @@ async def dispute(
     Raises:
         StateConflict: the account has no dispute key.
         MalformedRecord: the file has no public half to name.
-        UnsupportedError: it is of an answer in words.
     """
-    demand_record(receipt_file, UNDISPUTED)
     holder = await holder_of(session)
     account = holder.account
     entry = Dispute.issue(holder.key, pseudonym=account.pseudonym, receipt_file=receipt_file)
@@ -212,9 +207,9 @@ async def settle(
     receipt_file: Mapping[str, Any],
     arbiter: Arbiter | None = None,
 ) -> Mapping[str, Any]:
-    """Show a disputed receipt file to the verifier, or to the arbiter if its record was sampled.
+    """Show a disputed receipt file to the verifier, or to the arbiter if its query was sampled.
 
-    The verifier must not see the file of a sampled record: it gets the arbiter's finding.
+    The verifier must not see the file of a sampled query: it gets the arbiter's finding.
 
     Args:
         origin: of the window's log.
@@ -227,11 +222,9 @@ async def settle(
 
     Raises:
         MalformedRecord: the file names no record.
-        UnsupportedError: it is of an answer in words.
         StateConflict, InvalidReply: as `Arbiter.judge`.
     """
-    demand_record(receipt_file, UNDISPUTED)
-    index = record_index(receipt_file)
+    index = query_index(receipt_file)
     status = await verifier.standing(origin, index)
     # The verifier has the noise of a sampled record: the file beside it would tell of scores.
     if not status.sampled:

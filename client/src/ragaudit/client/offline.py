@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragaudit.client.checker import CoreOperations, pending
 from ragaudit.client.disputing import Holder, registration_proof
@@ -16,17 +16,17 @@ from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableE
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode, rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.generated import GenerationRequest
+from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_halves import PublicHalf, read_public_half
+from ragaudit.ledger.messages.public_halves import PublicHalf, bound_receipt, read_public_half
 from ragaudit.ledger.messages.receipt_check import (
     StepResult,
     check_promise,
     check_quorum,
     check_receipt_file,
 )
-from ragaudit.ledger.messages.receipts import ReceiptFile, bound_receipt
+from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownWindow
 
@@ -38,6 +38,7 @@ __all__ = [
     "check",
     "check_promised",
     "load_embedder",
+    "parsed",
     "pinning",
     "public_half",
     "read_account",
@@ -50,6 +51,8 @@ __all__ = [
     "read_request",
     "read_window",
 ]
+
+F = TypeVar("F", ReceiptFile, GeneratedFile)
 
 # Far above any receipt: a path to something endless must not fill the memory.
 MAX_FILE_BYTES = 2**28
@@ -271,14 +274,7 @@ def check(
             registration that is not in the log.
         MalformedError: not a receipt file, and not because of the provider.
     """
-    try:
-        file = ReceiptFile.from_json(value)
-    except RagauditError as error:
-        # Under the provider's signature another form is a false answer, not a bad file.
-        if _provider_signed(value, window.view.policy):
-            where = f"step 4 (answer digest), {error.where}"
-            raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
-        raise
+    file = parsed(ReceiptFile, value, window.view.policy)
     steps = check_receipt_file(
         file, window.view, CoreOperations(),
         anchor=facts.chain, account=facts.view(window), promise=facts.promise,
@@ -344,6 +340,18 @@ def read_bytes(path: Path) -> bytes:
         raise MalformedError("no such file", where=str(path)) from error
     except OSError as error:
         raise UnavailableError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def parsed(kind: type[F], value: Mapping[str, Any], policy: Policy) -> F:
+    """Return a receipt file, of a record or of an answer in words; raises as `check`."""
+    try:
+        return kind.from_json(value)
+    except RagauditError as error:
+        # Under the provider's signature another form is a false answer, not a bad file.
+        if _provider_signed(value, policy):
+            where = f"step 4 (answer digest), {error.where}"
+            raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
+        raise
 
 
 def _provider_signed(value: Mapping[str, Any], policy: Policy) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ragaudit.client.checker import CoreOperations
-from ragaudit.client.offline import Facts, pinning
+from ragaudit.client.offline import Facts, parsed, pinning
 from ragaudit.client.results import CheckedAnswer
 from ragaudit.client.window import Window
 from ragaudit.ledger.messages.generated import GeneratedFile
@@ -28,9 +28,9 @@ def check(
 
     Raises:
         RejectedError: the provider signed something false.
-        MalformedError: not such a file.
+        MalformedError: not such a file, and not because of the provider.
     """
-    file = GeneratedFile.from_json(value)
+    file = parsed(GeneratedFile, value, window.view.policy)
     steps = check_generated_file(
         file, window.view, CoreOperations(),
         anchor=facts.chain, account=facts.view(window), promise=facts.promise,

@@ -23,8 +23,8 @@ from ragaudit.encoding.errors import (
 )
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.ledger.messages.disputes import Finding, file_digest
+from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.receipt_check import GroupOperations, WindowView
-from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.procedure.statement_checks import judge
@@ -78,7 +78,7 @@ class Arbiter:
         view: WindowView,
         operations: GroupOperations,
         clock: Callable[[], int],
-    ) -> tuple[Finding, PublicReceipt]:
+    ) -> tuple[Finding, PublicHalf]:
         """Judge a receipt file; the same finding for the same file, as long as it is kept.
 
         Args:

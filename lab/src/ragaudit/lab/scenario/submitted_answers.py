@@ -24,16 +24,21 @@ class SubmittedAnswers(GeneratingWindow):
         words = [self.words_receipt(one) for one in self.charged if one.reply is not None]
         return [*super().receipts(), *(each.to_json() for each in words)]
 
+    def words_file(self, asked: Charged) -> GeneratedFile:
+        """Return the file of an answer, without proofs: a hook for cheats."""
+        assert asked.reply is not None
+        charge, answer = self.logged_entry(asked.index), self.logged_entry(self.answer_of(asked))
+        return self.sign_file(asked, charge, answer, asked.reply.time + 1)
+
     def words_receipt(self, asked: Charged) -> GeneratedReceipt:
         """Return the public half of an answer, with both proofs: a hook for cheats.
 
         Args:
             asked: a charged question that was answered.
         """
-        assert asked.reply is not None
-        charge, answer = self.logged_entry(asked.index), self.logged_entry(self.answer_of(asked))
-        public = self.sign_receipt(asked, charge, answer, asked.reply.time + 1)
-        return public.with_proofs(self.proof_for(charge.index), self.proof_for(answer.index))
+        public = self.words_file(asked).public
+        places = public.charge.index, public.answer.index
+        return public.with_proofs(*map(self.proof_for, places))
 
     def sign_receipt(
         self, asked: Charged, charge: LoggedEntry, answer: LoggedEntry, issued: int

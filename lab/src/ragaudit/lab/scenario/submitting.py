@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragaudit.lab.scenario.accounts import Asked, TenantIndex
+from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
 from ragaudit.lab.scenario.answering import AnsweringWindow
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
@@ -175,9 +175,13 @@ class SubmittingWindow(AnsweringWindow):
             kept: members ``step``, ``file`` and ``finding`` that the verifier has; null where left
                 out.
         """
-        file = about or self.receipt_file(asked).to_json()
-        key = asked.account.dispute_key
-        dispute = Dispute.issue(key, pseudonym=asked.account.pseudonym, receipt_file=file)
+        return self.dispute_file(asked.account, about or self.receipt_file(asked).to_json(), **kept)
+
+    def dispute_file(self, account: Account, about: dict[str, Any], **kept: Any) -> dict[str, Any]:
+        """Return as `dispute`: of any receipt file, by the account that it is of."""
+        dispute = Dispute.issue(
+            account.dispute_key, pseudonym=account.pseudonym, receipt_file=about
+        )
         empty = {"step": None, "file": None, "finding": None}
         return {"dispute": dispute.to_json(), **empty, **kept}
 

@@ -15,9 +15,10 @@ from ragaudit.encoding.tagged import Field
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.public_halves import is_words, query_index
 from ragaudit.ledger.messages.signed import AccountMessage
 
-STEPS = 10  # of docs/spec 5.9
+STEPS = 10  # of docs/spec 5.9; those of an answer in words (11.10) are fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ class Dispute(AccountMessage):
     Attributes:
         origin: of the window's log.
         pseudonym: of the account, 32 bytes.
-        index: leaf index of the record.
+        index: leaf index of the record, or of the charge entry.
         answer_digest: of the receipt's public half.
         file_digest: `file_digest` of the receipt file.
     """
@@ -223,10 +224,10 @@ class Finding(AccountMessage):
 
     Attributes:
         origin: of the window's log.
-        index: leaf index of the record.
+        index: leaf index of the record, or of the charge entry.
         answer_digest: of the receipt's public half.
         file_digest: `file_digest` of the receipt file.
-        step: the step of docs/spec 5.9 that fails; 0: none does, the dispute is dismissed.
+        step: of docs/spec 5.9, or 11.10, that fails; 0: none does, the dispute is dismissed.
         time: the arbiter's clock, Unix milliseconds.
     """
 
@@ -301,7 +302,7 @@ class DisputeStatus(JsonMessage):
 
     Attributes:
         sampled: whether the record was sampled, so that the verifier must not see the file.
-        step: the step of docs/spec 5.9 that fails; 0: none does; None: not judged yet.
+        step: of docs/spec 5.9, or 11.10, that fails; 0: none does; None: not judged yet.
     """
 
     MEMBERS: ClassVar[str] = "sampled step"
@@ -329,7 +330,7 @@ def documents_digest(documents: Sequence[Any]) -> bytes:
 
 
 def file_digest(receipt_file: Mapping[str, Any]) -> bytes:
-    """Return the digest of a receipt file without its inclusion proof, 32 bytes.
+    """Return the digest of a receipt file without its inclusion proofs, 32 bytes.
 
     The proof is nobody's statement and arrives later; everything else is taken as it is, whether
     or not it has the form that an honest provider gives it.
@@ -340,8 +341,15 @@ def file_digest(receipt_file: Mapping[str, Any]) -> bytes:
     public = receipt_file.get("public")
     # An account may dispute before a proof exists and show the file afterwards: one digest has to
     # fit both.
-    unproven = {**public, "proof": None} if isinstance(public, Mapping) else public
-    return structure("receipt/file", canonical_json.dumps({**receipt_file, "public": unproven}))
+    if isinstance(public, Mapping):
+        if is_words(receipt_file):
+            public = {
+                name: {**part, "proof": None} if isinstance(part, Mapping) else part
+                for name, part in public.items()
+            }
+        else:
+            public = {**public, "proof": None}
+    return structure("receipt/file", canonical_json.dumps({**receipt_file, "public": public}))
 
 
 def _named(receipt_file: Mapping[str, Any]) -> tuple[str, int, bytes]:
@@ -351,11 +359,7 @@ def _named(receipt_file: Mapping[str, Any]) -> tuple[str, int, bytes]:
         raise MalformedRecord("no public half", where="receipt file")
     # All its members are expected: a file may be disputed because of a member that nobody knows.
     f = Fields(public, " ".join(public), MalformedRecord, "public")
-    for name in ("origin", "index", "answer_digest"):
+    for name in ("origin", "answer_digest"):
         if name not in public:
             raise MalformedRecord("missing member", where=f"public.{name}")
-    return (
-        f.origin(),
-        f.integer("index", 0, MAX_TIME),
-        f.hex("answer_digest", DIGEST_BYTES),
-    )
+    return f.origin(), query_index(receipt_file), f.hex("answer_digest", DIGEST_BYTES)

@@ -1,16 +1,38 @@
 """Public halves of receipts of either channel: what anybody may hand to a verifier (spec 8.3)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
+from ragaudit.ledger.messages.fields import MAX_TIME, Fields
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
-from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import (
+    FILE_FORMAT,
+    FILE_FORMAT_V2,
+    PublicReceipt,
+    digest_of,
+)
 
-__all__ = ["PublicHalf", "demand_record", "is_words", "query_name", "read_public_half"]
+__all__ = [
+    "PublicHalf",
+    "bound_receipt",
+    "is_words",
+    "query_index",
+    "query_name",
+    "read_public_half",
+    "unproven",
+]
 
 PublicHalf = PublicReceipt | GeneratedReceipt
 """Of a record (5.8), or of an answer in words (11.10)."""
+
+_SALTS: Final = {FILE_FORMAT: "salt_r", FILE_FORMAT_V2: "salt_r", GeneratedFile.FORMAT: "salt_a"}
+"""Which salt of its private half hides the answer in a file's digest."""
 
 
 def read_public_half(value: Any, where: str = "") -> PublicHalf:
@@ -43,16 +65,65 @@ def is_words(value: Mapping[str, Any]) -> bool:
     return value.get("format") in (GeneratedFile.FORMAT, GeneratedReceipt.FORMAT)
 
 
-def demand_record(value: Mapping[str, Any], instead: str, where: str = "") -> None:
-    """Check that a receipt is of a record: what follows has no meaning for an answer in words.
+def unproven(half: PublicHalf) -> PublicHalf:
+    """Return a public half without its proofs, which nobody signed."""
+    return half.with_proofs(*[None] * len(half.leaves))
+
+
+def query_index(receipt_file: Mapping[str, Any]) -> int:
+    """Return the place in the log that a file names: of its record, or of its charge entry.
+
+    The rest of the file may have any form: a provider signs what it likes, and that is disputed.
 
     Args:
-        value: of a receipt file, or of a public half alone, JSON.
-        instead: what to do with a receipt of an answer in words.
-        where: of the value, for the error.
+        receipt_file: JSON, as it was received.
 
     Raises:
-        UnsupportedError: it is of an answer in words.
+        MalformedRecord: no public half, or none with an index.
     """
-    if is_words(value):
-        raise UnsupportedError("a receipt of an answer in words", where=where, expected=instead)
+    entry = receipt_file.get("public")
+    if is_words(receipt_file) and isinstance(entry, Mapping):
+        entry = entry.get("charge")
+    index = entry.get("index") if isinstance(entry, Mapping) else None
+    return Fields({"index": index}, "index", MalformedRecord, "public").integer(
+        "index", 0, MAX_TIME
+    )
+
+
+def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicHalf:
+    """Return the public half, without proofs, of a file that the provider's signature binds whole.
+
+    The parts are taken as they are: an answer in a form that no honest provider gives is the
+    provider's own when it signed its digest.
+
+    Args:
+        document: a receipt file, of a record or of an answer in words, as JSON value.
+        policy: of the window whose receipt it must be.
+
+    Raises:
+        RagauditError: not a receipt file, not signed, or the digest names another answer.
+    """
+    match document:
+        case {
+            "format": str(form),
+            "request": request,
+            "answer": answer,
+            "public": public,
+            "private": {**private},
+            **more,
+            # A member beside these would be covered by no digest.
+        } if form in _SALTS and isinstance(private.get(_SALTS[form]), str) and not more:
+            kind = GeneratedReceipt if form == GeneratedFile.FORMAT else PublicReceipt
+            receipt: PublicHalf = kind.from_json(public, "public")
+            if receipt.origin != policy.origin:
+                raise ReceiptRejected("of another log", where="origin", expected=policy.origin)
+            # Before the digest: anybody can make up parts that fit each other, and they accuse
+            # nobody.
+            receipt.verify(policy.keys.provider)
+            salt = hex_decode(str(private[_SALTS[form]]), SALT_BYTES)
+            parts = [canonical_json.dumps(part) for part in (request, answer, private)]
+            if digest_of((parts[0], parts[1], parts[2]), salt) != receipt.answer_digest:
+                raise ReceiptRejected("another answer was signed", where="answer_digest")
+            # A proof is nobody's statement: whoever brings the file could have put any into it.
+            return unproven(receipt)
+    raise MalformedError("not a receipt file", where="receipt file", expected=FILE_FORMAT)

@@ -4,19 +4,16 @@ The public half says: this record stands at this place of this log, and this is 
 I gave out. The private half opens the record to its account. `receipt_check` runs all checks.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data, structure
-from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import (
     SIGNATURE_BYTES,
     PrivateKey,
 )
 from ragaudit.encoding.tagged import Field
-from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.log.notes import VerifierKey
@@ -28,7 +25,6 @@ from ragaudit.ledger.messages.fields import (
     Fields,
     JsonMessage,
 )
-from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import PrivateReceipt, ServedRow
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import (
@@ -45,7 +41,6 @@ __all__ = [
     "ReceiptFile",
     "ServedRow",
     "answer_digest",
-    "bound_receipt",
     "digest_of",
 ]
 
@@ -333,41 +328,3 @@ def digest_of(halves: tuple[bytes, bytes, bytes], salt: bytes) -> bytes:
         salt: of the private half, 32 bytes: salt_r, of an answer in words salt_a.
     """
     return structure("answer", salt, *halves)
-
-
-def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicReceipt:
-    """Return the public half, without proof, of a file that the provider's signature binds whole.
-
-    The parts are taken as they are: an answer in a form that no honest provider gives is the
-    provider's own when it signed its digest.
-
-    Args:
-        document: a receipt file, as JSON value.
-        policy: of the window whose receipt it must be.
-
-    Raises:
-        RagauditError: not a receipt file, not signed, or the digest names another answer.
-    """
-    match document:
-        case {
-            "format": str(form),
-            "request": request,
-            "answer": answer,
-            "public": public,
-            "private": {"salt_r": str(salt)} as private,
-            **more,
-            # A member beside these would be covered by no digest.
-        } if form in (FILE_FORMAT, FILE_FORMAT_V2) and not more:
-            receipt = PublicReceipt.from_json(public, "public")
-            if receipt.origin != policy.origin:
-                raise ReceiptRejected("of another log", where="origin", expected=policy.origin)
-            # Before the digest: anybody can make up parts that fit each other, and they accuse
-            # nobody.
-            receipt.verify(policy.keys.provider)
-            parts = [canonical_json.dumps(part) for part in (request, answer, private)]
-            digest = structure("answer", hex_decode(salt, SALT_BYTES), *parts)
-            if digest != receipt.answer_digest:
-                raise ReceiptRejected("another answer was signed", where="answer_digest")
-            # A proof is nobody's statement: whoever brings the file could have put any into it.
-            return replace(receipt, proof=None)
-    raise MalformedError("not a receipt file", where="receipt file", expected=FILE_FORMAT)

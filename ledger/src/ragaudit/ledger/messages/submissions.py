@@ -3,13 +3,13 @@
 docs/spec/08-services.md §8.3. The verifier signs none of its replies.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields
 
-__all__ = ["Submission", "record_index"]
+__all__ = ["Submission"]
 
 
 class Submission(NamedTuple):
@@ -44,21 +44,3 @@ class Submission(NamedTuple):
         """
         f = Fields(value, "accepted known", MalformedRecord, "submission")
         return cls(f.integer("accepted", 0, MAX_TIME), f.integer("known", 0, MAX_TIME))
-
-
-def record_index(receipt_file: Mapping[str, Any]) -> int:
-    """Return the position in the log that the public half of a file names.
-
-    The rest of the file may have any form: a provider signs what it likes, and that is disputed.
-
-    Args:
-        receipt_file: JSON, as it was received.
-
-    Raises:
-        MalformedRecord: no public half, or none with an index.
-    """
-    public = receipt_file.get("public")
-    index = public.get("index") if isinstance(public, Mapping) else None
-    return Fields({"index": index}, "index", MalformedRecord, "public").integer(
-        "index", 0, MAX_TIME
-    )

@@ -16,14 +16,16 @@ from ragaudit.ledger.log.tree import leaf_hash
 from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.disputes import file_digest
 from ragaudit.ledger.messages.evidence import KeptDispute
+from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
+from ragaudit.ledger.messages.generated_check import check_generated_file
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_halves import PublicHalf, query_name
+from ragaudit.ledger.messages.public_halves import PublicHalf, bound_receipt, query_name
 from ragaudit.ledger.messages.receipt_check import (
     GroupOperations,
     WindowView,
     check_receipt_file,
 )
-from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, bound_receipt
+from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.procedure.context import Context, ReceivedClaim
 from ragaudit.verifier.procedure.facts import MissingInput
@@ -163,12 +165,12 @@ class Judgement:
     """What a bound receipt file shows.
 
     Attributes:
-        public: its public half, without the proof, which nobody signed.
-        step: the step of docs/spec 5.9 that fails, 0 if none does.
+        public: its public half, without proofs, which nobody signed.
+        step: of docs/spec 5.9, or 11.10 of an answer in words, that fails; 0 if none does.
         reason: what failed; may name a position, so it stays with whoever judged.
     """
 
-    public: PublicReceipt
+    public: PublicHalf
     step: int
     reason: str = ""
 
@@ -179,9 +181,10 @@ class Judgement:
 
 
 def judge(document: dict[str, Any], view: WindowView, operations: GroupOperations) -> Judgement:
-    """Judge a receipt file by steps 1 to 8 and 10 of docs/spec 5.9.
+    """Judge a receipt file by steps 1 to 8 and 10 of docs/spec 5.9, or 1 to 5 and 7 of 11.10.
 
-    Step 9 compares texts with vectors and takes the committed embedder, which few have at hand.
+    The step that is left out compares texts with vectors and takes the committed embedder, which
+    few have at hand.
 
     Args:
         document: the file, a JSON value.
@@ -194,8 +197,11 @@ def judge(document: dict[str, Any], view: WindowView, operations: GroupOperation
     public = bound_receipt(document, view.policy)
     # From here on the provider signed every part: what is false now, it said.
     try:
-        file = ReceiptFile.from_json({**document, "public": public.to_json()})
-        check_receipt_file(file, view, operations)
+        whole = {**document, "public": public.to_json()}
+        if isinstance(public, GeneratedReceipt):
+            check_generated_file(GeneratedFile.from_json(whole), view, operations)
+        else:
+            check_receipt_file(ReceiptFile.from_json(whole), view, operations)
     except InternalError:
         raise
     except StepRejected as error:
@@ -206,7 +212,7 @@ def judge(document: dict[str, Any], view: WindowView, operations: GroupOperation
 
 
 def check_disputes(context: Context, found: Findings) -> None:
-    """15: no account shows an answer that contradicts its record.
+    """15: no account shows an answer that contradicts its record, or its charge.
 
     A dispute has no effect on the sample, and none at all unless it is upheld.
     """
@@ -218,7 +224,7 @@ def check_disputes(context: Context, found: Findings) -> None:
     )
     counts = {"judged": 0, "open": 0}
     for item in context.disputes:
-        where = f"dispute about record {item.dispute.index}"
+        where = f"dispute about entry {item.dispute.index}"
         try:
             _check_owner(context, item)
         except RagauditError as error:
@@ -231,13 +237,13 @@ def check_disputes(context: Context, found: Findings) -> None:
     found.summary = f"{len(context.disputes)} disputes, {counts['judged']} judged, none upheld"
     if counts["open"]:
         found.note(
-            f"{counts['open']} were judged by nobody: the account showed no file, or its record "
+            f"{counts['open']} were judged by nobody: the account showed no file, or its query "
             "was sampled and no arbiter found anything"
         )
 
 
 def _check_owner(context: Context, item: KeptDispute) -> None:
-    """RejectedError unless the account whose record it is disputes it."""
+    """RejectedError unless the account whose query it is disputes it."""
     dispute = item.dispute
     if dispute.origin != context.policy.origin:
         raise RejectedError("of another log")
@@ -248,9 +254,9 @@ def _check_owner(context: Context, item: KeptDispute) -> None:
     if key is None:
         raise RejectedError("the account has no dispute key")
     dispute.verify(PublicKey.from_raw(key))
-    records = context.by_account.get(dispute.pseudonym, ())
-    if dispute.index not in {record.entry for record in records}:
-        raise RejectedError("no record of this account")
+    queries = context.queries_of(dispute.pseudonym)
+    if dispute.index not in {query.entry for query in queries}:
+        raise RejectedError("no record or charge entry of this account")
 
 
 def _check_upheld(context: Context, view: WindowView, item: KeptDispute) -> bool:

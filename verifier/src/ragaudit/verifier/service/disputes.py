@@ -7,7 +7,7 @@ public half.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding import canonical_json
@@ -26,8 +26,8 @@ from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.items import OPENING, OpeningItem
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.public_halves import read_public_half, unproven
 from ragaudit.ledger.messages.receipt_check import WindowView
-from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Opening, Registration, Version
 from ragaudit.verifier.procedure.statement_checks import Judgement
 from ragaudit.verifier.service import handover, submissions, tables, windows
@@ -263,7 +263,7 @@ class Disputes:
         policy = self._policy(origin)
         finding = Finding.from_json(document.finding)
         # Without the proof: nobody signed it, and one half with many proofs would be many halves.
-        public = replace(PublicReceipt.from_json(document.public), proof=None)
+        public = unproven(read_public_half(document.public, "public"))
         if policy.keys.arbiter is None:
             raise Conflict("the policy names no arbiter", where=origin)
         finding.verify(policy.keys.arbiter)

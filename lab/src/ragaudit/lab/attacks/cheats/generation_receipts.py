@@ -6,7 +6,10 @@ from typing import Any, Final
 from ragaudit.lab.attacks.cheats.generation import constructed
 from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.submitted_answers import SubmittedAnswers
-from ragaudit.ledger.messages.generated import GeneratedReceipt
+from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.procedure.statement_checks import judge
 
 
 class AnswersBesideTheLog(SubmittedAnswers):
@@ -64,7 +67,68 @@ class TellsTwoTexts(SubmittedAnswers):
         return [*super().receipts(), again.to_json()]
 
 
+class DisputedAnswers(SubmittedAnswers):
+    """The account of the first question disputes its answer, and shows the file."""
+
+    def spoil(self, asked: Charged) -> Charged:
+        """Return what the account is told: a hook for cheats."""
+        return asked
+
+    def words_file(self, asked: Charged) -> GeneratedFile:
+        return super().words_file(self.spoil(asked) if asked is self.charged[0] else asked)
+
+    def disputes(self) -> list[dict[str, Any]]:
+        asked = self.charged[0]
+        file = self.words_file(asked).to_json()
+        view = WindowView(self.policy, self.opening)
+        step = judge(file, view, engine("core")).step
+        return [self.dispute_file(asked.account, file, file=file if step else None, step=step)]
+
+    def judged(self) -> list[dict[str, Any]]:
+        return [self.words_file(self.charged[0]).public.to_json()]
+
+
+class TellsAnotherText(DisputedAnswers):
+    """An account is told another text than was logged, under the one receipt that there is.
+
+    Check 15 (`disputes`): the receipt binds the text, which does not open the logged digest.
+    """
+
+    def spoil(self, asked: Charged) -> Charged:
+        assert asked.answer is not None
+        return replace(asked, answer=replace(asked.answer, text="another text"))
+
+
+class ChargesAnotherQuestion(DisputedAnswers):
+    """A receipt has another question than was charged.
+
+    Check 15 (`disputes`): its openings do not open the digests of the charge.
+    """
+
+    def spoil(self, asked: Charged) -> Charged:
+        text = "what nobody charged ?"
+        return replace(
+            asked,
+            request=replace(asked.request, query=text),
+            openings=replace(asked.openings, query=text),
+        )
+
+
 CHEATS: Final = (
+    constructed(
+        name="another-text-signed",
+        description="Tells an account another text than the logged one, under its only receipt.",
+        window=TellsAnotherText,
+        checks=("disputes",),
+        reason="step 4 (answer digest)",
+    ),
+    constructed(
+        name="another-question-charged",
+        description="Signs an answer to a question whose openings do not open the charge.",
+        window=ChargesAnotherQuestion,
+        checks=("disputes",),
+        reason="step 5 (openings)",
+    ),
     constructed(
         name="answer-beside-the-log",
         description="Gives an answer in words whose charge is in no log, so that nothing pays.",
