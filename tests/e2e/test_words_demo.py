@@ -37,6 +37,8 @@ def test_all_accounts_together_learn_what_two_answers_tell(tmp_path: Path) -> No
     # Six voters of 40 name the public token, which noise of scale 3.2 must not lift above 20, three
     # times: an answer fails with a probability of 2 %, both with one below 1e-3.
     assert any(each["right"] for each in together[:USES])
+    # Every account submits what it was told; check 13 looks for each of them in the log.
+    assert found["receipts"] == {"submitted": 40, "found": "40 receipts, all of them in the log"}
     paid = {int(times): count for times, count in found["documents_by_uses"].items()}
     assert max(paid) == USES and sum(paid.values()) == 1020
     # Offline and without a model of one's own, all but the model's part is repeated.
@@ -62,14 +64,17 @@ def test_what_came_of_it_is_shown() -> None:
         "clinic-1", Question("symptom of x ?", "mirazo", 40, "first"), True, "mirazo", True, 3
     )
     verdict = {
-        "window": WINDOW, "checks": [], "epsilon": {}, "result": "FAIL", "worthless": False,
+        "window": WINDOW, "epsilon": {}, "result": "FAIL", "worthless": False,
         "claims": {}, "generation": None,
+        "checks": [{"id": "receipts", "status": "PASS", "reason": "1 receipts", "evidence": [],
+                    "number": 13}],
     }  # fmt: skip
     console = Console(record=True, width=120)
     show_words(
-        console, WordsReport(Path("evidence"), [told], {0: 5, 2: 1}, verdict, "recheck", 3.2)
+        console, WordsReport(Path("evidence"), [told], 1, {0: 5, 2: 1}, verdict, "recheck", 3.2)
     )
     shown = console.export_text()
+    assert "1 of 1 receipts" in shown and "says of them: 1 receipts." in shown
     assert "mirazo" in shown and "operator's eyes" in shown and "FAIL" in shown
 
 

@@ -18,6 +18,10 @@ def show_words(console: Console, report: WordsReport) -> None:
     console.print(_answers("one question, asked by every account", together))
     console.print(_answers("other questions", [each for each in report.told if not each.together]))
     console.print(_budgets(report.uses))
+    console.print(
+        f"{report.submitted} of {len(report.told)} receipts of these answers were given to the "
+        f"verifier, by their accounts; the audit says of them: {escape(report.found)}."
+    )
     show_verdict(console, report.verdict)
     if report.verdict.get("generation"):
         costs = ChannelEpsilon.from_json(report.verdict["generation"])

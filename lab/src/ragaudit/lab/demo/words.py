@@ -7,17 +7,18 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from ragaudit.cli.corpus import Passage
 from ragaudit.cli.processes import ServiceFailed, ServiceProcess
-from ragaudit.client.blocking import run
+from ragaudit.client.blocking import Client, run
 from ragaudit.client.transport import Service
 from ragaudit.embedders import registry
 from ragaudit.lab.demo.operator import Auditor, Operator
@@ -79,6 +80,7 @@ class WordsReport:
     Attributes:
         evidence: folder of the window's files.
         told: in the order of their charges.
+        submitted: how many of their receipts the verifier took.
         uses: how many documents paid how often, for the operator's eyes.
         verdict: predicate of the signed verdict.
         recheck: command line that reproduces the verdict offline.
@@ -87,10 +89,17 @@ class WordsReport:
 
     evidence: Path
     told: list[Told] = field(default_factory=list)
+    submitted: int = 0
     uses: dict[int, int] = field(default_factory=dict)
     verdict: dict[str, Any] = field(default_factory=dict)
     recheck: str = ""
     seconds: float = 0.0
+
+    @property
+    def found(self) -> str:
+        """What the audit says of the receipts: check 13."""
+        reasons = [each["reason"] for each in self.verdict["checks"] if each["id"] == "receipts"]
+        return str(reasons[0]) if reasons else "not checked"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as one JSON object."""
@@ -110,13 +119,18 @@ class WordsReport:
                 }
                 for each in self.told
             ],
+            "receipts": {"submitted": self.submitted, "found": self.found},
             "documents_by_uses": {str(uses): count for uses, count in sorted(self.uses.items())},
             "recheck": self.recheck,
         }
 
 
 class WordsTraffic(Traffic):
-    """Accounts that ask questions, and check the receipts of what they are told."""
+    """Accounts that ask questions, check the receipts of what they are told, and submit them.
+
+    Attributes:
+        submitted: how many receipts the verifier took.
+    """
 
     def __init__(self, plan: Plan, questions: Mapping[str, Question], **about: Any) -> None:
         """``questions``: by their texts; the others as of `Traffic`."""
@@ -124,6 +138,7 @@ class WordsTraffic(Traffic):
         self._questions = questions
         self._prover = about["prover"]
         self._told: list[tuple[int, Told]] = []
+        self.submitted = 0
         self._guard = threading.Lock()
 
     @property
@@ -135,6 +150,7 @@ class WordsTraffic(Traffic):
         """Ask every question, of all accounts at once; arguments as of `Traffic.ask`."""
 
         def one(account: AccountPlan) -> None:
+            files: list[GeneratedFile] = []
             key = {"Authorization": f"Bearer {self._keys[account.name]}"}
             service = Service(self._prover, headers=key, timeout_seconds=_ASK_SECONDS)
             shown = run(service.get(f"/v1/windows/{window}"))["policy"]
@@ -146,16 +162,26 @@ class WordsTraffic(Traffic):
                         reply = run(service.request("POST", path, body, repeatable=True))
                         file = GeneratedFile.parse(reply)
                         file.public.verify(provider)
+                        file.verify_answer_digest()
                         file.verify_openings()
                         self._note(account.name, file)
+                        files.append(file)
                     progress()
             finally:
                 run(service.aclose())
+            # Signed for with the dispute key, so that the verifier keeps them whoever submits more.
+            with self._client(account, window) as client:
+                self._attempt(account, window, client, partial(self._give, client, files))
 
         self._each(window, one)
 
     def settle(self, window: str) -> None:
         """Dispute nothing."""
+
+    def _give(self, client: Client, files: Sequence[GeneratedFile]) -> None:
+        reply = client.submit(files)
+        with self._guard:
+            self.submitted += reply.accepted + reply.known
 
     def _note(self, account: str, file: GeneratedFile) -> None:
         question, answer = self._questions[file.request.query], file.answer
@@ -232,7 +258,7 @@ class WordsDemo:
         window.create()
         window.answer_questions()
         report.verdict = window.await_verdict(self._check_alive)
-        report.told = traffic.told
+        report.told, report.submitted = traffic.told, traffic.submitted
         report.uses = _uses(services, len(plan.corpus[TENANT]))
         key = download(auditor, WINDOW, report.evidence)
         words = ["ragaudit", "verifier", "recheck", str(report.evidence / "bundle.zip")]
@@ -288,7 +314,7 @@ def _plan() -> tuple[Plan, dict[str, Question]]:
     shares = [others[place::ACCOUNTS] for place in range(ACCOUNTS)]
     accounts = [
         AccountPlan(
-            f"{TENANT}-{number}", TENANT, anchored=False, crashes=False, submits=False,
+            f"{TENANT}-{number}", TENANT, anchored=False, crashes=False, submits=True,
             disputes=False, questions={WINDOW: [shared.text, *(each.text for each in share)]},
         )
         for number, share in enumerate(shares, start=1)
