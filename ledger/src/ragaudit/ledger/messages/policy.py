@@ -5,6 +5,7 @@ theta, is the verifier's to say.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from ragaudit.encoding import canonical_json
@@ -16,11 +17,7 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
-from ragaudit.ledger.messages.identifiers import (
-    check_provider,
-    check_window,
-    log_origin,
-)
+from ragaudit.ledger.messages.identifiers import check_provider, check_window, log_origin
 from ragaudit.ledger.messages.policy_terms import (
     DIRECTION,
     FILTER_GRAMMAR,
@@ -284,11 +281,7 @@ class Policy:
             MalformedPolicy: not canonical, a member missing, unknown, ill-typed or out of range.
             UnsupportedError: a well-formed value which version 1 does not know.
         """
-        try:
-            value = canonical_json.loads(data)
-        except MalformedError as error:
-            raise MalformedPolicy(error.what, where=error.where, expected=error.expected) from error
-        return cls.from_json(value)
+        return _of_bytes(data)
 
     @classmethod
     def from_json(cls, value: Any) -> "Policy":
@@ -300,6 +293,15 @@ class Policy:
             return _parse(Fields(value, members, MalformedPolicy), canonical, 2 if second else 1)
         except (MalformedNote, MalformedRecord) as error:
             raise MalformedPolicy(error.what, where=error.where, expected=error.expected) from error
+
+
+@lru_cache(maxsize=32)  # a service reads the policies of its windows at nearly every request
+def _of_bytes(data: bytes) -> Policy:
+    try:
+        value = canonical_json.loads(data)
+    except MalformedError as error:
+        raise MalformedPolicy(error.what, where=error.where, expected=error.expected) from error
+    return Policy.from_json(value)
 
 
 def _members(value: dict[str, Any]) -> str:

@@ -124,23 +124,27 @@ def stored(database: Database, origin: Origin) -> Evidence:
     with database.read() as connection:
         items = windows.list_items(connection, origin)
     # The verdict is signed over evidence, and who opened it was written down later.
-    held = [item.name for item in items if item.name.startswith((names.PUBLIC, names.CONFIDENTIAL))]
+    held = {
+        item.name: item
+        for item in items
+        if item.name.startswith((names.PUBLIC, names.CONFIDENTIAL))
+    }
 
     # One at a time: the responses of a large sample do not fit into memory together.
-    def opened(item: str) -> BinaryIO:
+    def opened(name: str) -> BinaryIO:
         # On disk once it is long: a log of a million records has most of a gigabyte.
         file = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES))  # noqa: SIM115
         try:
             with database.read() as connection:
-                windows.copy_item(connection, origin, item, file)
+                windows.copy_item(connection, origin, held[name], file)
         except BaseException:
             file.close()
             raise
         file.seek(0)
         return file
 
-    def read(item: str) -> bytes:
-        with opened(item) as file:
+    def read(name: str) -> bytes:
+        with opened(name) as file:
             return file.read()
 
     return Evidence(held, read, opened)
@@ -273,10 +277,11 @@ def _clock(connection: Connection, window: Window) -> bytes:
 def _logged_versions(connection: Connection, origin: Origin) -> set[tuple[str, int]]:
     """(tenant, version) of the version entries of the log, as far as they can be read."""
     found: set[tuple[str, int]] = set()
-    if windows.find_item(connection, origin, names.ENTRIES) is None:
+    item = windows.find_item(connection, origin, names.ENTRIES)
+    if item is None:
         return found
     with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
-        windows.copy_item(connection, origin, names.ENTRIES, cast(BinaryIO, file))
+        windows.copy_item(connection, origin, item, cast(BinaryIO, file))
         file.seek(0)
         for entry in Entries.stream(cast(BinaryIO, file)):
             # What is malformed is check 5's; it names no version that anybody could look up.
