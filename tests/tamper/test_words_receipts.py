@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,12 +24,14 @@ from ragaudit.lab.scenario.submitted_answers import SubmittedAnswers
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.account_records import Line, read_lines
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.disputes import file_digest
 from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.account_records import account_records
+from ragaudit.verifier.arbiter import Arbiter
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Outcome
@@ -165,6 +168,22 @@ def test_what_a_receipt_binds_and_the_log_does_not_have(
     assert any(step in text for text in said)
     removed = tuple(check for check in CHECKS if check.id != "disputes")
     assert outcome_of(cheat, checks=removed).result == "PASS"
+
+
+def test_the_arbiter_finds_as_the_verifier_would_and_keeps_nothing_of_the_file(
+    tmp_path: Path,
+) -> None:
+    arbiter = Arbiter.create(tmp_path / "arbiter")
+    window = TellsAnotherText(overrides={"keys/arbiter": arbiter.public.raw.hex()})
+    window.play()
+    file = window.words_file(window.charged[0]).to_json()
+    view = WindowView(window.policy, window.opening)
+    finding, public = arbiter.judge(file, view, engine("core"), lambda: 1)
+    assert (finding.step, finding.index) == (4, window.charged[0].index)
+    assert finding.file_digest == file_digest(file)
+    assert public.to_json() == file["public"]
+    kept = b"".join(each.read_bytes() for each in tmp_path.rglob("*.jsonl"))
+    assert kept and b"another text" not in kept and b"bazeli" not in kept
 
 
 def test_nobody_disputes_the_answer_of_another() -> None:
