@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from ragaudit.encoding.errors import InternalError
@@ -37,9 +38,14 @@ def epsilon(event: NoisyScores, target: Fraction) -> float | None:
     mu = float(event.mu_gaussian_limit())
     if not 0 < mu <= LARGEST_MU:
         return None
-    value = composed_epsilon([mu], mu, float(target))
+    value = _of_one_release(mu, float(target))
     # Infinite where more mass than delta was cut off: that says nothing about the mechanism.
     return value if math.isfinite(value) else None
+
+
+@lru_cache(maxsize=128)  # most of a report's time, and windows of like policies ask for the same
+def _of_one_release(mu: float, target: float) -> float:
+    return composed_epsilon([mu], mu, target)
 
 
 def composed_epsilon(shifts: Sequence[float], total: float, target: float) -> float:
