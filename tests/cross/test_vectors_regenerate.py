@@ -15,6 +15,7 @@ SLOW = ("make_epsilon", "make_noise")
         "make_quantise",
         "make_receipts",
         "make_version2",
+        "make_words",
         "make_ties",
         "make_missing",
         "make_accounts",
