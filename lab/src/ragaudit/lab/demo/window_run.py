@@ -14,7 +14,7 @@ __all__ = ["WindowRun"]
 
 _POLL_SECONDS = 0.25
 _COMMIT_SECONDS = 120.0
-_AUDIT_SECONDS = 60.0
+_STANDING_SECONDS = 60.0  # that an audit may show no progress behind the deadline
 _COSIGN_SECONDS = 2.0  # until a registration is under a cosigned checkpoint
 _ANSWER_SECONDS = 3.0  # what an account needs before the end to ask once more
 _REGISTERING = ("countersigned", "activated", "open")
@@ -81,21 +81,25 @@ class WindowRun:
             check_alive: raises if a service ended; called at each turn.
 
         Raises:
-            ServiceFailed: there is none in time, or a service ended.
+            ServiceFailed: the deadline passed and the audit stands still, or a service ended.
         """
         name = self.window.name
         task = self._bars.add_task(f"{name}: waiting for the end", total=None)
-        deadline = self._last_second()
-        settled = False
+        last = self._deadline() + _STANDING_SECONDS
+        settled, where = False, dict[str, Any]()
         while (verdict := self._auditor.verdict(name)) is None:
             check_alive()
             if not settled and self._auditor.status(name)["state"] == "challenged":
                 self._traffic.settle(name)
                 settled = True
-            if time.time() > deadline:
+            before, where = where, self._where()
+            if where != before:
+                # However slow the machine is: an audit that goes on is waited for.
+                last = max(last, time.time() + _STANDING_SECONDS)
+            if time.time() > last:
                 state = self._auditor.status(name)
                 raise ServiceFailed(f"no verdict; {state['state']}", where=f"window {name}")
-            self._bars.update(task, **self._where())
+            self._bars.update(task, **where)
             time.sleep(_POLL_SECONDS)
         shown = f"{name}: verdict {verdict['result']}"
         self._bars.update(task, description=shown, total=1, completed=1)
@@ -134,12 +138,12 @@ class WindowRun:
             time.sleep(_POLL_SECONDS)
         self._bars.update(task, completed=round(wait))
 
-    def _last_second(self) -> float:
+    def _deadline(self) -> float:
         if self.refused:
-            return time.time() + _AUDIT_SECONDS
+            return time.time()
         sampling: int = self.policy["activation_instants"][-1]
         deadline: int = self.policy["audit"]["deadline_seconds"]
-        return sampling + deadline + _AUDIT_SECONDS
+        return sampling + deadline
 
     def _where(self) -> dict[str, Any]:
         """What is going on, for the bar."""
