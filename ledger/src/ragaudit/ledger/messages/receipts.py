@@ -4,6 +4,7 @@ The public half says: this record stands at this place of this log, and this is 
 I gave out. The private half opens the record to its account. `receipt_check` runs all checks.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -25,7 +26,11 @@ from ragaudit.ledger.messages.fields import (
     Fields,
     JsonMessage,
 )
-from ragaudit.ledger.messages.private_receipts import PrivateReceipt, ServedRow
+from ragaudit.ledger.messages.private_receipts import (
+    PRIVATE_FORMAT_V2,
+    PrivateReceipt,
+    ServedRow,
+)
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import (
     Answer,
@@ -256,6 +261,15 @@ class ReceiptFile(JsonMessage):
     def format(self) -> str:
         """The value of the member ``format``, as the window's version has it."""
         return FILE_FORMAT if self.private.openings.kind is None else FILE_FORMAT_V2
+
+    @staticmethod
+    def format_beside(private: Mapping[str, Any]) -> str:
+        """Return the format of a file with this private half, which may have any form.
+
+        Args:
+            private: a JSON value.
+        """
+        return FILE_FORMAT_V2 if private.get("format") == PRIVATE_FORMAT_V2 else FILE_FORMAT
 
     def encode(self) -> bytes:
         """Return the file in canonical JSON."""
