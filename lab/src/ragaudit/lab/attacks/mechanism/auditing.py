@@ -132,7 +132,8 @@ def test_by(
     """Return the lower bound of somebody else's tester on the chosen pair, and whether it rejects.
 
     The larger one of both orders, as their runner has it: a hockey-stick divergence is no symmetric
-    one. Each order gets half of the probability to fail.
+    one. Each order gets half of the probability to fail. Where the subject has evidence, it is what
+    the tester sees, in place of the outputs: testers that count values need one number of each.
 
     Args:
         subject: mechanism and data sets.
@@ -141,7 +142,8 @@ def test_by(
         done: is called with numbers of samples as they are drawn.
     """
     first, second = _best_pair(subject, how, done)
-    one, other = subject.mechanism(first, how.trials), subject.mechanism(second, how.trials)
+    seen = subject.evidence(first) if subject.evidence else lambda samples: samples
+    one, other = (seen(subject.mechanism(world, how.trials)) for world in (first, second))
     done(2 * how.trials)
     failing = (1 - how.confidence) / 2
     # Their testers name these arguments differently: by position.

@@ -62,7 +62,8 @@ def command(
     attack: Annotated[
         str | None,
         typer.Option(
-            help="module:object, of outputs a number each, by which worlds are told apart."
+            help="module:object, of outputs a number each, by which worlds are told apart; with "
+            "--tester, what it sees of each."
         ),
     ] = None,
     runs: Annotated[
@@ -87,11 +88,8 @@ def command(
                 )
             )  # fmt: skip
         evidence = _loaded(attack, "--attack") if attack else None
-        if tester and (attack or runs > 1):
-            raise MalformedError(
-                "a tester has its own attack, once", where="--tester",
-                expected="neither --attack nor --runs",
-            )  # fmt: skip
+        if tester and runs > 1:
+            raise MalformedError("a tester is asked once", where="--tester", expected="no --runs")
 
         def make(seed: int) -> Subject:
             found = _subject(name, replace(terms, seed=seed), generator, claim)

@@ -177,7 +177,7 @@ class _SeedReuse(Retrieval):
 
 
 class Voting:
-    """DP-RAG's answer of one token (`ragaudit.privacy.mechanisms`), int64[n, 1].
+    """DP-RAG's answer of one token (`ragaudit.privacy.mechanisms`), int64[n].
 
     One document was found; all other voters read nothing, and do not vote.
     """
@@ -200,7 +200,7 @@ class Voting:
             self._terms.answer("", dataset, _Reader(), self.coins(self._key())).tokens[0]
             for _ in range(num_samples)
         ]
-        return np.array(tokens, dtype=np.int64).reshape(-1, 1)
+        return np.array(tokens, dtype=np.int64)
 
     def coins(self, key: bytes) -> KeyedCoins:
         """Return the coins of a question.
@@ -276,7 +276,7 @@ def _voting(name: str, kind: type[Voting]) -> Callable[[Terms], Subject]:
 
 
 def _named(pair: object) -> Evidence:
-    return lambda samples: (samples[:, 0] == int(_TOKENS[0])).astype(np.float64)
+    return lambda samples: (samples == int(_TOKENS[0])).astype(np.float64)
 
 
 SUBJECTS: Final[Mapping[str, Callable[[Terms], Subject]]] = {
