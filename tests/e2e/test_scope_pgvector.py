@@ -8,6 +8,7 @@ import pgvector_server
 import postgresql_server
 import pytest
 import scope_runs
+from ragaudit.lab.attacks.scope.probes import Tested
 
 pytestmark = pytest.mark.slow
 
@@ -51,6 +52,30 @@ VIEW = """
     CREATE VIEW all_docs AS SELECT * FROM docs;
     GRANT SELECT, INSERT, UPDATE, DELETE ON all_docs TO acme, globex;
 """
+
+
+# As far as possible one hole each, beside the policy that holds.
+WEAKER = {
+    "row-security": (
+        "ALTER TABLE docs FORCE ROW LEVEL SECURITY", "ALTER TABLE docs OWNER TO acme",
+    ),
+    "relations": (VIEW,),
+    "statistics": (
+        """CREATE FUNCTION sampled() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+           BEGIN ANALYZE docs; RETURN NULL; END $$""",
+        "CREATE TRIGGER sampled AFTER INSERT ON docs EXECUTE FUNCTION sampled()",
+        "GRANT SELECT ON pg_statistic TO acme",
+    ),
+}  # fmt: skip
+OPEN = {
+    "content": {"select-all", "filter", "filter-sql", "nearest", "get-ids", "error-texts",
+                "returning", "own-objects"},
+    "integrity": {"write-tenant", "write-id", "delete"},
+    "existence": {"existence-by-id", "count"},
+}  # fmt: skip
+"""What is found without any policy, by kind."""
+TOLD_BY_OTHERS = {"session-setting", "unique-violation", "explain", "whole-table", "set-role"}
+"""What has a hole in a test of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +138,29 @@ def test_a_policy_that_the_index_does_not_serve(
 
 def test_without_it_all_is_found(server: postgresql_server.Server, tmp_path: Path) -> None:
     found = report(server, tmp_path)
-    assert {"select-all", "filter", "filter-sql", "nearest", "get-ids", "error-texts", "returning",
-            "own-objects"} <= probes(found, "content")  # fmt: skip
+    for kind, names in OPEN.items():
+        assert names <= probes(found, kind), kind
     assert "select-all" in probes(found, "vector")
-    assert probes(found, "integrity") == {"write-tenant", "write-id", "delete"}
-    assert "existence-by-id" in probes(found, "existence")
+    assert probes(found, "integrity") == OPEN["integrity"]
+
+
+def test_every_probe_has_a_hole(tmp_path: Path) -> None:
+    asking = scope_runs.adapter(tmp_path, "pgvector")
+    sides = ("acme", "globex")
+    tried: list[Tested] = [*asking.probes(*sides), *asking.oracles(*sides)]
+    tried += [*asking.writes(*sides), *asking.censuses(*sides)]
+    assert {one.name for one in tried} == TOLD_BY_OTHERS.union(*OPEN.values(), WEAKER)
+
+
+@pytest.mark.parametrize("probe", WEAKER)
+def test_what_weakens_row_level_security_is_found_by_its_probe(
+    probe: str, server: postgresql_server.Server, tmp_path: Path
+) -> None:
+    def only(path: Path, *more: str) -> dict[str, Any]:
+        return scope_runs.scope(path, *more, "--only", probe)
+
+    found = report(server, tmp_path, SECURITY, *WEAKER[probe], run=only)
+    assert (probe, "content") in scope_runs.found(found)
 
 
 def test_a_setting_that_says_who_asks(server: postgresql_server.Server, tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.attacks.scope import canaries
 from ragaudit.lab.attacks.scope.canaries import Canary
-from ragaudit.lab.attacks.scope.exchange import Client
+from ragaudit.lab.attacks.scope.exchange import Client, HttpClient, Secrets
 from ragaudit.lab.attacks.scope.planning import Options, Plan
 from ragaudit.lab.attacks.scope.preparing import STORES
 from ragaudit.lab.attacks.scope.schema import SCHEMA
-from ragaudit.lab.attacks.scope.stores.store import Scene
-from ragaudit.lab.attacks.scope.target import load
+from ragaudit.lab.attacks.scope.stores.store import Scene, Store
+from ragaudit.lab.attacks.scope.target import StoreKind, load
 from surface_app import NAMES
 from typer.testing import CliRunner
 
@@ -77,6 +77,18 @@ def openai_plan(
     client = client_of(found)
     scene = Scene(described, found, client, np.random.default_rng(0), frozenset(keys))
     return Plan(STORES["openai"](scene), options, plant=False), client
+
+
+def adapter(folder: Path, store: StoreKind) -> Store:
+    """What would be asked of a store of a kind by acme and globex, of which nobody is asked."""
+    keys = {"acme": "a", "globex": "b"}
+    url = "" if store == "pgvector" else "http://x"
+    described = load(target(folder, store, url, keys, collections=NAMES))
+    every = canaries.read(described.canaries, "canaries")
+    found = {tenant: [one for one in every if one.tenant == tenant] for tenant in keys}
+    client = HttpClient("http://x", "authorization", "", Secrets({}), 1)
+    scene = Scene(described, found, client, np.random.default_rng(0), frozenset(keys))
+    return STORES[store](scene)
 
 
 def scope(path: Path, *arguments: str) -> dict[str, Any]:

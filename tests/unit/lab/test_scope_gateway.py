@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow
 KINDS = {
     "entity-tags": "existence",
     "forbidden-is-not-absent": "existence",
+    "elsewhere-is-not-absent": "existence",
     "forbidden-takes-longer": "timing",
     "total-of-all": "existence",
     "names-of-all": "collection",

@@ -6,9 +6,9 @@ That nothing is found in the surfaces themselves is tested in test_scope_surface
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 import scope_runs
+import tenant_gateway
 from forgetful_surfaces import (
     HOLES,
     PROVER,
@@ -22,11 +22,8 @@ from forgetful_surfaces import (
     tagged,
 )
 from leaking_ports import filled
-from ragaudit.lab.attacks.scope.canaries import read
-from ragaudit.lab.attacks.scope.exchange import HttpClient, Secrets
-from ragaudit.lab.attacks.scope.preparing import STORES
-from ragaudit.lab.attacks.scope.stores.store import Scene, Store
-from ragaudit.lab.attacks.scope.target import StoreKind, load
+from ragaudit.lab.attacks.scope.probes import Tested
+from ragaudit.lab.attacks.scope.target import StoreKind
 from surface_app import KEYS, NAMES, MemoryPort, serving, surface_app
 
 TENANT_KEYS = {account.tenant: key for key, account in KEYS.items()}
@@ -74,30 +71,27 @@ def test_each_hole_is_found(
         assert {one["family"] for one in found["findings"]} == {"cache"}
 
 
-def asking_of(store: StoreKind, folder: Path) -> Store:
-    """The adapter of a store, and canaries."""
-    path = scope_runs.target(folder, store, "http://x", TENANT_KEYS, collections=NAMES)
-    target = load(path)
-    found = {
-        tenant: [one for one in read(target.canaries, "canaries") if one.tenant == tenant]
-        for tenant in TENANT_KEYS
-    }
-    client = HttpClient("http://x", "authorization", "", Secrets({}), 1)
-    scene = Scene(target, found, client, np.random.default_rng(0), frozenset(TENANT_KEYS))
-    return STORES[store](scene)
-
-
 @pytest.mark.parametrize("store", HOLES)
 def test_every_probe_has_a_hole(store: StoreKind, tmp_path: Path) -> None:
-    asking = asking_of(store, tmp_path)
+    asking = scope_runs.adapter(tmp_path, store)
     probes, oracles = asking.probes("acme", "globex"), asking.oracles("acme", "globex")
     tried = {one.name for one in probes} | {one.name for one in oracles}
     assert {probe for probe, _, _ in HOLES[store]} == tried
 
 
+def test_chroma_has_a_hole_for_whatever_is_tried(tmp_path: Path) -> None:
+    """They are tried before a real one, in test_scope_gateway.py."""
+    asking = scope_runs.adapter(tmp_path, "chroma")
+    asking._ids = dict(NAMES)  # type: ignore[attr-defined]  # `open` would ask the service
+    sides = ("acme", "globex")
+    tried: list[Tested] = [*asking.probes(*sides), *asking.oracles(*sides)]
+    tried += [*asking.writes(*sides), *asking.censuses(*sides)]
+    assert set(tenant_gateway.HOLES.values()) == {one.name for one in tried}
+
+
 def test_the_prover_has_a_hole_for_every_probe(tmp_path: Path) -> None:
     """They are tried before a real window, in tests/e2e/test_scope_prover_holes.py."""
-    asking = asking_of("prover", tmp_path)
+    asking = scope_runs.adapter(tmp_path, "prover")
     asking._window = "/v1/windows/w1"  # type: ignore[attr-defined]  # `open` would ask the service
     tried = {one.name for one in asking.probes("acme", "globex")}
     tried |= {one.name for one in asking.oracles("acme", "globex")}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from ragaudit.encoding.errors import UnsupportedError
-from ragaudit.lab.attacks.scope.canaries import TAG, Canary
+from ragaudit.lab.attacks.scope.canaries import TAG, Canary, question
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
 from ragaudit.lab.attacks.scope.probes import FAILING, Attempt, Census, Oracle, Probe, Write, each
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store
@@ -21,6 +21,15 @@ __all__ = ["Pgvector", "SqlClient"]
 _KEPT = "COMMIT"
 _MOST_ROWS = 10_000
 _LOST = "08006"
+# As notices: `database_to_xml` does the same only where the server was built with libxml.
+_SEARCH = (
+    "DO $search$ DECLARE name regclass; seen text; BEGIN FOR name IN SELECT oid FROM pg_class "
+    "WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relnamespace NOT IN "
+    "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) LOOP BEGIN EXECUTE format("
+    "'SELECT string_agg(one::text, chr(10)) FROM %s one WHERE strpos(one::text, %L) > 0', "
+    "name, {sought}) INTO seen; RAISE NOTICE '%', seen; "
+    "EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $search$"
+)
 
 
 class SqlClient:
@@ -300,7 +309,7 @@ class Pgvector(Store):
             self._sql(attacker, "SELECT definition FROM pg_views WHERE schemaname NOT IN "
                                 "('pg_catalog', 'information_schema')"),
             self._sql(attacker, "SELECT database_to_xml(true, false, '')::text"),
-            self._sql(attacker, "SELECT schema_to_xml('public', true, false, '')::text"),
+            self._sql(attacker, _SEARCH.format(sought=_text(question(victim)))),
         ]))  # fmt: skip
 
     def _writing(self, attacker: str, victim: str) -> Iterator[Probe]:
