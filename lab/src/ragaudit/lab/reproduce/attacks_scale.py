@@ -15,6 +15,15 @@ from ragaudit.embedders import registry
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.reproduce import attacks_plots
 from ragaudit.lab.reproduce.attacks_glosses import glosses
+from ragaudit.lab.reproduce.attacks_graph import (
+    BUILDING,
+    LINKS,
+    SEARCHING,
+    BestScores,
+    Graph,
+    Share,
+    share_found,
+)
 from ragaudit.lab.reproduce.attacks_laws import (
     area_of_counts,
     hit_probability,
@@ -42,8 +51,8 @@ GAP, UNIQUE = 0.133, 0.90
 """The paper's gap; no other row may be nearer to the target than this."""
 SHORTLISTS = (64, 128, 256)
 """The paper's ef of queries is 128."""
-LINKS, BUILDING, SEARCHING = 32, 40, 128
-"""Of HNSW; the paper's are 64, 200, 128, with which a graph takes three times as long."""
+QUESTIONS = 400
+"""Glosses that are no rows, by which it is measured how much of the best rows HNSW finds."""
 _SCREENED = 2000
 _BLOCK = 20_000
 
@@ -64,22 +73,20 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Corpus(NamedTuple):
-    """Embedded rows without target and decoy, those two, and the scores of all rows.
+    """Scores of a million rows for the target as a question, and what HNSW finds of them.
 
     Attributes:
-        vectors: float32[G, d] of the glosses, unit length.
-        target, decoy: float32[d].
-        exact: int64[N], scores of all rows but these two for the target as a question.
+        exact: int64[N], of all rows but target and decoy.
         own: scores of target and decoy.
         graph: rows that HNSW lets through for that question, int64; None without FAISS.
+        shares: of the best rows that HNSW finds, by the length of the list, over other questions;
+            empty without FAISS.
     """
 
-    vectors: Vectors
-    target: Vectors
-    decoy: Vectors
     exact: npt.NDArray[np.int64]
     own: tuple[int, int]
     graph: npt.NDArray[np.int64] | None
+    shares: dict[int, Share]
 
 
 def corpus(run: Run) -> Corpus:
@@ -98,11 +105,16 @@ def corpus(run: Run) -> Corpus:
     random = run.generator(6, 0)
     vectors = registry.load().embed(glosses(GLOSSES // 10 if run.quick else GLOSSES))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    target, decoy = _pair(vectors, random)
-    chosen = vectors[target], vectors[decoy]
-    vectors = np.delete(vectors, [target, decoy], axis=0)
-    question = quantise_rows(chosen[0][np.newaxis])[0].astype(np.int16)
-    graph = _Graph(vectors.shape[1]) if find_spec("faiss") else None
+    pair = _pair(vectors, random)
+    chosen = quantise_rows(vectors[list(pair)])
+    vectors = np.delete(vectors, pair, axis=0)
+    # Questions like that about the target: texts of the same kind that are no rows.
+    aside = run.generator(6, 30).choice(len(vectors), size=run.trials(QUESTIONS), replace=False)
+    asked = quantise_rows(vectors[aside]).astype(np.int16)
+    vectors = np.delete(vectors, aside, axis=0)
+    question = chosen[0].astype(np.int16)
+    graph = Graph(vectors.shape[1]) if find_spec("faiss") else None
+    best = BestScores(asked, SEARCHING - 1)
     exact: list[npt.NDArray[np.int64]] = []
     made = 0
     for block in _blocks(vectors, count - 1, random):
@@ -110,13 +122,28 @@ def corpus(run: Run) -> Corpus:
         exact.append(scores(rows, question))
         if graph is not None:
             graph.add(rows)
+            best.add(rows)
         made += len(rows)
         run.progress("Figure 6, rows", made, count - 1)
-    own = scores(quantise_rows(np.stack(chosen)), question)
+    own = scores(chosen, question)
     return Corpus(
-        vectors, *chosen, np.concatenate(exact), (int(own[0]), int(own[1])),
-        None if graph is None else graph.nearest(question),
-    )  # fmt: skip
+        np.concatenate(exact), (int(own[0]), int(own[1])), *_searched(graph, question, asked, best)
+    )
+
+
+def _searched(
+    graph: Graph | None, question: npt.NDArray[np.int16], asked: npt.NDArray[np.int16],
+    best: BestScores,
+) -> tuple[npt.NDArray[np.int64] | None, dict[int, Share]]:  # fmt: skip
+    """The shortlist of the target's question beside the row in question, and shares of others."""
+    if graph is None:
+        return None, {}
+    size = SEARCHING - 1
+    _, places = graph.search(question[np.newaxis], size)
+    found, _ = graph.search(asked, size)
+    descending = best.descending()
+    shares = {each: share_found(found, descending, each) for each in (TOP_K, size)}
+    return places[0][places[0] >= 0], shares
 
 
 def _blocks(vectors: Vectors, count: int, random: np.random.Generator) -> Iterator[Vectors]:
@@ -128,34 +155,6 @@ def _blocks(vectors: Vectors, count: int, random: np.random.Generator) -> Iterat
         first, second = random.integers(len(vectors), size=(2, size))
         share = random.uniform(0.2, 0.8, size=(size, 1)).astype(np.float32)
         yield share * vectors[first] + (1 - share) * vectors[second]
-
-
-class _Graph:
-    """HNSW over rows as the prover scores them: products are exact, on any processor."""
-
-    def __init__(self, dimension: int) -> None:
-        import faiss  # noqa: PLC0415 - optional
-
-        self._faiss = faiss
-        kind = faiss.ScalarQuantizer.QT_8bit_direct_signed
-        metric = faiss.METRIC_INNER_PRODUCT
-        # C++ overloads it: the stubs know the copying constructor alone.
-        self._index = faiss.IndexHNSWSQ(dimension, kind, LINKS, metric)  # type: ignore[arg-type]
-        self._index.hnsw.efConstruction, self._index.hnsw.efSearch = BUILDING, SEARCHING
-
-    def add(self, rows: npt.NDArray[np.int8]) -> None:
-        threads = self._faiss.omp_get_max_threads()
-        # Several threads make another graph in every run.
-        self._faiss.omp_set_num_threads(1)
-        try:
-            self._index.add(rows.astype(np.float32))
-        finally:
-            self._faiss.omp_set_num_threads(threads)
-
-    def nearest(self, question: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
-        """The rows of a shortlist, beside the one in question."""
-        _, places = self._index.search(question[np.newaxis].astype(np.float32), SEARCHING - 1)
-        return np.asarray(places[0][places[0] >= 0], dtype=np.int64)
 
 
 def _pair(vectors: Vectors, random: np.random.Generator) -> tuple[int, int]:
@@ -202,7 +201,7 @@ def figure_6(run: Run) -> Result:
                 for own in made.own
             ]
             points += _counted(run, name, epsilon_acc, chances, (6, 3 + number, line))
-    findings += _found_by_graph(made)
+    findings += _found_by_graph(made, run.trials(QUESTIONS))
     findings += _drawn(run, made, sigma_of(EPSILONS[-1], QUERIES))
     title = f"{rows:,} rows, WordLlama, gap {gap:.3f}"
     table = Table(
@@ -265,14 +264,24 @@ def _shortlists(made: Corpus) -> dict[str, npt.NDArray[np.int64]]:
     return found
 
 
-def _found_by_graph(made: Corpus) -> list[Finding]:
+def _found_by_graph(made: Corpus, asked: int) -> list[Finding]:
     """How much of the shortlist HNSW finds: ties at its end count as found."""
     if made.graph is None:
         return []
     size = SEARCHING - 1
     last = np.partition(made.exact, len(made.exact) - size)[len(made.exact) - size]
-    share = float((made.exact[made.graph] >= last).sum()) / size
-    return [Finding(f"share of the {size} best rows that HNSW finds", share)]
+    own = float((made.exact[made.graph] >= last).sum()) / size
+    return [
+        Finding(f"share of the {size} best rows that HNSW finds for the target", own),
+        *(
+            Finding(
+                f"share of the {each} best rows that HNSW finds for other questions", share.mean,
+                error=share.error,
+                reason=f"mean of {asked}, 95 % interval {share.low:.3f} to {share.high:.3f}",
+            )
+            for each, share in made.shares.items()
+        ),
+    ]  # fmt: skip
 
 
 def _graph_remark(made: Corpus, rows: int) -> str:
