@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from generation_messages import ANSWER
-from ragaudit.ledger.messages.generated import GenerationRequest
+from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.receipt_check import AccountView
 from receipt_scene import key, salt
-from words_scene import WORDS, WordsScene, words_scene
+from words_scene import ANSWERED, CHARGED, WORDS, WordsScene, words_scene
 
 SCENES = [
     pytest.param(words_scene(keywords=keywords, anchored=anchored), id=f"{name}-{kind}")
@@ -122,6 +122,28 @@ def test_a_false_charge_fails_its_step(
     lie: Callable[[WordsScene], WordsScene], step: int, message: str, keywords: bool
 ) -> None:
     lie(words_scene(keywords=keywords, anchored=True)).fails(step, message)
+
+
+@pytest.mark.parametrize(
+    ("lie", "place", "message"),
+    [
+        ({"window": "w2"}, ANSWERED, "window of the answer"),
+        ({"tenant": "other"}, ANSWERED, "tenant of the answer"),
+        ({"charge": CHARGED - 1}, ANSWERED, "charge of the answer"),
+        ({"time": 1_000_000}, ANSWERED, "before its charge"),
+        ({}, CHARGED, "before its charge"),
+    ],
+)
+def test_an_answer_to_something_else_fails_step_3_and_is_read(
+    lie: dict[str, Any], place: int, message: str
+) -> None:
+    """The provider signed it: a half that nobody reads would accuse nobody."""
+    scene, file = KEYWORDS, KEYWORDS.bare()
+    body = replace(file.public.answered, **lie).encode()
+    answer = replace(file.public.answer, index=place, body=body)
+    file = scene.signed(replace(file, public=replace(file.public, answer=answer)))
+    assert GeneratedFile.from_json(file.to_json()) == file
+    scene.fails(3, message, file=file)
 
 
 @pytest.mark.parametrize("keywords", [True, False])

@@ -79,13 +79,20 @@ def test_what_the_provider_did_not_sign_for_this_log(asked: Story, changes: Any)
     assert kept(asked, "receipt") == []
 
 
+def test_what_contradicts_itself_is_taken_once_it_is_signed(asked: Story) -> None:
+    """Check 13 and disputes are about it: what nobody takes would accuse nobody."""
+    honest = receipt(asked)
+    false = receipt(asked, answer=replace(honest.answer, index=honest.charge.index))
+    assert submit(asked, honest, false).json() == {"accepted": 2, "known": 0}
+    assert false.to_json() in kept(asked, "receipt")
+
+
 def test_changed_and_malformed_ones(asked: Story) -> None:
     honest = receipt(asked).to_json()
     problem_of(submit(asked, {**honest, "issued": 1}), 422, "rejected")
     for changed in (
         {**honest, "more": 1},
         {**honest, "answer": honest["charge"]},
-        {**honest, "answer": {**honest["answer"], "index": honest["charge"]["index"]}},
         {**honest, "format": "ragaudit/v1/receipt"},
         {"format": GeneratedReceipt.FORMAT},
     ):

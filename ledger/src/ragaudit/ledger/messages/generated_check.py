@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.generated_form import check_form
 from ragaudit.ledger.messages.promises import Promise
@@ -114,9 +114,19 @@ class _Check:
     def body(self) -> str | None:
         request, answered = self.file.request, self.file.public.answered
         index = check_body(self.charge, request.retrieval, self.view)
+        self._check_turn(answered)
         if (answered.nonce is None) != (request.counter is None):
             reject("a nonce, or none, against the request", where="nonce")
         return check_account(self.charge, self.view, self.account, index)
+
+    def _check_turn(self, answered: Generated) -> None:
+        charge, public = self.charge, self.file.public
+        same("window of the answer", answered.window, charge.window)
+        same("tenant of the answer", answered.tenant, charge.tenant)
+        same("charge of the answer", answered.charge, public.charge.index)
+        # An answer before its charge would be one that was not paid for.
+        if public.answer.index <= public.charge.index or answered.time < charge.time:
+            reject("an answer before its charge", where="answer")
 
     def answer(self) -> str | None:
         self.file.verify_answer_digest()
