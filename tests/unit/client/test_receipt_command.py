@@ -357,10 +357,12 @@ def settled(receipt: Path, *options: str) -> Any:
     return RUNNER.invoke(app, [*arguments, *arbiter, *options])
 
 
+@pytest.mark.parametrize("before", [None, 0])
 def test_a_sampled_file_goes_to_the_arbiter_and_its_finding_to_the_verifier(
-    judge: Judge, receipt: Path, verifier: Any
+    judge: Judge, receipt: Path, verifier: Any, before: int | None
 ) -> None:
-    verifier.standing = DisputeStatus(sampled=True, step=None).to_json()
+    """Also where a dispute was dismissed: it may be about another file of the same query."""
+    verifier.standing = DisputeStatus(sampled=True, step=before).to_json()
     done = settled(receipt)
     assert (done.exit_code, done.stdout) == (0, "upheld: step 8 fails\n"), done.output
     file = json.loads(receipt.read_bytes())

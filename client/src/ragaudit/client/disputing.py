@@ -229,8 +229,9 @@ async def settle(
     # The verifier has the noise of a sampled record: the file beside it would tell of scores.
     if not status.sampled:
         return (await verifier.show(origin, index, receipt_file)).to_json()
-    # Judged already, or nobody to ask: the status is all there is.
-    if arbiter is None or status.step is not None:
+    # Upheld already, or nobody to ask. What was dismissed may be another file of this query, which
+    # anybody may have disputed so that this one is never judged.
+    if arbiter is None or status.step:
         return status.to_json()
     finding, body = await arbiter.judge(receipt_file)
     await verifier.tell(origin, "findings", body.to_json())
