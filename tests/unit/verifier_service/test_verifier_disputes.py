@@ -8,26 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from complaining import SECRET, Arbitrated, Complaining, decided_late, disputed, played
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import structure
-from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.accounts import Asked
-from ragaudit.lab.scenario.clock import Clock
-from ragaudit.lab.scenario.policy import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS
+from ragaudit.lab.scenario.policy import INSTANTS
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.disputes import Dispute, Finding, RegistrationStatement, file_digest
+from ragaudit.ledger.messages.disputes import RegistrationStatement
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Registration
-from ragaudit.ledger.messages.verdict import Verdict
-from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER
+from ragaudit.verifier.service.database import Origin
+from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER, judged
 from service_audit import decide, failed
 from service_window import ServiceWindow
 from sqlalchemy import text
 from verifier_service_harness import VerifierScenario, problem_of
-
-ARBITER = PrivateKey.from_seed(b"\xa7" * 32)
-SECRET = "text that only the account may see"
 
 
 @pytest.fixture(autouse=True)
@@ -35,117 +31,10 @@ def quick() -> None:
     use_cached_table()
 
 
-class Arbitrated(VerifierScenario):
-    """A scenario whose verifier hears an arbiter."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, None, Clock(1000 * (COUNTERSIGNED - 60)))
-        self.settings = self.settings.model_copy(update={"arbiter_key": ARBITER.public.raw.hex()})
-
-
 @pytest.fixture
 def scenario(tmp_path: Path) -> Iterator[VerifierScenario]:
     with Arbitrated(tmp_path).running() as running:
         yield running
-
-
-class Complaining(ServiceWindow):
-    """Mode B; every account can complain about every answer, true or false."""
-
-    def __init__(self, scenario: VerifierScenario, **settings: Any) -> None:
-        arbiter = {"keys/arbiter": ARBITER.public.raw.hex()}
-        super().__init__(scenario, mode="B", overrides=arbiter, **settings)
-        self.files: dict[int, dict[str, Any]] = {}
-
-    def file(self, asked: Asked, spoil: bool = False) -> dict[str, Any]:
-        """The receipt file of an answer, the same each time; a false one is signed, too."""
-        if asked.index not in self.files:
-            value = self.receipt_file(asked).to_json()
-            self.files[asked.index] = self.spoiled(value) if spoil else value
-        return self.files[asked.index]
-
-    def receipts(self) -> list[dict[str, Any]]:
-        """Of one answer: whatever is drawn, other records stay outside the sample."""
-        first = self.asked[0]
-        half = PublicReceipt.from_json(self.file(first)["public"])
-        return [half.with_proof(self.proof_for(first.index)).to_json()]
-
-    def spoiled(self, value: dict[str, Any]) -> dict[str, Any]:
-        for part in (value["answer"]["documents"][0], value["private"]["rows"][0]):
-            part["content"] = f"{SECRET} {value['public']['index']}."
-        halves = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
-        digest = structure("answer", bytes.fromhex(value["private"]["salt_r"]), *halves)
-        public = PublicReceipt.from_json(value["public"])
-        signed = PublicReceipt.issue(
-            self.provider_key, origin=public.origin, index=public.index, salt=public.salt,
-            body=public.body, issued=public.issued, answer_digest=digest,
-        )  # fmt: skip
-        return {**value, "public": signed.to_json()}
-
-    def dispute_of(self, asked: Asked, file: dict[str, Any], **changes: Any) -> Dispute:
-        account = changes.pop("account", asked.account)
-        key = changes.pop("key", account.dispute_key)
-        made = Dispute.issue(key, pseudonym=account.pseudonym, receipt_file=file)
-        if changes:
-            made = replace(made, **changes)
-            fields = (made.origin, made.pseudonym, made.index, made.answer_digest)
-            made = replace(made, signature=sign(key, "dispute", *fields, made.file_digest))
-        return made
-
-    def add(self, *disputes: Dispute, **more: Any) -> Any:
-        document = {"disputes": [each.to_json() for each in disputes], **more}
-        return self.raw("POST", "disputes", document)
-
-    def raw(self, method: str, path: str, document: dict[str, Any]) -> Any:
-        content = canonical_json.dumps(document)
-        url = f"/v1/windows/{self.window}/{path}"
-        return self.scenario.client.request(method, url, content=content)
-
-    def show(self, asked: Asked) -> Any:
-        return self.raw("PUT", f"disputes/{asked.index}/file", self.files[asked.index])
-
-    def finding(self, asked: Asked, step: int, **changes: Any) -> Any:
-        file = self.files[asked.index]
-        public = PublicReceipt.from_json(file["public"])
-        fields = {"origin": public.origin, "index": public.index, "step": step}
-        fields |= {"answer_digest": public.answer_digest, "file_digest": file_digest(file)}
-        key = changes.pop("key", ARBITER)
-        finding = Finding.issue(key, **{**fields, "time": self.scenario.clock.now, **changes})
-        document = {"finding": finding.to_json(), "public": public.to_json()}
-        return self.raw("POST", "findings", document)
-
-    def split(self) -> tuple[Asked, Asked]:
-        """A disputed record that was sampled, and one that was not."""
-        challenge = self.send("GET", "/challenge").json()
-        drawn = {i for stratum in challenge["strata"] for i in stratum["sample"]}
-        inside = [each for each in self.asked if each.index in drawn]
-        outside = [each for each in self.asked if each.index not in drawn]
-        return inside[0], outside[0]
-
-
-def played(scenario: VerifierScenario) -> Complaining:
-    window = Complaining(scenario)
-    window.play()
-    return window
-
-
-def disputed(scenario: VerifierScenario, *, spoil: bool = False) -> Complaining:
-    """A window in which every answer is disputed, up to the draw."""
-    window = played(scenario)
-    for asked in window.asked:
-        answer = window.add(window.dispute_of(asked, window.file(asked, spoil)))
-        assert answer.json() == {"accepted": 1, "known": 0}, answer.text
-    window.submit()
-    window.hand_over()
-    window.reach_sampling()
-    return window
-
-
-def decided_late(scenario: VerifierScenario, window: ServiceWindow) -> Verdict:
-    """The verdict when everything was answered and the deadline of disputes is over."""
-    window.respond()
-    scenario.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
-    return decide(scenario, window)
 
 
 def stored_bytes(scenario: VerifierScenario) -> bytes:
@@ -369,6 +258,29 @@ def test_findings_are_the_arbiters_and_about_a_dispute(scenario: Any) -> None:
     problem_of(window.finding(asked, 8, file_digest=bytes(32)), 404, "not-found")
     assert (window.finding(asked, 8, index=asked.index + 1)).status_code == 422
     assert (window.finding(asked, 8, origin="rag.example/ragaudit/w2")).status_code == 422
+
+
+def test_no_half_takes_the_place_of_another(scenario: Any) -> None:
+    """Both are signed for one entry: whichever is brought last, check 13 has the two."""
+    window = disputed(scenario)
+    sampled, unsampled = window.split()
+    assert window.finding(sampled, 0).status_code == 200  # with the half of the file
+    for asked, more in ((sampled, 1), (sampled, 2), (unsampled, 1)):
+        public = PublicReceipt.from_json(window.file(asked)["public"])
+        other = PublicReceipt.issue(
+            window.provider_key, origin=public.origin, index=public.index, salt=bytes(32),
+            body=public.body, issued=public.issued + more, answer_digest=public.answer_digest,
+        )  # fmt: skip
+        told = {"public": other.to_json(), **window.found(asked, 0)}
+        assert window.raw("POST", "findings", told).status_code == 200
+    assert window.show(unsampled).json() == {"sampled": False, "step": 0}
+    with scenario.service.database.read() as connection:
+        kept = list(map(canonical_json.loads, judged(connection, Origin(window.origin))))
+    for asked in (sampled, unsampled):
+        halves = [each for each in kept if each["index"] == asked.index]
+        assert len(halves) == 2
+        assert {**window.file(asked)["public"], "proof": None} in halves
+    assert failed(decided_late(scenario, window)) == ["receipts"]
 
 
 def test_files_that_nobody_disputed(scenario: Any) -> None:

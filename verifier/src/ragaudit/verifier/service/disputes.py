@@ -7,7 +7,6 @@ public half.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding import canonical_json
@@ -23,10 +22,9 @@ from ragaudit.ledger.messages.disputes import (
     file_digest,
 )
 from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.items import OPENING, OpeningItem
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_halves import read_public_half, unproven
+from ragaudit.ledger.messages.public_halves import bound_receipt, read_public_half, unproven
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.records import Opening, Registration, Version
 from ragaudit.verifier.procedure.statement_checks import Judgement
@@ -34,6 +32,7 @@ from ragaudit.verifier.service import handover, submissions, tables, windows
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached, TooLate
+from ragaudit.verifier.service.stored_disputes import StoredDispute, with_half
 from ragaudit.verifier.service.submissions import (
     Kind,
     Submission,
@@ -52,42 +51,6 @@ _ROW_BYTES = 4096  # a dispute with the public half of its file, generously
 Counts = dict[str, int]
 Judge = Callable[[dict[str, Any], WindowView], Judgement]
 """Judges a disputed receipt file; RagauditError if the provider did not sign it."""
-
-
-@dataclass(frozen=True)
-class StoredDispute:
-    """A dispute's row.
-
-    Attributes:
-        position: leaf index of the record.
-        document: the dispute as it was signed, canonical JSON.
-        public: the file's public half, once it was judged.
-        file: of an upheld dispute about a record that was not sampled.
-        finding: the arbiter's.
-        step: of chapter 5.9 that fails; 0 if dismissed, None if not judged.
-    """
-
-    identity: bytes
-    pseudonym: bytes
-    position: int
-    answer_digest: bytes
-    file_digest: bytes
-    received: int
-    document: bytes
-    public: bytes | None = None
-    file: bytes | None = field(default=None, repr=False)
-    finding: bytes | None = None
-    step: int | None = None
-
-    def kept(self) -> KeptDispute:
-        """Return the dispute as the evidence holds it."""
-        finding = _json(self.finding)
-        return KeptDispute(
-            Dispute.from_json(_json(self.document)),
-            self.step,
-            _json(self.file),
-            None if finding is None else Finding.from_json(finding),
-        )
 
 
 _DISPUTES = Rows(StoredDispute, tables.dispute)
@@ -232,20 +195,23 @@ class Disputes:
             rows = _rows(connection, condition)
             if not rows:
                 raise NotFound("nobody disputed this file", where=str(index))
-            if rows[0].step is not None:  # judging takes a while, and is done once
-                return DisputeStatus(sampled=False, step=rows[0].step)
             view = _view(connection, windows.get(connection, origin))
-        judgement = self._judge(file, view)
-        if judgement.public.index != index:
+        public, step = bound_receipt(file, view.policy), rows[0].step
+        if public.index != index:
             raise RejectedError("of another record", where="public/index", expected=str(index))
-        kept = canonical_json.dumps(file) if judgement.upheld else None
+        values: dict[str, Any] = {}
+        if step is None:  # judging takes a while, and is done once
+            judgement = self._judge(file, view)
+            step = judgement.step
+            kept = canonical_json.dumps(file) if judgement.upheld else None
+            values = {"file": kept, "step": step}
         with self._database.write() as transaction:
             # Again: judging takes a while, and the audit may have begun meanwhile.
             _check_unsealed(windows.get(transaction.connection, origin))
-            values = {"public": judgement.public.encode(), "file": kept, "step": judgement.step}
+            values["public"] = with_half(_rows(transaction.connection, condition), public)
             transaction.connection.execute(update(_table).where(condition).values(**values))
             _check_files(transaction.connection, origin, self._cap)
-        return DisputeStatus(sampled=False, step=judgement.step)
+        return DisputeStatus(sampled=False, step=step)
 
     def find(self, origin: Origin, document: FindingBody) -> Counts:
         """Take a finding of the arbiter about a disputed file, and the file's public half.
@@ -281,7 +247,8 @@ class Disputes:
                 raise NotFound("nobody disputed this file", where=str(finding.index))
             # A finding of 0 does not take back what V itself upheld.
             step = max(finding.step, *(row.step or 0 for row in rows))
-            values = {"public": public.encode(), "finding": finding.encode(), "step": step}
+            half = with_half(rows, public)
+            values = {"public": half, "finding": finding.encode(), "step": step}
             transaction.connection.execute(update(_table).where(condition).values(**values))
         known = sum(row.finding is not None for row in rows)
         return {"accepted": len(rows) - known, "known": known}
@@ -341,17 +308,13 @@ def kept(connection: Connection, origin: Origin) -> list[bytes]:
 def judged(connection: Connection, origin: Origin) -> list[bytes]:
     """Return the public halves of the files that were judged, rising and distinct."""
     rows = _rows(connection, _table.c.window == origin)
-    halves = {(row.position, row.public) for row in rows if row.public is not None}
+    halves = {(row.position, half) for row in rows for half in row.halves()}
     return [public for _, public in sorted(halves)]
 
 
 def count(connection: Connection, origin: Origin) -> int:
     """Return how many disputes a window holds."""
     return _count(connection, _table.c.window == origin)
-
-
-def _json(document: bytes | None) -> Any:
-    return None if document is None else canonical_json.loads(document)
 
 
 def _view(connection: Connection, window: Window) -> WindowView:
