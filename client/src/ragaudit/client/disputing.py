@@ -218,7 +218,8 @@ async def settle(
         arbiter: None if there is none to ask.
 
     Returns:
-        ``sampled``, and the ``step`` that fails (0: none does, None: not judged).
+        ``sampled``, and the ``step`` that fails (0: none does, None: this file was not judged, as
+        far as the verifier can say).
 
     Raises:
         MalformedRecord: the file names no record.
@@ -232,7 +233,7 @@ async def settle(
     # Upheld already, or nobody to ask. What was dismissed may be another file of this query, which
     # anybody may have disputed so that this one is never judged.
     if arbiter is None or status.step:
-        return status.to_json()
+        return replace(status, step=status.step or None).to_json()
     finding, body = await arbiter.judge(receipt_file)
     await verifier.tell(origin, "findings", body.to_json())
     return replace(status, step=finding.step).to_json()
