@@ -22,7 +22,8 @@ DETAIL_MEMBER: Final = "https://ragaudit.dev/membership-test/v1"
 _OUTCOMES: Final = {"PASS": "passed", "INCONCLUSIVE": "warned", "FAIL": "failed"}
 _RESULTS: Final = (("failed", "FAILED"), ("warned", "WARNED"), ("passed", "PASSED"))
 AUC_TEST: Final = "membership_auc"
-CLAIM_TEST: Final = "claimed_epsilon"
+CLAIM_TESTS: Final = ("claimed_epsilon", "claimed_mu")
+"""Named as the figure that states the claim, of which one alone is tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class MembershipResult(SignedResult):
         plan: hexadecimal SHA-256 of what was declared beforehand.
         verdict: PASS, FAIL or INCONCLUSIVE.
         claim_refuted: None if no claim was tested.
-        detail: figures as texts, by name.
+        detail: figures as texts, by name; of a claim that was tested, what it claims.
     """
 
     subjects: Mapping[str, str]
@@ -46,14 +47,22 @@ class MembershipResult(SignedResult):
     def __post_init__(self) -> None:
         if self.verdict not in _OUTCOMES:
             raise MalformedError(repr(self.verdict), where="verdict", expected=", ".join(_OUTCOMES))
+        if len(self._claim_tests) != (self.claim_refuted is not None):
+            raise MalformedError(
+                "a claim that is not tested, or more than one", where="detail",
+                expected=f"one of {', '.join(CLAIM_TESTS)} if a claim is tested, else none",
+            )  # fmt: skip
         check_subjects(self.subjects, self.plan)
+
+    @property
+    def _claim_tests(self) -> list[str]:
+        return [name for name in CLAIM_TESTS if name in self.detail]
 
     def to_json(self) -> dict[str, Any]:
         """Return the in-toto Statement, a JSON object."""
         tests: dict[str, list[str]] = {"passed": [], "warned": [], "failed": []}
         tests[_OUTCOMES[self.verdict]].append(AUC_TEST)
-        if self.claim_refuted is not None:
-            tests["failed" if self.claim_refuted else "passed"].append(CLAIM_TEST)
+        tests["failed" if self.claim_refuted else "passed"] += self._claim_tests
         return statement(
             self.subjects,
             {
@@ -81,12 +90,12 @@ class MembershipResult(SignedResult):
                 detail = others.get(DETAIL_MEMBER)
                 if isinstance(detail, dict) and all(isinstance(x, str) for x in detail.values()):
                     figures = dict(detail)
-                    refuted = True if CLAIM_TEST in failed else None
+                    refuted = True if any(name in failed for name in CLAIM_TESTS) else None
                     found = cls(
                         read_subjects(subjects),
                         plan,
                         figures.pop("verdict", ""),
-                        False if CLAIM_TEST in passed else refuted,
+                        False if any(name in passed for name in CLAIM_TESTS) else refuted,
                         figures,
                     )
                     # What is written again and is the same has no other member.

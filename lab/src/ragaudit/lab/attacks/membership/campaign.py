@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.lab.attacks.membership.claims import Claim
 from ragaudit.lab.attacks.membership.documents import Document
 from ragaudit.lab.attacks.membership.endpoints import Answer, Caller, Template
 from ragaudit.lab.attacks.membership.probing import Probe, probes
@@ -38,7 +39,7 @@ class Plan:
         strategies: of the questions.
         seed: of order, folds and resampling.
         threshold: of the AUC, above which the test fails.
-        claim: (epsilon, delta) for all questions about a document together; None if none is.
+        claim: that the answers may refute; None if there is none.
     """
 
     template: Template
@@ -47,7 +48,7 @@ class Plan:
     strategies: tuple[str, ...]
     seed: int
     threshold: float
-    claim: tuple[str, str] | None
+    claim: Claim | None
 
     @property
     def documents(self) -> dict[str, Document]:

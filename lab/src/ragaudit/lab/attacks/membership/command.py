@@ -14,6 +14,7 @@ from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.membership import endpoints
 from ragaudit.lab.attacks.membership.campaign import Campaign, Plan, calling
+from ragaudit.lab.attacks.membership.claims import Claim
 from ragaudit.lab.attacks.membership.documents import Document, check_matched, choose, read
 from ragaudit.lab.attacks.membership.endpoints import Template
 from ragaudit.lab.attacks.membership.judging import Judgement, Verdict, check_questions, judge
@@ -24,7 +25,6 @@ from ragaudit.lab.attacks.signing import policy_bytes, signer_of
 from ragaudit.lab.risk.validation import check_probability
 from ragaudit.lab.risk_command.progress import advancing
 from ragaudit.lab.risk_command.show import as_json, json_text
-from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 from ragaudit.serving.secret_files import read_secret_file
 
 __all__ = ["EXAMPLE", "command"]
@@ -36,6 +36,9 @@ EXAMPLE = """Examples:
 
   ragaudit attack membership --endpoint rag.json --members in.jsonl --non-members out.jsonl
   --output test --claim-epsilon 2 --yes
+
+  ragaudit attack membership --endpoint ragaudit:https://rag.example --window acme/w1
+  --key-file key --members in.jsonl --pool candidates.jsonl --output test --claim-mu 1
 
 Exit status: 0 PASS, 1 FAIL or CLAIM REFUTED, 2 the input is not usable, 3 the endpoint does not
 answer (the same command goes on), 4 refused, 5 INCONCLUSIVE."""
@@ -72,7 +75,12 @@ def command(
         str | None,
         typer.Option(help="Claimed of a document's presence, for all its questions together."),
     ] = None,
-    claim_delta: Annotated[str, typer.Option(help="With --claim-epsilon.")] = "0",
+    claim_delta: Annotated[
+        str | None, typer.Option(help="With --claim-epsilon; 0 if it is left out.")
+    ] = None,
+    claim_mu: Annotated[
+        str | None, typer.Option(help="Instead: of Gaussian DP, in the same sense.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of order, folds and resampling.")] = 0,
     budget: Annotated[int, typer.Option(min=1, help="Questions at most.")] = 5000,
     price: Annotated[
@@ -102,7 +110,7 @@ def command(
         template.check_key(key)
         signer = None if sign_key is None else signer_of(sign_key)
         about = None if policy is None else policy_bytes(policy)
-        claim = _claim(claim_epsilon, claim_delta)
+        claim = Claim.of(claim_epsilon, claim_delta, claim_mu)
         classes = _classes(members, non_members, pool, embedder, seed)
         plan = Plan(
             template, *classes, tuple(strategies.replace(" ", "").split(",")), seed,
@@ -147,13 +155,6 @@ def _template(endpoint: str, model: str, window: str, top_k: int) -> Template:
             "neither openai:URL nor ragaudit:URL nor a readable file",
             where=f"--endpoint {endpoint}",
         ) from error
-
-
-def _claim(epsilon: str | None, delta: str) -> tuple[str, str] | None:
-    if epsilon is None:
-        return None
-    ApproximateDp.of(epsilon, delta, NeighboringRelation.ADD_REMOVE)  # refuses what is none
-    return epsilon, delta
 
 
 def _classes(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.membership.campaign import Exchange, Plan
+from ragaudit.lab.attacks.membership.claims import Claim
 from ragaudit.lab.attacks.membership.documents import SEPARABLE
 from ragaudit.lab.attacks.membership.endpoints import Answer
 from ragaudit.lab.attacks.membership.scoring import (
@@ -24,8 +25,6 @@ from ragaudit.lab.attacks.membership.scoring import (
 )
 from ragaudit.lab.attacks.membership.signals import SIGNALS, WEIGHTS, signals
 from ragaudit.lab.risk.ranking import area_under_curve, false_alarm
-from ragaudit.lab.risk.translation import largest_auc
-from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 
 __all__ = ["ClaimTest", "Judgement", "Verdict", "check_questions", "judge"]
 
@@ -46,14 +45,12 @@ class ClaimTest:
     """A claimed guarantee beside the AUC.
 
     Attributes:
-        epsilon, delta: claimed for all questions about a document together, decimals.
-        cap: the largest AUC under it.
-        refuted: whether both lower limits of the AUC exceed it, the exact one and the bootstrap's.
+        claim: what is claimed.
+        refuted: whether both lower limits of the AUC exceed its cap, the exact one and the
+            bootstrap's.
     """
 
-    epsilon: str
-    delta: str
-    cap: float
+    claim: Claim
     refuted: bool
 
 
@@ -173,10 +170,8 @@ def _dumb(exchanges: Sequence[Exchange], declined: int) -> str:
 def _claimed(plan: Plan, low: float, exact_low: float) -> ClaimTest | None:
     if plan.claim is None:
         return None
-    epsilon, delta = plan.claim
-    cap = largest_auc(ApproximateDp.of(epsilon, delta, NeighboringRelation.ADD_REMOVE))
     # Of a perfect score the bootstrap's interval has no width: alone it would refute any claim.
-    return ClaimTest(epsilon, delta, cap, min(low, exact_low) > cap)
+    return ClaimTest(plan.claim, min(low, exact_low) > plan.claim.cap)
 
 
 def _exploratory(

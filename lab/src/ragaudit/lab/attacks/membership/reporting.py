@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ragaudit.lab.attacks.membership.campaign import Campaign, Plan
-from ragaudit.lab.attacks.membership.judging import Judgement, Verdict
+from ragaudit.lab.attacks.membership.judging import ClaimTest, Judgement, Verdict
 from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS, RESAMPLES
 from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.membership_result import MembershipResult
@@ -23,7 +23,8 @@ _LIMITS = (
     "and a service that recognizes a test can answer it otherwise.",
     "FAIL is about what answers: a language model that read the members in its training, and not "
     "the others, looks like a corpus that holds them.",
-    "A claim that is not refuted is not proven. At an epsilon of 10 the cap is 0.99995.",
+    "A claim that is not refuted is not proven. At an epsilon of 10 the cap is 0.99995, at a mu of "
+    "5 it is 0.9998.",
     "The interval is of documents like these; it does not cover a corpus of another kind.",
     "Nothing of this test enters an epsilon.",
 )
@@ -38,7 +39,7 @@ def figures(plan: Plan, found: Judgement) -> dict[str, Any]:
     """
     return {
         "verdict": found.verdict,
-        "claim": None if found.claim is None else asdict(found.claim),
+        "claim": None if found.claim is None else _claimed(found.claim),
         "primary": asdict(found.primary),
         "exact_low": found.exact_low,
         "p_permutation": found.p_permutation,
@@ -54,6 +55,10 @@ def figures(plan: Plan, found: Judgement) -> dict[str, Any]:
         "endpoint": plan.template.url,
         "plan": plan.digest,
     }
+
+
+def _claimed(test: ClaimTest) -> dict[str, Any]:
+    return {**test.claim.parameters, "cap": test.claim.cap, "refuted": test.refuted}
 
 
 def statement(
@@ -85,7 +90,8 @@ def statement(
         "declined": str(found.declined),
     }
     if found.claim is not None:
-        detail |= {"claimed_epsilon": found.claim.epsilon, "claimed_delta": found.claim.delta}
+        parameters = found.claim.claim.parameters
+        detail |= {f"claimed_{name}": value for name, value in parameters.items()}
     return MembershipResult(
         {name: hashlib.sha256(content).hexdigest() for name, content in subjects.items()},
         plan.digest,
@@ -114,12 +120,9 @@ def summary(plan: Plan, found: Judgement) -> list[str]:
         f"answers that say nothing reach the threshold with probability {found.false_alarm:.4f}",
     ]
     if found.claim is not None:
-        claim = found.claim
-        said = "CLAIM REFUTED" if claim.refuted else "claim not refuted"
-        lines.append(
-            f"{said}: epsilon {claim.epsilon} at delta {claim.delta} allows an AUC of at most "
-            f"{claim.cap:.6f}"
-        )
+        claim = found.claim.claim
+        said = "CLAIM REFUTED" if found.claim.refuted else "claim not refuted"
+        lines.append(f"{said}: {claim} allows an AUC of at most {claim.cap:.6f}")
     return [*lines, *found.warnings]
 
 
