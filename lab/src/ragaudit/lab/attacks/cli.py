@@ -46,7 +46,7 @@ def run(
     Exit status: 0 it was caught by exactly the checks that the list names, or repelled by the
     verifier's service with the reason that it names; 1 it was not.
     """
-    with failing(), tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
+    with failing(as_json), tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
         cheat = find(name)
         if isinstance(cheat, Intrusion):
             attempt = intrude(cheat, Path(folder))
