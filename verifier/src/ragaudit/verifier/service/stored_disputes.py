@@ -19,12 +19,12 @@ class StoredDispute:
     """A dispute's row.
 
     Attributes:
-        position: leaf index of the record.
+        position: leaf index of the record, or of the charge entry.
         document: the dispute as it was signed, canonical JSON.
         public: the file's public half, once it was judged; two, a line each, if two were brought.
-        file: of an upheld dispute about a record that was not sampled.
+        file: of an upheld dispute about a query that was not sampled.
         finding: the arbiter's.
-        step: of chapter 5.9 that fails; 0 if dismissed, None if not judged.
+        step: of docs/spec 5.9, or 11.10, that fails; 0 if dismissed, None if not judged.
     """
 
     identity: bytes
