@@ -23,7 +23,7 @@ from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.mount import Surfaces
 from ragaudit.prover.surfaces.queries import Answer, Completion, Forwarded, Hit, Index, Query
 from ragaudit.prover.surfaces.tokens import Tokens
-from ragaudit.serving.problems import install
+from ragaudit.serving.application import application
 
 DIMENSION = 4
 TOP_K_MAX = 20
@@ -149,8 +149,7 @@ def surface_app(port: MemoryPort, *, tokens: Tokens | None = None, **settings: A
         async with surfaces.running():
             yield
 
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None)
-    install(app)
+    app = application("surfaces", lifespan=lifespan, redirect_slashes=True)
     surfaces.mount(app)
     return app
 

@@ -21,12 +21,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 from ragaudit.encoding.errors import RefusedError, UnavailableError, UnsupportedError
 from ragaudit.serving import exchange, log_lines
+from ragaudit.serving.application import application
 from ragaudit.serving.audit_stream import AuditStream
 from ragaudit.serving.exchange import Exchange, Receipt, note, outgoing, phase
 from ragaudit.serving.metrics import MetricsServer
 from ragaudit.serving.observed import Observed, Observer
 from ragaudit.serving.operation import OperationSettings
-from ragaudit.serving.problems import install
 from ragaudit.serving.spans import Spans
 from starlette.testclient import TestClient
 
@@ -34,8 +34,8 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 QUERY = "why is my salary lower"
 
 
-def application(observer: Observer) -> FastAPI:
-    app = FastAPI()
+def observed(observer: Observer) -> FastAPI:
+    app = application("observed")
 
     @app.get("/ask/{document}", tags=["native"], operation_id="ask")
     def ask(document: str) -> dict[str, str]:
@@ -65,7 +65,6 @@ def application(observer: Observer) -> FastAPI:
         raise StoreUnavailable("gone")
 
     app.add_middleware(Observed, observer=observer)
-    install(app)
     return app
 
 
@@ -83,7 +82,7 @@ def observer(stream: Path) -> Iterator[Observer]:
 
 @pytest.fixture
 def api(observer: Observer) -> TestClient:
-    return TestClient(application(observer), client=("192.0.2.7", 1))
+    return TestClient(observed(observer), client=("192.0.2.7", 1))
 
 
 def samples(observer: Observer) -> dict[tuple[str, frozenset[str]], float]:

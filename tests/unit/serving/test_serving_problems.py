@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import pytest
-from fastapi import Depends, FastAPI, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.testclient import TestClient
 from ragaudit.encoding import errors
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.serving.problems import STATUSES, install, status_of
+from ragaudit.serving.application import application
+from ragaudit.serving.problems import STATUSES, status_of
 from ragaudit.serving.strict_json import json_object
 
 FAMILIES = {
@@ -41,8 +42,7 @@ class Raising:
 
     def __init__(self) -> None:
         self.error: Exception = errors.NotFound("nothing")
-        app = FastAPI()
-        install(app)
+        app = application("things")
 
         @app.get("/things/{name}")
         def thing(name: str, number: Annotated[int, Query(le=9)] = 0) -> None:

@@ -13,8 +13,9 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.bodies import CaseBody, FindingBody
 from ragaudit.ledger.messages.receipt_check import GroupOperations
+from ragaudit.serving.application import application
 from ragaudit.serving.bodies import Body, receive
-from ragaudit.serving.problems import documented, install
+from ragaudit.serving.problems import documented
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.service.bodies import described, parse
 
@@ -33,14 +34,7 @@ def create_app(
         verifier: the statement key of the verifier whose windows are judged.
         clock: Unix milliseconds.
     """
-    app = FastAPI(
-        title="ragaudit arbiter",
-        version="1",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-    )
-    install(app)
+    app = application("ragaudit arbiter")
     at_once = asyncio.Semaphore(_AT_ONCE)
 
     async def received(request: Request) -> AsyncIterator[Body]:

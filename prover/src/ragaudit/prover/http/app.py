@@ -13,10 +13,9 @@ from ragaudit.prover.settings import Settings
 from ragaudit.prover.surfaces.mount import Surfaces
 from ragaudit.prover.surfaces.prover_port import ServicePort
 from ragaudit.prover.surfaces.tokens import Tokens
+from ragaudit.serving.application import add_routes, application
 from ragaudit.serving.bodies import BodyLimit
 from ragaudit.serving.observed import Observed
-from ragaudit.serving.problems import install
-from ragaudit.serving.routing import add_routes
 
 
 def create_app(settings: Settings, *, components: Components | None = None) -> FastAPI:
@@ -41,13 +40,11 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
             finally:
                 await anyio.to_thread.run_sync(service.stop)
 
-    app = FastAPI(
-        title="ragaudit prover",
-        version="1",
+    app = application(
+        "ragaudit prover",
         summary="Answers by noise-then-select, and can prove it.",
         lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
+        redirect_slashes=True,
     )
     app.state.service = service
     service.observer.metrics.add(WindowMetrics(service))
@@ -65,7 +62,6 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         respond=surfaces.respond,
     )
     app.add_middleware(Observed, observer=service.observer)
-    install(app)
     add_routes(
         app,
         public.router,

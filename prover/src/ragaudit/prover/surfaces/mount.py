@@ -17,9 +17,9 @@ from ragaudit.prover.surfaces.dialects import Dialect, check_key
 from ragaudit.prover.surfaces.qdrant import routes as qdrant
 from ragaudit.prover.surfaces.queries import Port
 from ragaudit.prover.surfaces.tokens import Tokens
+from ragaudit.serving.application import add_routes
 from ragaudit.serving.exchange import note
 from ragaudit.serving.problems import response
-from ragaudit.serving.routing import add_routes
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 

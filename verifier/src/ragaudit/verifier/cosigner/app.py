@@ -14,10 +14,11 @@ from ragaudit.ledger.log.cosigner_protocol import (
     MAX_REQUEST_BYTES,
     UNKNOWN_ORIGIN,
 )
+from ragaudit.serving.application import application
 from ragaudit.serving.bodies import BodyLimit
 from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
 from ragaudit.serving.observed import Observed, Observer
-from ragaudit.serving.problems import documented, install
+from ragaudit.serving.problems import documented
 from ragaudit.verifier.cosigner.decisions import Answer, Cosigner, refusal
 from ragaudit.verifier.cosigner.settings import Settings, load_keys, make_data_folder
 from ragaudit.verifier.cosigner.store import Store
@@ -62,14 +63,10 @@ def create_app(settings: Settings, *, clock: Callable[[], int] | None = None) ->
             yield
             await to_thread.run_sync(store.close)
 
-    app = FastAPI(
-        title="ragaudit cosigner", version="1", lifespan=lifespan, docs_url=None, redoc_url=None,
-        redirect_slashes=False,
-    )  # fmt: skip
+    app = application("ragaudit cosigner", lifespan=lifespan)
     app.state.cosigner = cosigner
     app.add_middleware(BodyLimit, limit=MAX_REQUEST_BYTES, respond=_too_long)
     app.add_middleware(Observed, observer=observer)
-    install(app)
 
     @app.get("/healthz")
     def healthz() -> dict[str, str]:

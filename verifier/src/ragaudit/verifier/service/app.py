@@ -9,10 +9,9 @@ from anyio import to_thread
 from fastapi import FastAPI
 from ragaudit.encoding.errors import ClockStepped
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.serving.application import add_routes, application
 from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
 from ragaudit.serving.observed import Observed, Observer
-from ragaudit.serving.problems import install
-from ragaudit.serving.routing import add_routes
 from ragaudit.verifier.service import (
     routes_audit,
     routes_disputes,
@@ -58,20 +57,12 @@ def create_app(
                     await ticking
                 await to_thread.run_sync(service.close)
 
-    app = FastAPI(
-        title="ragaudit verifier",
-        version="1",
-        lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
-        # A provider signs the path: nothing is served under another one.
-        redirect_slashes=False,
-    )
+    # A provider signs the path: nothing is served under another one.
+    app = application("ragaudit verifier", lifespan=lifespan, redirect_slashes=False)
     app.state.service = service
     app.add_middleware(Observed, observer=observer)
     modules = (routes_opening, routes_log, routes_disputes, routes_audit)
     add_routes(app, *(module.router for module in modules))
-    install(app)
     return app
 
 
