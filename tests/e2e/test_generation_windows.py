@@ -1,7 +1,6 @@
 """A window that answers in words, by services that are processes, up to its verdict."""
 
 import json
-import secrets
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,18 +11,16 @@ from typing import Any
 import httpx
 import pytest
 from generation_channel import DYING, WITHIN_TERMS, model, model_url, records, write_model
+from generation_windows import bundle, faults, processes, verdict
 from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
 from keyword_channel import write_keyword_model
 from prover_process import ANCHORED, PLAIN, Setting
 from ragaudit.client.cli import app
-from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
-from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.prover.backends.interface import Document, attributes_text
-from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
 from ragaudit.prover.window.records import entries
@@ -61,22 +58,6 @@ def keyword_setting(tmp_path: Path, model: Transformer, model_url: str) -> Itera
     """The same, with a model that is asked for whole answers."""
     environment = write_keyword_model(tmp_path / "model", model)
     yield from processes(tmp_path, model_url, environment)
-
-
-def processes(
-    tmp_path: Path, model_url: str, environment: dict[str, str], **own: str
-) -> Iterator[Setting]:
-    (tmp_path / "verifier").mkdir()
-    generator = {"url": model_url, "models": [MODEL], **own}
-    verifier = VerifierProcess(tmp_path / "verifier", tick_seconds=0.2, generator=generator)
-    made = Setting(tmp_path, verifier)
-    store = Store.open(made.settings.store.url)
-    StoredDocuments(store).add("one", records(), replace=True)
-    store.close()
-    made.prover.environment = {"RAGAUDIT_PROVER__GENERATOR__URL": model_url, **environment}
-    verifier.start()
-    yield made
-    made.stop()
 
 
 QUESTION: dict[str, object] = {"query": "treatment of bazeli ?"}
@@ -153,32 +134,6 @@ def hand_in(setting: Setting, files: Sequence[GeneratedFile], folder: Path) -> N
     code, shown = receipt("prove-missing", names[0], "-o", str(out), *prover)
     assert (code, out.exists()) == (4, False), shown
     assert "the entry is in the log" in shown["detail"]
-
-
-def verdict(setting: Setting) -> Verdict:
-    answer = httpx.get(f"{setting.verifier.url}/v1/windows/w1/verdict", trust_env=False)
-    assert answer.status_code == 200, answer.text
-    return Verdict.verify(answer.content, setting.verifier.keys.verdict.public)
-
-
-def bundle(setting: Setting, folder: Path) -> Path:
-    """The bundle of all evidence, as the auditor gets it."""
-    token = (folder / "verifier" / "secrets" / "auditor-token").read_text().strip()
-    answer = httpx.post(
-        f"{setting.verifier.url}/v1/windows/w1/bundle/confidential",
-        json={"reader": "a test", "reason": "a second run"},
-        headers={"Authorization": f"Bearer {token}"},
-        timeout=120,
-        trust_env=False,
-    )
-    assert answer.status_code == 200, answer.text
-    path = folder / f"bundle {secrets.token_hex(4)}"
-    path.write_bytes(answer.content)
-    return path
-
-
-def faults(found: Verdict) -> dict[str, str]:
-    return {each.id: str(each.status) for each in found.predicate.checks if each.status != "PASS"}
 
 
 def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
