@@ -137,20 +137,30 @@ class ChargedRows:
     blindings: npt.NDArray[np.uint8] = field(repr=False)
 
     @classmethod
-    def of(cls, rows: Sequence[npt.NDArray[np.int64]], blindings: Sequence[bytes]) -> "ChargedRows":
-        """Return the rows of entries, each with its blinding of 32 bytes."""
+    def of(
+        cls, rows: bytearray, ends: npt.NDArray[np.int64], blindings: bytearray
+    ) -> "ChargedRows":
+        """Return the rows of entries; nothing is copied.
+
+        Args:
+            rows: positions of 4 bytes, little endian, one entry after the other; a 0 is appended.
+            ends: as the attribute.
+            blindings: 32 bytes for each entry.
+        """
         # One more than there are: a file without any could not be mapped into memory.
-        return cls(
-            np.concatenate([*rows, [0]]).astype(np.uint32),
-            np.cumsum([len(each) for each in rows], dtype=np.int64),
-            _by_row(b"".join(blindings)),
-        )
+        rows += bytes(4)
+        return cls(np.frombuffer(rows, "<u4"), ends, _by_row(blindings))
 
     @property
     def rows(self) -> list[list[int]]:
         """The positions of each entry."""
+        # One object for each position, however often it is charged: a new one has four times the
+        # size of the place in the list.
+        shared = list(range(int(self.positions.max()) + 1)).__getitem__
         starts = [0, *self.ends.tolist()]
-        return [self.positions[start:end].tolist() for start, end in pairwise(starts)]
+        return [
+            list(map(shared, self.positions[start:end].tolist())) for start, end in pairwise(starts)
+        ]
 
 
 def prove_selections(
@@ -370,7 +380,7 @@ JOBS: Final = JobService(tables.jobs, KINDS, "ragaudit_prover", "ragaudit.prover
 """The prover's jobs, for the service and its workers."""
 
 
-def _by_row(data: bytes) -> npt.NDArray[np.uint8]:
+def _by_row(data: bytes | bytearray) -> npt.NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8).reshape(-1, 32)
 
 

@@ -184,10 +184,11 @@ class Channel:
                 cannot be voided, either: call again.
         """
         with self._context.store.read() as connection:
-            left = [
-                charge_at(connection, live.name, each) for each in unanswered(connection, live.name)
-            ]
-        for charge in left:
+            left = unanswered(connection, live.name)
+        for position in left:
+            # One at a time: each holds its question and the embedding.
+            with self._context.store.read() as connection:
+                charge = charge_at(connection, live.name, position)
             assert charge is not None  # it has a place
             with live.committing(self._context.store) as transaction:
                 connection = transaction.connection

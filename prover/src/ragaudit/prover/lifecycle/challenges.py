@@ -20,6 +20,7 @@ from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
 from ragaudit.prover.lifecycle.channel_evidence import (
     ChannelEvidence,
+    charges_among,
     is_of_charges,
     logged_charges,
 )
@@ -138,9 +139,8 @@ class ChallengeWorker:
         """
         work = WindowWork(self._runner, live.name)
         with self._store.read() as connection:
-            charges = {each.index for each in logged_charges(connection, live.name)}
-        charged = [at for at in positions if at in charges]
-        sampled = [at for at in positions if at not in charges]
+            charged = charges_among(connection, live.name, positions)
+        sampled = sorted(set(positions).difference(charged))
 
         def proven(count: float) -> None:
             if notify is not None:

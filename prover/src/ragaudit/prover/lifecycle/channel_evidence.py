@@ -4,9 +4,9 @@ Of every tenant the budget argument over all of its charge entries; of sampled e
 the charge argument of their group, and what their answer was made of.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice, starmap
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,23 +19,21 @@ from ragaudit.privacy.charge_sample import CHARGES
 from ragaudit.privacy.sample import LoggedRecord
 from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.lifecycle.responses import response
+from ragaudit.prover.lifecycle.tenant_charges import TenantCharges
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.inserting import insert_new
 from ragaudit.prover.verifier.client import VerifierClient, budget_call, replay_call
 from ragaudit.prover.window.charges import (
-    PaidCharge,
     StoredCharge,
     answer_of_charge,
     charge_at,
-    charges_of,
     made_of,
 )
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import entries
 from ragaudit.prover.work import (
     ChargedGroup,
-    ChargedRows,
     ProvenIndex,
     WindowWork,
     chunk_groups,
@@ -43,9 +41,10 @@ from ragaudit.prover.work import (
 from ragaudit.serving.jobs.job import Job
 from sqlalchemy import Connection, select, update
 
-__all__ = ["ChannelEvidence", "is_of_charges", "logged_charges"]
+__all__ = ["ChannelEvidence", "charges_among", "is_of_charges", "logged_charges"]
 
 _WAVE: Final = 16  # jobs that are prepared together
+_ROWS: Final = 1000  # read at a time: a driver may hold all rows of a query in memory
 
 
 class Piece(NamedTuple):
@@ -97,12 +96,11 @@ class ChannelEvidence:
     def _pieces(
         self, live: OpenWindow, sampled: Sequence[int], work: WindowWork
     ) -> Iterator[Piece]:
-        wanted = set(sampled)
         for tenant in live.policy.tenants:
             with self._store.read() as connection:
-                charges = list(charges_of(connection, live.name, tenant))
-            if charges:
-                places = [n for n, each in enumerate(charges) if each.position in wanted]
+                charges = TenantCharges.read(connection, live.name, tenant)
+            if charges is not None:
+                places = charges.numbers(sampled)
                 yield from _Tenant(self._store, live, work, tenant, charges).pieces(places)
 
     def deliver(self, window: str, verifier: VerifierClient) -> None:
@@ -134,7 +132,7 @@ class _Tenant:
         live: OpenWindow,
         work: WindowWork,
         tenant: str,
-        charges: Sequence[PaidCharge],
+        charges: TenantCharges,
     ) -> None:
         assert live.policy.generation is not None  # there are charges
         self._store = store
@@ -143,11 +141,7 @@ class _Tenant:
         self._work = work
         self._tenant = tenant
         self._charges = charges
-        self._index = live.index_of(tenant, charges[0].body.version)
-        self._charged = ChargedRows.of(
-            [each.rows for each in charges], [each.blinding for each in charges]
-        )
-        self._points = b"".join(each.body.charge or b"" for each in charges)
+        self._index = live.index_of(tenant, charges.version)
 
     def pieces(self, places: Sequence[int]) -> Iterator[Piece]:
         """Yield the jobs of what is not stored yet, the budget's and those of sampled entries.
@@ -166,15 +160,15 @@ class _Tenant:
         if not self._has_budget():
             yield Piece(0, self._budget(), self._keep_budget)
         # Of all groups at once: each sum is the one before it and a little more.
-        sums = core.running_sums(self._points, list(places))
-        before = dict(zip(places, sums, strict=True))
+        sums = core.running_sums(self._charges.points, places)
         step = chunk_groups(self._index.count, size)
         for start in range(0, len(groups), step):
             # As it was before a restart, so that results that are there are found again.
             chunk = groups[start : start + step]
             if not self._is_stored(chunk[-1]):
                 count = sum(map(len, chunk))
-                yield Piece(count, self._job(chunk, before), partial(self._keep, chunk))
+                job = self._job(chunk, sums[start * size : start * size + count])
+                yield Piece(count, job, partial(self._keep, chunk))
 
     def _has_budget(self) -> bool:
         with self._store.read() as connection:
@@ -191,10 +185,10 @@ class _Tenant:
             log_root=self._live.log.entries.head().root_hash,
             rows=self._index.count,
             uses=self._terms.uses,
-            charges=self._points,
+            charges=self._charges.points,
             squared_norm=self._live.policy.squared_norm,
         )
-        return self._work.budget(statement, self._charged, f"budget of {self._tenant}")
+        return self._work.budget(statement, self._charges.charged, f"budget of {self._tenant}")
 
     def _keep_budget(self, proofs: Sequence[bytes]) -> None:
         (proof,) = proofs
@@ -203,9 +197,7 @@ class _Tenant:
 
     def _is_stored(self, group: Sequence[int]) -> bool:
         table = tables.response
-        last = (table.c.window == self._live.name) & (
-            table.c.position == self._charges[group[-1]].position
-        )
+        last = (table.c.window == self._live.name) & (table.c.position == self._position(group[-1]))
         with self._store.read() as connection:
             return connection.execute(select(table.c.position).where(last)).first() is not None
 
@@ -232,30 +224,33 @@ class _Tenant:
             for call, message in replays.items():
                 _put(connection, self._live.name, call, message)
 
+    def _position(self, number: int) -> int:
+        return int(self._charges.positions[number])
+
     def _logged(self, connection: Connection, number: int) -> StoredCharge:
-        position = self._charges[number].position
+        position = self._position(number)
         found = charge_at(connection, self._live.name, position)
         if found is None:
             raise UnknownRecord("no charge there", where=f"entry {position}")
         return found
 
-    def _job(self, groups: Sequence[Sequence[int]], before: Mapping[int, bytes]) -> Job:
-        wanted = []
+    def _job(self, groups: Sequence[Sequence[int]], sums: Sequence[bytes]) -> Job:
+        """Return the job of groups, with the sum of the points before each of their entries."""
+        wanted, before = [], iter(sums)
         with self._store.read() as connection:
             for group in groups:
                 logged = [self._logged(connection, number) for number in group]
-                sums = [before[number] for number in group]
                 statement = ChargeStatement(
                     self._terms.uses,
                     self._index.commitments,
-                    tuple(starmap(self._entry, zip(logged, sums, strict=True))),
+                    tuple(self._entry(each, next(before)) for each in logged),
                     self._live.policy.squared_norm,
                 )
                 wanted.append(ChargedGroup(statement, group))
         index = ProvenIndex(self._index.rows, self._index.blindings, self._index.commitments)
-        first = self._charges[groups[0][0]].position
+        first = self._position(groups[0][0])
         name = f"{sum(map(len, groups))} charges from entry {first}"
-        return self._work.charges(index, wanted, self._charged, name)
+        return self._work.charges(index, wanted, self._charges.charged, name)
 
     def _entry(self, logged: StoredCharge, before: bytes) -> ChargeEntry:
         body, live = logged.body, self._live
@@ -317,6 +312,14 @@ def logged_charges(connection: Connection, window: str) -> Iterator[LoggedRecord
         if entry.kind == Charge.KIND:
             body = Charge.parse(entry.body)
             yield LoggedRecord(entry.index, body.tenant, body.pseudonym)
+
+
+def charges_among(connection: Connection, window: str, positions: Iterable[int]) -> list[int]:
+    """Return those positions of a window's log at which charge entries stand, rising."""
+    wanted, position = set(positions), tables.charge.c.position
+    query = select(position).where(tables.charge.c.window == window).order_by(position)
+    charges = connection.scalars(query.execution_options(yield_per=_ROWS))
+    return [at for at in charges if at in wanted]
 
 
 def is_of_charges(stratum: str) -> bool:
