@@ -1,6 +1,7 @@
 """The generation channel: rows pay before anything is generated, once, and answers are kept."""
 
 import asyncio
+import gc
 import re
 from typing import Any
 
@@ -304,3 +305,14 @@ def test_questions_at_once_are_charged_one_after_the_other(channel: ProverScenar
         )
     assert logged == list(range(5))
     assert uses.max() <= 3
+
+
+def test_a_window_that_ended_leaves_no_counts_of_its_rows(channel: ProverScenario) -> None:
+    open_channel(channel)
+    file_of(ask(channel))
+    service = channel.service
+    known = service.driver._closing._channel._charging._counts._known
+    assert [live.name for live in known] == ["w1"]
+    service.open_windows.forget("w1")
+    gc.collect()
+    assert not known

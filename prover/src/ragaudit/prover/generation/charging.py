@@ -6,6 +6,7 @@ of the charges (docs/spec/11-generation.md §11.11).
 
 import hashlib
 import threading
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -189,7 +190,7 @@ class Charging:
         record = admitted.record(request.retrieval, openings)
         index, tenant = admitted.index, record.tenant
         with self._context.store.look() as connection:
-            number, uses = self._counts.read(connection, live.name, tenant, index.count)
+            number, uses = self._counts.read(connection, live, tenant, index.count)
         if not terms.charges_rows and number >= terms.uses:
             raise BudgetExhausted(
                 "all questions of this tenant were asked",
@@ -287,20 +288,22 @@ class _Counts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], tuple[int, npt.NDArray[np.int64]]] = {}
+        # Weak: a window that ended takes its counts with it.
+        self._known = WeakKeyDictionary[OpenWindow, dict[str, tuple[int, npt.NDArray[np.int64]]]]()
 
     def read(
-        self, connection: Connection, window: str, tenant: str, count: int
+        self, connection: Connection, live: OpenWindow, tenant: str, count: int
     ) -> tuple[int, npt.NDArray[np.int64]]:
         """Return n_t of the next charge and c(i), int64[count], after all that are committed."""
         with self._lock:
-            start, counts = self._known.get((window, tenant), (0, np.zeros(count, np.int64)))
+            known = self._known.setdefault(live, {})
+            start, counts = known.get(tenant, (0, np.zeros(count, np.int64)))
             # A copy: a reading that fails midway must not have counted anything.
             counts = counts.copy()
-            for number, rows in charged_rows(connection, window, tenant, start):
+            for number, rows in charged_rows(connection, live.name, tenant, start):
                 counts[rows] += 1
                 start = number + 1
-            self._known[window, tenant] = start, counts
+            known[tenant] = start, counts
         return start, counts
 
 
