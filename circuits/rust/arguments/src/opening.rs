@@ -238,10 +238,10 @@ pub fn prove(
     let mut generators = FoldedGenerators { base: generators, length, pending: Vec::new() };
     let mut form = form.to_vec();
     form.resize(length, Scalar::ZERO);
-    secret.vector.resize(length, Scalar::ZERO);
     let mut rounds = Vec::new();
-    while secret.vector.len() > 1 {
-        let half = secret.vector.len() / 2;
+    while generators.length > 1 {
+        let half = generators.length / 2;
+        // In the first round the upper half may be shorter: its padding adds nothing to the sums.
         let (low, high) = secret.vector.split_at(half);
         let (form_low, form_high) = form.split_at(half);
         let masks = [randomness.scalar(), randomness.scalar()];
@@ -264,7 +264,8 @@ pub fn prove(
         let c = fold_challenge(transcript, &round)?;
         // 3: a, L, rho, g at half the length
         let inverse = c.invert();
-        let folded: Vec<Scalar> = low.iter().zip(high).map(|(a, b)| a + inverse * b).collect();
+        let mut folded = low.to_vec();
+        folded.iter_mut().zip(high).for_each(|(a, b)| *a += inverse * b);
         form = form_low.iter().zip(form_high).map(|(a, b)| a + c * b).collect();
         secret.vector.zeroize();
         secret.vector = folded;
