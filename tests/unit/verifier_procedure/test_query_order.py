@@ -7,7 +7,7 @@ import pytest
 from generation_messages import CHARGE, GENERATED
 from ragaudit.ledger.messages.charges import Void
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.generation_facts import LoggedCharge, LoggedReply
+from ragaudit.verifier.procedure.logged_charges import LoggedCharge, LoggedReply
 from ragaudit.verifier.procedure.logged_records import RecordSummary
 from ragaudit.verifier.procedure.record_checks import in_order
 

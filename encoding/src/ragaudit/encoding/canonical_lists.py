@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 from ragaudit.encoding.canonical_json import MAX_BYTES, loads
 from ragaudit.encoding.errors import MalformedError
 
-__all__ = ["elements"]
+__all__ = ["elements", "located"]
 
 _PIECE_BYTES: Final = 2**16
 # It finds where an element ends, no more: numbers are not even read.
@@ -26,7 +26,19 @@ def elements(file: BinaryIO) -> Iterator[Any]:
     Raises:
         MalformedError: not a list, or not canonical.
     """
-    text = _Text(file)
+    return (value for value, _, _ in located(file))
+
+
+def located(file: BinaryIO) -> Iterator[tuple[Any, int, int]]:
+    """Yield the elements, each with the offsets at which it begins and ends in the list's bytes.
+
+    Args:
+        file: as for :func:`elements`.
+
+    Raises:
+        MalformedError: as :func:`elements`.
+    """
+    text, start = _Text(file), 1
     if text.take() != "[":
         raise MalformedError("not a list")
     if text.peek() == "]":
@@ -35,7 +47,10 @@ def elements(file: BinaryIO) -> Iterator[Any]:
         separator = ","
         while separator == ",":
             # In a list, as it is in the file: so that it may be nested as deeply, and no deeper.
-            yield loads(f"[{text.element()}]".encode())[0]
+            alone = f"[{text.element()}]".encode()
+            end = start + len(alone) - 2
+            yield loads(alone)[0], start, end
+            start = end + 1
             separator = text.take()
         if separator != "]":
             raise MalformedError("not JSON", expected="',' or ']' after an element")

@@ -32,7 +32,7 @@ from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.verifier.procedure.facts import Pins
 
-__all__ = ["TILES", "LargeLogSizes", "write_large_log"]
+__all__ = ["TILES", "LargeLog", "LargeLogSizes", "write_evidence", "write_large_log"]
 
 _TENANT: Final = "bench"
 TILES: Final = "log"
@@ -45,7 +45,7 @@ class LargeLogSizes:
     """How long a log is.
 
     Attributes:
-        records: R.
+        records: R, or questions where all are answered in words.
         accounts: that ask in turn, all alike often; at least one.
     """
 
@@ -58,7 +58,7 @@ class LargeLogSizes:
         return -(-self.records // self.accounts)
 
 
-class _LargeLog(Window):
+class LargeLog(Window):
     """The window whose log is written to a folder of evidence as it grows."""
 
     tenants = (_TENANT,)
@@ -107,13 +107,13 @@ class _LargeLog(Window):
             while START + time // 1000 >= due:
                 self.checkpoint(due - START)
                 due += _STEP
-            self._record(number, 1000 * START + time)
+            self._answer(number, 1000 * START + time)
         self.checkpoint(_LAST + 1)
         index = AccountIndex.build(
             self.window, (each.pseudonym for each in self.registered), self._listed
         )
         self.log_accounts(index)
-        self.append("close", Close(self.window, self.sizes.records, 0, 1000 * END).encode())
+        self.append("close", Close(self.window, len(self._listed), 0, 1000 * END).encode())
         self.checkpoint(CLOSED - START)
         for file in self._files.values():
             file.close()
@@ -123,7 +123,8 @@ class _LargeLog(Window):
         time = 1000 * (START - 25)
         return Registration(self.window, pseudonym, _TENANT, slot, None, None, time)
 
-    def _record(self, number: int, time: int) -> None:
+    def _answer(self, number: int, time: int) -> None:
+        """Log what a query gives, a record."""
         draw = self._random.randbytes
         salt_s, sketch = draw(32), draw(BITS // 8)
         account = self.registered[number % self.sizes.accounts]
@@ -167,6 +168,15 @@ class _LargeLog(Window):
         }
 
 
+def write_evidence(window: LargeLog, folder: Path) -> None:
+    """Play a window and write its items to the folder that it was made with."""
+    window.play()
+    for name, data in window.written_items().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
 def write_large_log(sizes: LargeLogSizes, folder: Path) -> Pins:
     """Write the evidence of a window with a log of these sizes, and its entry bundles.
 
@@ -178,12 +188,8 @@ def write_large_log(sizes: LargeLogSizes, folder: Path) -> Pins:
     Returns:
         The keys that whoever audits has pinned.
     """
-    window = _LargeLog(sizes, folder)
-    window.play()
-    for name, data in window.written_items().items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+    window = LargeLog(sizes, folder)
+    write_evidence(window, folder)
     tiles = folder.parent / TILES
     with (folder / names.LEAVES).open("rb") as leaves:
         for bundle in bundles_of(window.tree.size):

@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import Any, BinaryIO, Final, Generic, Self, TypeVar
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.canonical_lists import elements
+from ragaudit.encoding.canonical_lists import elements, located
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.countersignature import Activation
@@ -123,14 +123,41 @@ class Entries(EvidenceList[Entry]):
     read = staticmethod(Entry.from_json)
 
     @classmethod
-    def _messages(cls, listed: Iterable[Any]) -> Iterator[Entry]:
+    def stream(cls, file: BinaryIO) -> Iterator[Entry]:
+        """Yield the entries one by one, as every list."""
+        return (entry for entry, _, _ in cls.located(file))
+
+    @classmethod
+    def located(cls, file: BinaryIO) -> Iterator[tuple[Entry, int, int]]:
+        """Yield the entries, each with the offsets between which `read_at` reads it again.
+
+        Args:
+            file: as for `stream`.
+
+        Raises:
+            MalformedError: as `stream`.
+        """
         last = -1
-        for entry in map(cls.read, listed):
+        for value, start, end in located(file):
+            entry = cls.read(value)
             # With two entries of one index, readers could disagree on which one counts.
             if entry.index <= last:
                 raise MalformedError("entries", expected="rising indices")
             last = entry.index
-            yield entry
+            yield entry, start, end
+
+    @classmethod
+    def read_at(cls, file: BinaryIO, start: int, end: int) -> Entry:
+        """Return one entry again.
+
+        Args:
+            start, end: as `located` gave them.
+
+        Raises:
+            MalformedError: the file is another one by now.
+        """
+        file.seek(start)
+        return cls.read(canonical_json.loads(file.read(end - start)))
 
 
 class Receipts(SubmittedList[PublicHalf]):

@@ -11,8 +11,8 @@ def account_index(context: Context) -> AccountIndex:
     Raises:
         MissingInput: they cannot be read; their checks say why.
     """
-    registered = [logged.registration.pseudonym for logged in context.registrations]
-    return AccountIndex.build(context.policy.window, registered, context.records.listed())
+    registered, records = context.registrations.pseudonyms, context.records.listed()
+    return AccountIndex.build(context.policy.window, registered, records)
 
 
 def check_accounts(context: Context, found: Findings) -> None:

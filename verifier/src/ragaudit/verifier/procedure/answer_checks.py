@@ -237,7 +237,7 @@ def _verify(
 def _statement(context: Context, logged: LoggedRecord, response: Response) -> SelectionStatement:
     """The statement of a record; MissingInput where another check owns that there is none."""
     record, policy = logged.record, context.policy
-    tenant = context.registration(record.pseudonym).registration.tenant
+    tenant = context.registration(record.pseudonym).tenant
     index = context.accepted_index(tenant, record.version)
     # Each of these is another check's fault: a proof about other inputs would fail here for it.
     if record.tenant != tenant:

@@ -6,12 +6,13 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.verifier.procedure.answer_checks import filter_of
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput, demand, known_or_missing
-from ragaudit.verifier.procedure.generation_facts import LoggedCharge
+from ragaudit.verifier.procedure.logged_charges import LoggedCharge
 from ragaudit.verifier.proven import ChargesRejected, ProvenCharges
 
 __all__ = ["ChargeGroups", "demand_charged"]
@@ -32,6 +33,7 @@ class ChargeGroups:
     context: Context
     tenant: str
     groups: tuple[tuple[int, ...], ...] = ()
+    _numbers: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     _known: dict[int, MissingInput | None] = field(default_factory=dict)
     _before: dict[int, bytes] = field(default_factory=dict)
 
@@ -40,13 +42,21 @@ class ChargeGroups:
         """Return the groups of a tenant, the same ones for every check that asks."""
         known: dict[str, ChargeGroups] = context.__dict__.setdefault("_charge_groups", {})
         if tenant not in known:
-            known[tenant] = cls(context, tenant, _groups(context, tenant))
+            numbers = context.charges.of_tenant(tenant)
+            known[tenant] = cls(context, tenant, _groups(context, numbers), numbers)
         return known[tenant]
 
     def entries(self, group: Sequence[int]) -> list[LoggedCharge]:
         """Return the charge entries at places among the tenant's."""
-        entries = self.context.charges_of(self.tenant)
-        return [entries[place] for place in group]
+        return [self.context.charges[int(self._numbers[place])] for place in group]
+
+    def number_of(self, logged: LoggedCharge) -> int | None:
+        """Return the number of the group that a charge entry is in, None of one that is in none."""
+        number = self.context.charges.number_of(logged.index)
+        for each, group in enumerate(self.groups):
+            if number in (self._numbers[place] for place in group):
+                return each
+        return None
 
     def demand(self, number: int) -> None:
         """Check the argument of a group, once.
@@ -125,15 +135,14 @@ def demand_charged(context: Context, logged: LoggedCharge) -> None:
         MissingInput: as `ChargeGroups.demand`.
     """
     groups = ChargeGroups.of(context, logged.charge.tenant)
-    for number, group in enumerate(groups.groups):
-        if logged.index in {one.index for one in groups.entries(group)}:
-            groups.demand(number)
+    number = groups.number_of(logged)
+    if number is not None:
+        groups.demand(number)
 
 
-def _groups(context: Context, tenant: str) -> tuple[tuple[int, ...], ...]:
-    sampled = {logged.index for logged in context.challenged_charges}
-    entries = context.charges_of(tenant)
-    places = [place for place, logged in enumerate(entries) if logged.index in sampled]
+def _groups(context: Context, numbers: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
+    sampled = {context.charges.number_of(logged.index) for logged in context.challenged_charges}
+    places = [place for place, number in enumerate(numbers.tolist()) if number in sampled]
     size = context.generation.group
     return tuple(tuple(places[start : start + size]) for start in range(0, len(places), size))
 

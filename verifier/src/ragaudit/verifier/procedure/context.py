@@ -35,7 +35,8 @@ from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.records import QueryEntry, Record
 from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import MissingInput, fact
-from ragaudit.verifier.procedure.generation_facts import GenerationFacts, LoggedCharge
+from ragaudit.verifier.procedure.generation_facts import GenerationFacts
+from ragaudit.verifier.procedure.logged_charges import LoggedCharge
 from ragaudit.verifier.procedure.logged_records import LoggedRecord
 
 
@@ -268,9 +269,11 @@ class Context(GenerationFacts):
             MissingInput: `registrations` for an account that is registered twice.
         """
         pseudonym, counter = claim.query
-        if pseudonym not in self.registered or counter >= self.policy.queries_per_account:
+        registered, _ = self.registrations.first(pseudonym)
+        if registered is None or counter >= self.policy.queries_per_account:
             return False
-        anchor = self.registration(pseudonym).registration.anchor
+        rank = self.registration(pseudonym).rank
+        anchor = self.registrations[rank].registration.anchor
         # Whoever revealed a "nonce" of a plain account made it up.
         if anchor is None:
             return False
@@ -300,10 +303,10 @@ class Context(GenerationFacts):
         """Whether a registration with this anchor has the key that signed, for this log."""
         if statement.origin != self.policy.origin:
             return False
-        registrations = self.registered.get(statement.pseudonym, ())
-        if len(registrations) != 1:  # that there is one only is check 7's
+        rank, more = self.registrations.first(statement.pseudonym)
+        if rank is None or more:  # that there is one only is check 7's
             return False
-        registration = registrations[0].registration
+        registration = self.registrations[rank].registration
         # A statement about another chain says nothing of the one that the records use.
         if registration.anchor is None or registration.anchor != statement.anchor:
             return False
@@ -355,7 +358,7 @@ class Context(GenerationFacts):
     def challenged_charges(self) -> tuple[LoggedCharge, ...]:
         """The challenged charge entries, in log order."""
         charges, sampled = self.charges, self.challenge.sampled
-        return tuple(logged for logged in charges if logged.index in sampled)
+        return charges.at(sampled)
 
     def response(self, record: LoggedRecord | LoggedCharge) -> Response:
         """Return the response for a sampled record or charge entry, with its index.

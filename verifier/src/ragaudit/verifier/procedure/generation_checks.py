@@ -21,7 +21,7 @@ from ragaudit.verifier.procedure.charge_groups import ChargeGroups
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.generation_facts import LoggedCharge, LoggedReply
+from ragaudit.verifier.procedure.logged_charges import ChargeSummary, LoggedCharge, ReplySummary
 from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds, in_order
 
 _DRAWS: Final = 2
@@ -31,12 +31,14 @@ _DRAWS: Final = 2
 def check_budget(context: Context, found: Findings) -> None:
     """26: no row of any tenant pays more than M times; what that is worth."""
     terms, entries = context.generation, len(context.charges)
-    tenants = [tenant for tenant in context.policy.tenants if context.charges_of(tenant)]
+    tenants = [
+        tenant for tenant in context.policy.tenants if len(context.charges.of_tenant(tenant))
+    ]
     for tenant in tenants:
         with found.attempt(f"tenant {tenant}"):
             if terms.charges_rows:
                 context.demand_budget(tenant)
-            elif (asked := len(context.charges_of(tenant))) > terms.uses:
+            elif (asked := len(context.charges.of_tenant(tenant))) > terms.uses:
                 # Every row pays for every question.
                 raise RejectedError(f"{asked} questions", expected=f"at most {terms.uses}")
     context.stated.generation = channel_epsilon(context)
@@ -97,7 +99,7 @@ def _check_places(context: Context, found: Findings) -> None:
         with found.attempt(logged.name):
             if (charge.policy_digest, charge.window) != (policy.digest, policy.window):
                 raise RejectedError("names another policy or window")
-            tenant = context.registration(charge.pseudonym).registration.tenant
+            tenant = context.registration(charge.pseudonym).tenant
             if charge.tenant != tenant:
                 raise RejectedError(f"tenant {charge.tenant}", expected=f"{tenant}, as registered")
             index = context.stated_index(tenant, 1)
@@ -114,9 +116,9 @@ def _check_places(context: Context, found: Findings) -> None:
         with found.attempt(logged.name):
             due_threshold(charge, terms)
         with found.attempt(logged.name):
-            anchor = context.registration(charge.pseudonym).registration.anchor
+            anchored = context.registration(charge.pseudonym).anchored
             # Its sums would have been drawn with its nonce in view.
-            if terms.adaptive is not None and anchor is not None:
+            if terms.adaptive is not None and anchored:
                 raise RejectedError("of an anchored account", expected="plain under murag-ada")
         with found.attempt(logged.name):
             DueActivation(context, charge.pseudonym).check(logged)
@@ -124,13 +126,13 @@ def _check_places(context: Context, found: Findings) -> None:
             if not 1000 * policy.start <= charge.time < 1000 * policy.end:
                 raise RejectedError(f"at {rfc3339(charge.time)}, outside the window")
             bounds.check_change(charge.time, logged.index)
-    _check_order(context, found, LoggedCharge)
+    _check_order(context, found, ChargeSummary)
 
 
 def _check_order(
-    context: Context, found: Findings, kind: type[LoggedCharge] | type[LoggedReply]
+    context: Context, found: Findings, kind: type[ChargeSummary] | type[ReplySummary]
 ) -> None:
-    for pseudonym in dict.fromkeys(logged.charge.pseudonym for logged in context.charges):
+    for pseudonym in context.charges.accounts():
         for _ in in_order(context.entries_of(pseudonym), found, kind):
             pass
 
@@ -190,45 +192,44 @@ def _check_groups(context: Context, found: Findings, tenant: str) -> None:
 
 def check_answers(context: Context, found: Findings) -> None:
     """28: one answer or void for every charge entry, after it, at a confirmed time."""
-    charges = {logged.index: logged for logged in context.charges}
-    bounds, replied = TimeBounds(context), set[int]()
+    charges, replied = context.charges, bytearray(len(context.charges))
+    bounds, voids = TimeBounds(context), 0
     for answer in context.replies:
         reply = answer.reply
+        voids += isinstance(reply, Void)
         with found.attempt(answer.name):
-            logged = charges.get(reply.charge)
-            if logged is None:
+            number = charges.number_of(reply.charge)
+            if number is None:
                 raise RejectedError(f"entry {reply.charge} is no charge entry")
-            if reply.charge in replied:
+            if replied[number]:
                 raise RejectedError(f"entry {reply.charge} was answered before")
-            replied.add(reply.charge)
+            replied[number] = True
+            charge = charges.summary(number)
             # An answer that was there first was not paid for.
-            if answer.entry < logged.index:
-                raise RejectedError(f"before its charge entry {logged.index}")
-            charge = logged.charge
+            if answer.entry < charge.entry:
+                raise RejectedError(f"before its charge entry {charge.entry}")
             if (reply.window, reply.tenant) != (charge.window, charge.tenant):
                 raise RejectedError("of another window or tenant than its charge")
             bounds.check_change(reply.time, answer.entry)
             if isinstance(reply, Generated):
-                _check_nonce(context, logged, reply)
+                _check_nonce(context, charge, reply)
             else:
-                _check_void(context, logged, reply)
-    _check_order(context, found, LoggedReply)
+                _check_void(context, charge, reply)
+    _check_order(context, found, ReplySummary)
     _check_turns(context, found)
-    for index, logged in charges.items():
-        if index not in replied:
-            found.fault("neither answered nor void", logged.name)
-    voids = sum(isinstance(one.reply, Void) for one in context.replies)
-    found.summary = f"{len(replied) - voids} answers and {voids} voids, one for each charge entry"
+    for charge in charges.summaries():
+        if not replied[charge.number]:
+            found.fault("neither answered nor void", charge.name)
+    found.summary = f"{sum(replied) - voids} answers and {voids} voids, one for each charge entry"
 
 
-def _check_void(context: Context, logged: LoggedCharge, void: Void) -> None:
+def _check_void(context: Context, charge: ChargeSummary, void: Void) -> None:
     """An anchored account's charge is void only once its promise can be claimed no more.
 
     Sooner, an account that was told of a void would go on to its next query, whose nonce gives the
     coins of this one away, and could still have claimed an answer.
     """
-    charge = logged.charge
-    if context.registration(charge.pseudonym).registration.anchor is None:
+    if not context.registration(charge.pseudonym).anchored:
         return
     due = voidable_from(charge.time, context.policy)
     if void.time < due:
@@ -245,20 +246,21 @@ def _check_turns(context: Context, found: Findings) -> None:
     answered, or not, by whoever has seen its coins. A promise is in no log, but has its query's
     time: so the order of the entries is enough with that of their times, which `in_order` checks.
     """
-    ends = {one.reply.charge: one.entry for one in reversed(context.replies)}
+    replies = context.replies
     for pseudonym in context.askers:
         with found.attempt(f"account {pseudonym.hex()}"):
-            if context.registration(pseudonym).registration.anchor is None:
+            if not context.registration(pseudonym).anchored:
                 continue
             for logged, following in pairwise(context.queries_of(pseudonym)):
-                if ends.get(logged.entry, 0) > following.entry:
+                ends = replies.to(logged.entry)
+                if ends and ends[0].entry > following.entry:
                     raise RejectedError(
                         f"entry {following.entry} of the account stands before what ends its "
                         f"{logged.name}"
                     )
 
 
-def _check_nonce(context: Context, logged: LoggedCharge, reply: Generated) -> None:
-    anchor = context.registration(logged.charge.pseudonym).registration.anchor
-    if (reply.nonce is None) != (anchor is None):
-        raise RejectedError("a nonce is missing" if anchor else "a nonce of a plain account")
+def _check_nonce(context: Context, charge: ChargeSummary, reply: Generated) -> None:
+    anchored = context.registration(charge.pseudonym).anchored
+    if (reply.nonce is not None) != anchored:
+        raise RejectedError("a nonce is missing" if anchored else "a nonce of a plain account")

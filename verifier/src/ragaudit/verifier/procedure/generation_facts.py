@@ -1,19 +1,20 @@
 """Entries of the generation channel, and what was opened of them (docs/spec/11-generation.md)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Protocol
 
 from ragaudit.circuits.budgets import BudgetStatement
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.answerers import KeywordVoting
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.verifier.models import AnswerGenerator, OwnGenerator, TokenGenerator
 from ragaudit.verifier.procedure.facts import MissingInput, demand, fact, known_or_missing
 from ragaudit.verifier.procedure.log_facts import LogFacts
+from ragaudit.verifier.procedure.logged_charges import LoggedCharges, LoggedReplies
 
 
 class AccountEntry(Protocol):
@@ -36,81 +37,6 @@ class Numbered(AccountEntry, Protocol):
     def slot(self) -> int: ...
     @property
     def counter(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedCharge:
-    """A charge entry in the log.
-
-    Attributes:
-        index: its place.
-    """
-
-    index: int
-    body: bytes = field(repr=False)
-    charge: Charge
-
-    @property
-    def kind(self) -> str:
-        """Of the entry."""
-        return Charge.KIND
-
-    @property
-    def name(self) -> str:
-        """What findings call it."""
-        return f"charge entry {self.index}"
-
-    @property
-    def entry(self) -> int:
-        """Its place in the log, as records have it."""
-        return self.index
-
-    @property
-    def slot(self) -> int:
-        """i of its key."""
-        return self.charge.slot
-
-    @property
-    def counter(self) -> int:
-        """c of its key."""
-        return self.charge.counter
-
-    @property
-    def activation(self) -> int:
-        """a."""
-        return self.charge.activation
-
-    @property
-    def time(self) -> int:
-        """Unix milliseconds."""
-        return self.charge.time
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedReply:
-    """An answer or a void in the log.
-
-    Attributes:
-        entry: its place.
-    """
-
-    entry: int
-    reply: Generated | Void
-
-    @property
-    def kind(self) -> str:
-        """Of the entry."""
-        return self.reply.KIND
-
-    @property
-    def name(self) -> str:
-        """What findings call it."""
-        return f"{self.kind} entry {self.entry}"
-
-    @property
-    def time(self) -> int:
-        """Unix milliseconds."""
-        return self.reply.time
 
 
 class GenerationFacts(LogFacts):
@@ -147,80 +73,49 @@ class GenerationFacts(LogFacts):
         return self.generator
 
     @fact("log")
-    def charges(self) -> tuple[LoggedCharge, ...]:
+    def charges(self) -> LoggedCharges:
         """All charge entries, in log order."""
-        found = self.log.of_kind(Charge.KIND)
-        return tuple(LoggedCharge(one.index, one.body, Charge.parse(one.body)) for one in found)
-
-    def charges_of(self, tenant: str) -> tuple[LoggedCharge, ...]:
-        """Return the charge entries that name a tenant, in log order."""
-        return tuple(logged for logged in self.charges if logged.charge.tenant == tenant)
+        return self.log.columns.charges
 
     @fact("log")
-    def replies(self) -> tuple[LoggedReply, ...]:
+    def replies(self) -> LoggedReplies:
         """Answer and void entries, in log order."""
-        kinds: dict[str, type[Generated] | type[Void]] = {
-            Generated.KIND: Generated,
-            Void.KIND: Void,
-        }
-        return tuple(
-            LoggedReply(entry.index, kinds[entry.kind].parse(entry.body))
-            for entry in self.log.entries
-            if entry.kind in kinds
-        )
+        return self.log.columns.replies
 
-    @fact("answers")
-    def answer_of(self) -> Mapping[int, Generated]:
-        """The first answer to each charge entry that has one, by the charge's place."""
-        found: dict[int, Generated] = {}
-        for logged in self.replies:
-            if isinstance(logged.reply, Generated):
-                found.setdefault(logged.reply.charge, logged.reply)
-        return found
-
-    @fact("log")
-    def _charges_by_account(self) -> Mapping[bytes, tuple[LoggedCharge, ...]]:
-        groups: dict[bytes, list[LoggedCharge]] = {}
-        for logged in self.charges:
-            groups.setdefault(logged.charge.pseudonym, []).append(logged)
-        return {pseudonym: tuple(found) for pseudonym, found in groups.items()}
+    def answer_of(self, charge: int) -> Generated | None:
+        """Return the first answer to the charge entry at a place of the log, if it has one."""
+        return self.replies.answer_to(charge)
 
     @property
-    def askers(self) -> Sequence[bytes]:
+    def askers(self) -> Iterator[bytes]:
         """Pseudonyms of all accounts with a record or a charge entry."""
-        return tuple(dict.fromkeys([*self.by_account, *self._charges_by_account]))
+        records, charges = self.by_account, self.charges
+        return chain(records, (each for each in charges.accounts() if each not in records))
 
     def queries_of(self, pseudonym: bytes) -> Sequence[Numbered]:
         """Return an account's records and charge entries, in log order: one counter counts both."""
         records: Sequence[Numbered] = self.by_account.get(pseudonym, ())
-        charges = self._charges_by_account.get(pseudonym, ())
+        charges = self.charges.of_account(pseudonym)
         if not charges:
             return records
         return sorted([*records, *charges], key=lambda one: one.entry)
 
-    @fact("log")
-    def _replies_by_account(self) -> Mapping[bytes, tuple[LoggedReply, ...]]:
-        asked = {logged.index: logged.charge.pseudonym for logged in self.charges}
-        groups: dict[bytes, list[LoggedReply]] = {}
-        for logged in self.replies:
-            place = logged.reply.charge
-            # What stands before its charge, or names none, is check 28's, and no account's.
-            if place in asked and place < logged.entry:
-                groups.setdefault(asked[place], []).append(logged)
-        return {pseudonym: tuple(found) for pseudonym, found in groups.items()}
-
     def entries_of(self, pseudonym: bytes) -> Sequence[AccountEntry]:
         """Return `queries_of` with the answers and voids of its charges, in log order."""
         queries = self.queries_of(pseudonym)
-        if pseudonym not in self._charges_by_account:
-            return queries
-        replies = self._replies_by_account.get(pseudonym, ())
-        return sorted([*queries, *replies], key=lambda one: one.entry)
+        # What stands before its charge, or names none, is check 28's, and no account's.
+        replies = [
+            reply
+            for query in queries
+            if query.kind == Charge.KIND
+            for reply in self.replies.to(query.entry)
+            if query.entry < reply.entry
+        ]
+        return sorted([*queries, *replies], key=lambda one: one.entry) if replies else queries
 
     def query_count(self, pseudonym: bytes) -> int:
         """Return how many `queries_of` gives, without reading them."""
-        charges = self._charges_by_account.get(pseudonym, ())
-        return self.by_account.count(pseudonym) + len(charges)
+        return self.by_account.count(pseudonym) + self.charges.count(pseudonym)
 
     def charge_points(self, tenant: str) -> bytes:
         """Return B_0 || .. of a tenant, in log order.
@@ -228,12 +123,13 @@ class GenerationFacts(LogFacts):
         Raises:
             MissingInput: `charges` owns an entry that charges nothing.
         """
-        points = []
-        for logged in self.charges_of(tenant):
+        points = bytearray()
+        for number in self.charges.of_tenant(tenant).tolist():
+            logged = self.charges[number]
             if logged.charge.charge is None:
                 raise MissingInput("charges", f"{logged.name} charges nothing")
-            points.append(logged.charge.charge)
-        return b"".join(points)
+            points += logged.charge.charge
+        return bytes(points)
 
     def demand_budget(self, tenant: str) -> None:
         """Check the budget argument over all charge entries of a tenant, once.

@@ -30,14 +30,15 @@ def check_log(context: Context, found: Findings) -> None:
     if outer[2] is not None and outer[2].kind != Accounts.KIND:
         outer.pop()
     inside = _INSIDE if context.policy.generation is None else _INSIDE | _GENERATION
-    for entry in log.entries:
-        if entry.kind not in inside and entry not in outer:
-            found.fault(f"of kind {entry.kind}, out of order", f"entry {entry.index}")
+    places = {entry.index for entry in outer if entry is not None}
+    for index, kind in log.entries.kinds():
+        if kind not in inside and index not in places:
+            found.fault(f"of kind {kind}, out of order", f"entry {index}")
     if log.first is None or log.first.kind != "opening":
         found.fault("is not the opening", "entry 0")
     close, count = context.close, context.record_count
     # Entries after the close would be queries that nobody counts.
-    if log.entries[-1].index != log.size - 1:
+    if log.entries.index(-1) != log.size - 1:
         found.fault("is not the last entry", "close")
     if close.window != context.policy.window:
         found.fault("names another window", "close")
@@ -115,7 +116,6 @@ def _checkpoints(context: Context, found: Findings) -> Iterator[tuple[str, Signe
 def check_registrations(context: Context, found: Findings) -> None:
     """7: slots in log order, pseudonyms distinct, tenants and window of the policy."""
     policy = context.policy
-    seen: set[bytes] = set()
     for rank, logged in enumerate(context.registrations):
         entry = logged.registration
         # Slots choose noise keys: two accounts in one would get the same noise.
@@ -124,15 +124,14 @@ def check_registrations(context: Context, found: Findings) -> None:
         if rank >= policy.slots:
             found.fault(f"beyond the {policy.slots} slots of the policy", logged.name)
         # A second registration would be a second budget.
-        if entry.pseudonym in seen:
+        if context.registrations.first(entry.pseudonym)[0] != rank:
             found.fault(f"account {entry.pseudonym.hex()} is registered twice", logged.name)
         # Its records would be in no stratum of the sample.
         if entry.tenant not in policy.tenants:
             found.fault(f"tenant {entry.tenant} is not in the policy", logged.name)
         if entry.window != policy.window:
             found.fault("names another window", logged.name)
-        seen.add(entry.pseudonym)
-    found.summary = f"{len(seen)} accounts, each in its own slot"
+    found.summary = f"{context.registrations.accounts} accounts, each in its own slot"
 
 
 def check_counters(context: Context, found: Findings) -> None:
@@ -147,7 +146,8 @@ def check_counters(context: Context, found: Findings) -> None:
             elif expected >= limit:
                 found.fault(f"query {expected + 1} of an account that has {limit}", logged.name)
         with found.attempt():
-            slot = context.registration(pseudonym).registration.slot
+            rank = context.registration(pseudonym).rank
+            slot = context.registrations[rank].registration.slot
             # A second slot would be a second supply of noise keys for the same account.
             for logged in queries:
                 if logged.slot != slot:

@@ -1,13 +1,16 @@
 """The window's log as the procedure sees it: leaves, entries, decoded bodies, owned by check 5.
 
-What is handed over is read entry by entry; of a record there stays what `LoggedRecords` keeps.
+What is handed over is read entry by entry; there stays what `LoggedEntries` and `LoggedRecords`
+keep.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final
 
+import numpy as np
+import numpy.typing as npt
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
@@ -20,13 +23,18 @@ from ragaudit.ledger.messages.handover import Entry, read_frames
 from ragaudit.ledger.messages.records import (
     Close,
     Record,
-    Registration,
     TenantOpening,
     Version,
     parse_body,
 )
 from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, MissingInput, fact
+from ragaudit.verifier.procedure.logged_charges import EntryColumns
+from ragaudit.verifier.procedure.logged_entries import (
+    LoggedEntries,
+    LoggedRegistrations,
+    RegistrationSummary,
+)
 from ragaudit.verifier.procedure.logged_records import (
     AccountRecords,
     LoggedRecords,
@@ -35,33 +43,20 @@ from ragaudit.verifier.procedure.opening_facts import OpeningFacts
 
 _TILE_LEAVES: Final = 256  # read at a time
 
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedRegistration:
-    """A registration in the log."""
-
-    index: int
-    registration: Registration
-
-    @property
-    def name(self) -> str:
-        """What findings call it."""
-        return f"registration {self.index}"
-
 
 @dataclass(frozen=True, slots=True)
 class Log:
     """All leaves, and the entries other than records.
 
     Attributes:
-        entries: other than records, in log order; these are few.
+        entries: other than records, in log order.
+        columns: what is kept of these by account.
         records: None in the public part, which has none.
     """
 
     tree: MemoryTree
-    entries: tuple[Entry, ...] = field(repr=False)
+    entries: LoggedEntries = field(repr=False)
+    columns: EntryColumns = field(repr=False)
     records: LoggedRecords | None = field(repr=False)
 
     @property
@@ -72,12 +67,12 @@ class Log:
     @property
     def first(self) -> Entry | None:
         """Entry 0, if it is no record."""
-        return self.entries[0] if self.entries and not self.entries[0].index else None
+        return self.entries[0] if len(self.entries) and not self.entries.index(0) else None
 
     @property
     def last(self) -> Entry | None:
         """The last entry, if it is no record; in the public part the last one at hand."""
-        last = self.entries[-1] if self.entries else None
+        last = self.entries[-1] if len(self.entries) else None
         if last is None or self.records is None or last.index == self.size - 1:
             return last
         return None
@@ -92,7 +87,7 @@ class Log:
 
     def of_kind(self, kind: str) -> Iterator[Entry]:
         """Return the entries of a kind other than record, in log order."""
-        return (entry for entry in self.entries if entry.kind == kind)
+        return self.entries.of_kind(kind)
 
 
 class LogFacts(OpeningFacts):
@@ -101,10 +96,10 @@ class LogFacts(OpeningFacts):
     @fact("log")
     def log(self) -> Log:
         """The log: every body rehashes, the leaves give the final root, every body decodes."""
-        listed = self.parsed(items.ENTRIES, "log", Entries.parse).messages
+        entries = LoggedEntries(self.open_item(items.ENTRIES, "log"))
         unreadable: list[MalformedError] = []
         with closing(self.open_item(items.LEAVES, "log")) as leaves:
-            log = self._public_log(leaves, listed, unreadable)
+            log = self._public_log(leaves, entries, unreadable)
             if self.part == "all":
                 log = self._whole_log(leaves, log, unreadable)
         # Its signatures are another fact (`final`): of a log under a bad signature the other checks
@@ -124,25 +119,40 @@ class LogFacts(OpeningFacts):
         return log
 
     def _public_log(
-        self, leaves: BinaryIO, listed: tuple[Entry, ...], unreadable: list[MalformedError]
+        self, leaves: BinaryIO, entries: LoggedEntries, unreadable: list[MalformedError]
     ) -> Log:
-        log = Log(MemoryTree(_read_leaves(leaves)), listed, None)
-        for entry in listed:
-            _check_leaf(leaves, entry)
+        columns, rejected = EntryColumns.of(entries), None
+        for entry, start, end in self._located():
+            position = entries.add(entry, start, end)
+            # Whether the list is one at all is said first, wherever it ceases to be one.
+            try:
+                _check_leaf(leaves, entry)
+            except RejectedError as error:
+                rejected = rejected or error
             # The opening's is check 3's.
-            if entry.kind == "opening":
+            if entry.kind == "opening" or rejected:
                 continue
             try:
-                parse_body(entry.kind, entry.body)
+                columns.add(position, parse_body(entry.kind, entry.body))
             except MalformedError as error:
                 _note(unreadable, entry, error)
+        log = Log(MemoryTree(_read_leaves(leaves)), entries, columns, None)
+        if rejected is not None:
+            raise rejected
         return log
+
+    def _located(self) -> Iterator[tuple[Entry, int, int]]:
+        with closing(self.open_item(items.ENTRIES, "log")) as file:
+            try:
+                yield from Entries.located(file)
+            except MalformedError as error:
+                raise MissingInput("log", f"{items.ENTRIES}: {error}") from error
 
     def _whole_log(self, leaves: BinaryIO, public: Log, unreadable: list[MalformedError]) -> Log:
         """Everything handed over; what the verifier derived from it must agree."""
         handover = self.open_item(items.RECORDS, "log")
         records = LoggedRecords(handover)
-        others, count = iter(public.entries), 0
+        others, count = iter(public.entries.indices), 0
         leaves.seek(0)
         for entry, offset in read_frames(handover):
             count += 1
@@ -154,12 +164,13 @@ class LogFacts(OpeningFacts):
                 except MalformedError as error:
                     _note(unreadable, entry, error)
             # Leaves and entries are what the public part has: if they said less than the handover,
-            # a verdict re-checked from the public part would speak of another log.
-            elif entry != next(others, None):
+            # a verdict re-checked from the public part would speak of another log. Both rehash to
+            # the leaf at their index: of one index, they are one entry.
+            elif entry.index != next(others, None):
                 raise RejectedError("entries are not those that were handed over")
         if count != public.size or next(others, None) is not None:
             raise RejectedError("leaves and entries are not those that were handed over")
-        return Log(public.tree, public.entries, records)
+        return Log(public.tree, public.entries, public.columns, records)
 
     @fact("log")
     def final(self) -> CosignedCheckpoint:
@@ -185,12 +196,9 @@ class LogFacts(OpeningFacts):
         return Close.parse(log.last.body)
 
     @fact("log")
-    def registrations(self) -> tuple[LoggedRegistration, ...]:
-        """All registrations in log order."""
-        return tuple(
-            LoggedRegistration(entry.index, Registration.parse(entry.body))
-            for entry in self.log.of_kind(Registration.KIND)
-        )
+    def registrations(self) -> LoggedRegistrations:
+        """All registrations in log order; check 7 says that each account has one."""
+        return self.log.columns.registrations
 
     @fact("log")
     def records(self) -> LoggedRecords:
@@ -207,25 +215,21 @@ class LogFacts(OpeningFacts):
         return self.log.size - len(self.log.entries)
 
     @property
-    def record_places(self) -> tuple[int, ...]:
+    def record_places(self) -> npt.NDArray[np.int64]:
         """Log indices of the records, rising; known from the public part too."""
-        others = {entry.index for entry in self.log.entries}
-        return tuple(at for at in range(self.log.size) if at not in others)
+        records = np.ones(self.log.size, dtype=bool)
+        records[self.log.entries.indices] = False
+        return np.flatnonzero(records)
 
     @fact("log")
     def by_account(self) -> AccountRecords:
         """Records by pseudonym, in log order."""
         return self.records.by_account()
 
-    @fact("log")
-    def registered(self) -> Mapping[bytes, tuple[LoggedRegistration, ...]]:
-        """Registrations by pseudonym, in log order; check 7 says that each has one."""
-        return _grouped((one.registration.pseudonym, one) for one in self.registrations)
-
     @property
     def version_count(self) -> int:
         """Number of version entries."""
-        return sum(1 for _ in self.log.of_kind(Version.KIND))
+        return self.log.entries.count(Version.KIND)
 
     @property
     def null_row_count(self) -> int:
@@ -252,7 +256,7 @@ class LogFacts(OpeningFacts):
     @property
     def epoch_count(self) -> int:
         """Number of epoch entries."""
-        return sum(1 for _ in self.log.of_kind(Epoch.KIND))
+        return self.log.entries.count(Epoch.KIND)
 
     @fact("log")
     def epoch_entries(self) -> tuple[tuple[int, Epoch], ...]:
@@ -318,18 +322,18 @@ class LogFacts(OpeningFacts):
             places |= self._stated.keys()
         return tuple(sorted(places))
 
-    def registration(self, pseudonym: bytes) -> LoggedRegistration:
-        """Return the one registration of an account.
+    def registration(self, pseudonym: bytes) -> RegistrationSummary:
+        """Return what is kept of the one registration of an account.
 
         Raises:
             MissingInput: `schedule` without one, `registrations` with more than one.
         """
-        found = self.registered.get(pseudonym, ())
-        if not found:
+        rank, more = self.registrations.first(pseudonym)
+        if rank is None:
             raise MissingInput("schedule", f"account {pseudonym.hex()} was never registered")
-        if len(found) > 1:
+        if more:
             raise MissingInput("registrations", f"account {pseudonym.hex()} is registered twice")
-        return found[0]
+        return self.registrations.summary(rank)
 
 
 def _read_leaves(file: BinaryIO) -> Iterator[bytes]:
@@ -340,13 +344,6 @@ def _read_leaves(file: BinaryIO) -> Iterator[bytes]:
             raise MalformedError("leaves are cut short", expected="32 bytes each")
         for at in range(0, len(tile), HASH_BYTES):
             yield tile[at : at + HASH_BYTES]
-
-
-def _grouped(pairs: Iterable[tuple[bytes, _T]]) -> dict[bytes, tuple[_T, ...]]:
-    groups: dict[bytes, list[_T]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return {key: tuple(values) for key, values in groups.items()}
 
 
 def _check_leaf(leaves: BinaryIO, entry: Entry) -> None:

@@ -87,7 +87,7 @@ def sampling(context: Context) -> dict[str, Any]:
     """
     of_tenants = Counter(tenant_stratum_id(logged.tenant) for logged in context.records.summaries())
     if context.policy.generation is not None:
-        of_tenants.update(charge_stratum_id(logged.charge.tenant) for logged in context.charges)
+        of_tenants.update(charge_stratum_id(one.tenant) for one in context.charges.summaries())
     audit = context.policy.audit
     strata = []
     for stratum in context.challenge.strata:
@@ -195,7 +195,7 @@ def _charge_counts(context: Context, anchored: frozenset[bytes] | None) -> dict[
     charges = known(lambda: context.charges)
     shown = None
     if charges is not None and anchored is not None:
-        shown = sum(logged.charge.pseudonym in anchored for logged in charges)
+        shown = sum(logged.pseudonym in anchored for logged in charges.summaries())
     total = None if charges is None else len(charges)
     return {
         "charges": total,
@@ -215,7 +215,7 @@ def counts(context: Context) -> dict[str, int | None]:
     anchored = known(lambda: context.anchored)
     accounts = None if registrations is None else len(registrations)
     owners = None if registrations is None or anchored is None else len(anchored)
-    with_anchor = sum(one.registration.anchor is not None for one in registrations or ())
+    with_anchor = 0 if registrations is None else registrations.anchored
     of_anchored = None
     if records is not None and anchored is not None:
         of_anchored = sum(context.by_account.count(pseudonym) for pseudonym in anchored)

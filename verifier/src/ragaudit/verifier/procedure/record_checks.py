@@ -14,7 +14,7 @@ from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_facts import AccountEntry
 from ragaudit.verifier.procedure.history import note_history
-from ragaudit.verifier.procedure.log_facts import LoggedRegistration
+from ragaudit.verifier.procedure.logged_entries import LoggedRegistration
 from ragaudit.verifier.procedure.logged_records import RecordSummary
 
 E = TypeVar("E", bound=AccountEntry)
@@ -89,7 +89,7 @@ def _check_other_times(context: Context, bounds: "TimeBounds", found: Findings) 
             with found.attempt(f"epoch entry {index}"):
                 bounds.check_change(epoch.time, index)
     with found.attempt("close"):
-        bounds.check_close(context.close.time, context.log.entries[-1].index)
+        bounds.check_close(context.close.time, context.log.entries.index(-1))
 
 
 def _check_in_force(
@@ -101,7 +101,7 @@ def _check_in_force(
         raise RejectedError(f"at {rfc3339(record.time)}, outside the window")
     due, entry = 1, 0
     if policy.retrieval.versions:
-        tenant = context.registration(record.pseudonym).registration.tenant
+        tenant = context.registration(record.pseudonym).tenant
         logged_version = context.schedule.in_force(tenant, record.time)
         due, entry = logged_version.index.version, logged_version.entry
     # A later version could be fitted to what was asked; an earlier one serves what was replaced.
@@ -138,12 +138,12 @@ class DueActivation:
     def __init__(self, context: Context, pseudonym: bytes) -> None:
         registration = context.registration(pseudonym)
         self._context = context
-        self._tenant = registration.registration.tenant
+        self._tenant = registration.tenant
         sizes = context.covered_sizes
-        of_opening, own = activation_of(0, sizes), activation_of(registration.index, sizes)
+        of_opening, own = activation_of(0, sizes), activation_of(registration.entry, sizes)
         if of_opening is None or own is None:
             raise RejectedError("its registration was never activated")
-        self._registered = registration.index
+        self._registered = registration.entry
         # Whichever is later was released only after V had seen index, noise keys and account: no
         # provider could choose any of them with the randomness in hand.
         self._due = max(of_opening, own)
@@ -308,7 +308,7 @@ def check_containment(context: Context, found: Findings) -> None:
         if record.eager:
             found.fault("names an eager proof, which the policy does not have", record.name)
         with found.attempt(record.name):
-            tenant = context.registration(record.pseudonym).registration.tenant
+            tenant = context.registration(record.pseudonym).tenant
             rows = _rows(context, tenant, record.version)
             if record.tenant != tenant:
                 raise RejectedError(f"tenant {record.tenant}", expected=f"{tenant}, as registered")
@@ -334,10 +334,10 @@ def check_nonces(context: Context, found: Findings) -> None:
     anchored = 0
     for pseudonym in context.askers:
         with found.attempt(f"account {pseudonym.hex()}"):
-            anchor = context.registration(pseudonym).registration.anchor
-            if anchor is not None:
+            registered = context.registration(pseudonym)
+            if registered.anchored:
                 anchored += 1
-                _check_chain(context, pseudonym, anchor)
+                _check_chain(context, pseudonym, registered.rank)
             # A nonce that no chain binds is the provider's own, and a choice of noise.
             elif any(logged.anchored for logged in context.by_account.get(pseudonym, ())):
                 raise RejectedError("a nonce in a record of a plain account")
@@ -367,15 +367,17 @@ def _check_share(context: Context, found: Findings) -> None:
     count = sum(len(context.queries_of(pseudonym)) for pseudonym in context.anchored)
     # Of queries, not of accounts: accounts that ask nothing cost a provider nothing.
     if count < least * total:
-        what = "records and charge entries" if context.charges else "records"
+        what = "records and charge entries" if len(context.charges) else "records"
         found.fault(
             f"{count} of {total} {what} are of accounts that showed their chain, and the "
             f"verifier's terms demand a share of {least}"
         )
 
 
-def _check_chain(context: Context, pseudonym: bytes, anchor: bytes) -> None:
+def _check_chain(context: Context, pseudonym: bytes, rank: int) -> None:
     """Each nonce hashes to that of the counter before it, the first one to the anchor."""
+    anchor = context.registrations[rank].registration.anchor
+    assert anchor is not None
     window, limit = context.policy.window, context.policy.queries_per_account
     previous, after = anchor, -1
     for counter, logged in enumerate(context.queries_of(pseudonym)):
@@ -389,7 +391,7 @@ def _check_chain(context: Context, pseudonym: bytes, anchor: bytes) -> None:
                 what = "an anchored account's record without a nonce"
                 raise RejectedError(what, where=logged.name)
         else:
-            answer = context.answer_of.get(logged.entry)
+            answer = context.answer_of(logged.entry)
             nonce = None if answer is None else answer.nonce
             if nonce is None:  # void, or check 28's
                 continue

@@ -27,12 +27,12 @@ from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput, demand, known_or_missing
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_checks import due_threshold
-from ragaudit.verifier.procedure.generation_facts import LoggedCharge
 from ragaudit.verifier.procedure.keyword_replay import (
     OTHER_VOTES,
     StatedResponses,
     check_keywords,
 )
+from ragaudit.verifier.procedure.logged_charges import LoggedCharge
 
 NOT_REPLAYED = (
     "charges and budgets are proven; that the answers used only charged rows, the votes, the "
@@ -87,7 +87,7 @@ def check_replay(context: Context, found: Findings) -> None:
     replayed = differing = gone = unasked = 0
     for logged in context.challenged_charges:
         with found.attempt(logged.name):
-            answer = context.answer_of.get(logged.index)
+            answer = context.answer_of(logged.index)
             if closed or answer is None:  # void, or check 28's
                 # Sums are released whatever becomes of the answer, and are of no text.
                 if adaptive is not None:

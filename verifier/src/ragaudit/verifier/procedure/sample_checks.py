@@ -14,7 +14,7 @@ from ragaudit.privacy.charge_sample import CHARGES, draw_charges
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.generation_facts import LoggedCharge
+from ragaudit.verifier.procedure.logged_charges import LoggedCharge
 from ragaudit.verifier.procedure.logged_records import LoggedRecord
 
 
@@ -98,8 +98,8 @@ def _check_sample(context: Context) -> None:
     if policy.generation is not None:
         strata += draw_charges(
             (
-                sampling.LoggedRecord(one.index, one.charge.tenant, one.charge.pseudonym)
-                for one in context.charges
+                sampling.LoggedRecord(one.entry, one.tenant, one.pseudonym)
+                for one in context.charges.summaries()
             ),
             tenants=policy.tenants,
             rule=policy.audit,
@@ -182,6 +182,7 @@ def _check_place(context: Context, logged: LoggedRecord) -> None:
     if record.counter >= policy.queries_per_account:
         raise MissingInput("counters", f"{logged.name}: there is no key for query {record.counter}")
     if record.slot >= policy.slots:
-        registered = context.registration(record.pseudonym).registration.slot
+        rank = context.registration(record.pseudonym).rank
+        registered = context.registrations[rank].registration.slot
         owner = "registrations" if record.slot == registered else "counters"
         raise MissingInput(owner, f"{logged.name}: there is no slot {record.slot}")

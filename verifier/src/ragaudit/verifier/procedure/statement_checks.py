@@ -30,7 +30,7 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.procedure.context import Context, ReceivedClaim
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.generation_facts import LoggedCharge
+from ragaudit.verifier.procedure.logged_charges import ChargeSummary
 
 _A: Final = {Record.KIND: "a record", Charge.KIND: "a charge", Generated.KIND: "an answer"}
 
@@ -86,14 +86,18 @@ def _check_charge(context: Context, claim: ReceivedClaim, promised: Charge) -> N
     """RejectedError unless the promised charge stands, with an answer that has the nonce."""
     pseudonym, counter = claim.query
     queries = context.queries_of(pseudonym)
-    same = [one for one in queries if isinstance(one, LoggedCharge) and one.counter == counter]
+    same = [
+        context.charges[one.number]
+        for one in queries
+        if isinstance(one, ChargeSummary) and one.counter == counter
+    ]
     if not same:
         raise RejectedError("no charge entry keeps it, although its nonce was revealed")
     kept = [one for one in same if one.charge.promised() == promised]
     # Another place among the charges, or other rows that pay, would be chosen with coins in view.
     if not kept:
         raise RejectedError("the charge entry contradicts it")
-    answer = context.answer_of.get(kept[0].index)
+    answer = context.answer_of(kept[0].index)
     # Whoever sees the coins and may stay silent chooses among answers.
     if answer is None:
         raise RejectedError("no answer keeps it, although its nonce was revealed")
@@ -249,10 +253,10 @@ def _check_owner(context: Context, item: KeptDispute) -> None:
     dispute = item.dispute
     if dispute.origin != context.policy.origin:
         raise RejectedError("of another log")
-    registrations = context.registered.get(dispute.pseudonym, ())
-    if len(registrations) != 1:
+    rank, more = context.registrations.first(dispute.pseudonym)
+    if rank is None or more:
         raise RejectedError("no such account")
-    key = registrations[0].registration.dispute_key
+    key = context.registrations[rank].registration.dispute_key
     if key is None:
         raise RejectedError("the account has no dispute key")
     dispute.verify(PublicKey.from_raw(key))
