@@ -11,7 +11,7 @@ from ragaudit.encoding.tagged import enc
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.cosigner_protocol import parse_cosignatures
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
-from ragaudit.verifier.service import providers, windows
+from ragaudit.verifier.service import handover, providers, windows
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (
     END,
@@ -89,6 +89,26 @@ def test_the_handover_and_what_is_derived(ended: Any) -> None:
     other = b"".join(_frames(ended)[:-1])
     problem_of(ended.send("PUT", "records", other), 409, "conflict")
     problem_of(give(ended, ended.documents()), 409, "conflict")
+
+
+def test_an_entry_that_comes_while_the_handover_is_read(
+    ended: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read a page at a time: one that comes behind the page was compared with nothing."""
+    monkeypatch.setattr(handover, "_PAGE_ENTRIES", 1)
+    derive = handover._derive
+    documents = ended.documents()
+    assert give(ended, documents[1:2]).status_code == 204
+
+    def interrupted(*arguments: Any) -> Any:
+        found = derive(*arguments)
+        assert give(ended, documents[:1]).status_code == 204
+        return found
+
+    monkeypatch.setattr(handover, "_derive", interrupted)
+    problem_of(ended.send("PUT", "records", ended.handover()), 409, "conflict")
+    monkeypatch.setattr(handover, "_derive", derive)
+    assert ended.send("PUT", "records", ended.handover()).status_code == 204
 
 
 def test_the_handover_contains_what_was_given(ended: Any) -> None:

@@ -320,14 +320,13 @@ def count(connection: Connection, origin: Origin) -> int:
 def _view(connection: Connection, window: Window) -> WindowView:
     item = OpeningItem.parse(windows.read_item(connection, window.origin, OPENING) or b"")
     policy = windows.policy(connection, window)
-    entries = handover.entries_of(connection, window.origin).values()
     versions, epochs = [], []
     if policy.retrieval.versions:
-        bodies = ((one.index, one.body) for one in entries if one.kind == Version.KIND)
-        versions = [(index, Version.parse(body)) for index, body in bodies]
+        entries = handover.entries_of(connection, window.origin, {Version.KIND})
+        versions = [(one.index, Version.parse(one.body)) for one in entries]
     if policy.epochs:
-        bodies = ((one.index, one.body) for one in entries if one.kind == Epoch.KIND)
-        epochs = [(index, Epoch.parse(body)) for index, body in bodies]
+        entries = handover.entries_of(connection, window.origin, {Epoch.KIND})
+        epochs = [(one.index, Epoch.parse(one.body)) for one in entries]
     return WindowView(policy, Opening.parse(item.body), versions=versions, epochs=epochs)
 
 

@@ -110,7 +110,7 @@ def seal(
         _put_list(transaction, origin, item, chain.from_iterable(found))
     # Otherwise the handover gave them: `handover` derives the item when it takes one.
     if window.records is None:
-        derived[names.ENTRIES] = _given_entries(connection, origin)
+        _put_list(transaction, origin, names.ENTRIES, _given_entries(connection, origin))
         # Parts without an end are no evidence, and nobody would ever delete them.
         handover_parts.forget(transaction, origin)
     for item, content in derived.items():
@@ -291,7 +291,7 @@ def _logged_versions(connection: Connection, origin: Origin) -> set[tuple[str, i
     return found
 
 
-def _given_entries(connection: Connection, origin: Origin) -> bytes:
-    given = handover.entries_of(connection, origin).values()
-    entries = [Entry(entry.index, entry.kind, entry.salt, entry.body) for entry in given]
-    return canonical_json.dumps([entry.to_json() for entry in entries])
+def _given_entries(connection: Connection, origin: Origin) -> Iterator[bytes]:
+    for given in handover.entries_of(connection, origin):
+        entry = Entry(given.index, given.kind, given.salt, given.body)
+        yield canonical_json.dumps(entry.to_json())

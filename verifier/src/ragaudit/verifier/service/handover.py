@@ -5,7 +5,7 @@ derived from it (docs/spec/10-verdict.md §10.1). Whether it is the log's is che
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO, cast
@@ -21,7 +21,8 @@ from ragaudit.ledger.messages.handover import (
     MAX_FRAME_BYTES,
     MAX_OPENING_BYTES,
     Entry,
-    read_handover,
+    read_frame,
+    read_frames,
 )
 from ragaudit.ledger.messages.items import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.ledger.messages.records import Record, Registration, Version
@@ -36,6 +37,7 @@ from ragaudit.verifier.settings import Limits
 from sqlalchemy import Connection, func, select
 
 MOST_VERSIONS = 1000  # later ones of one tenant's index, where the policy allows any
+_PAGE_ENTRIES = 1000  # read from the database at a time
 _OTHER_KINDS = 16  # entries beside opening, registrations, records and close, for check 9 to refuse
 
 
@@ -163,7 +165,7 @@ class Handover:
             body: frames, one for each log entry (docs/spec/08-services.md §8.3).
 
         Raises:
-            MalformedError: see `read_handover`.
+            MalformedError: see `read_frames`.
             RejectedError: an entry given before is missing or differs, or there are more entries
                 than the cosigned log and the policy allow.
             CapReached: too many entries other than records.
@@ -174,10 +176,10 @@ class Handover:
         with self._database.read() as connection:
             window = windows.get(connection, origin)
             windows.demand_countersigned(window)
-            given = entries_of(connection, origin)
             most = _most_entries(connection, window)
         with _temporary() as leaves, _temporary() as listed:
-            late = _derive(body.file, leaves, listed, given, most, self._limits.entries)
+            given = self._given(origin)
+            late, known = _derive(body.file, leaves, listed, given, most, self._limits.entries)
             with self._database.write() as transaction:
                 window = _open(transaction, origin)
                 stored = windows.find_item(transaction.connection, origin, RECORDS)
@@ -187,16 +189,30 @@ class Handover:
                     raise Conflict("another handover was given", where=origin)
                 # After the above: what was taken in time is confirmed at any time.
                 check_in_time(transaction, window)
-                # The comparison above ran outside of this transaction, as it may take minutes.
-                if entries_of(transaction.connection, origin) != given:
+                # The comparison ran outside of this transaction, as it may take minutes. Entries
+                # are added meanwhile, and never changed.
+                if count_entries(transaction.connection, origin) != known:
                     raise Conflict("entries arrived meanwhile", where=origin)
                 windows.put_item(transaction, origin, RECORDS, body.file)
                 windows.put_item(transaction, origin, LEAVES, leaves)
                 windows.put_item(transaction, origin, ENTRIES, listed)
-                for entry in late:
+                for index, offset in late:
+                    frame = read_frame(body.file, offset, index)
+                    entry = StoredEntry.of(index, frame.kind, frame.salt, frame.body)
                     _put_entry(transaction, origin, entry)
                 handover_parts.forget(transaction, origin)
                 windows.note(transaction, origin, records=transaction.now)
+
+    def _given(self, origin: Origin) -> Iterator[StoredEntry]:
+        """Yield the entries given so far by leaf index; no transaction is open in between."""
+        after = -1
+        while True:
+            with self._database.read() as connection:
+                page = _page(connection, origin, after)
+            if not page:
+                return
+            yield from page
+            after = page[-1].index
 
     def close(self, origin: Origin, request: CloseBody) -> None:
         """Close the window's log at its final checkpoint.
@@ -229,11 +245,23 @@ class Handover:
             windows.advance(transaction, origin, State.CLOSED)
 
 
-def entries_of(connection: Connection, origin: Origin) -> dict[int, StoredEntry]:
-    """Return the entries given during the window, by leaf index."""
-    columns = tables.entry.c
-    query = _ENTRIES.select(columns.window == origin).order_by(columns.index)
-    return {entry.index: entry for entry in _ENTRIES.all(connection, query)}
+def entries_of(
+    connection: Connection, origin: Origin, kinds: Collection[str] = KINDS
+) -> Iterator[StoredEntry]:
+    """Yield the entries given so far of these kinds, by leaf index; few of them are in memory."""
+    after = -1
+    while page := _page(connection, origin, after, kinds):
+        yield from page
+        after = page[-1].index
+
+
+def _page(
+    connection: Connection, origin: Origin, after: int, kinds: Collection[str] = KINDS
+) -> list[StoredEntry]:
+    """The first entries given behind a leaf index, in order."""
+    c = tables.entry.c
+    query = _ENTRIES.select(c.window == origin, c.index > after, c.kind.in_(kinds))
+    return _ENTRIES.all(connection, query.order_by(c.index).limit(_PAGE_ENTRIES))
 
 
 def count_entries(connection: Connection, origin: Origin) -> int:
@@ -261,20 +289,22 @@ def _derive(
     file: BinaryIO,
     leaves: BinaryIO,
     listed: BinaryIO,
-    given: dict[int, StoredEntry],
+    given: Iterator[StoredEntry],
     most: int,
     most_listed: int,
-) -> list[StoredEntry]:
+) -> tuple[list[tuple[int, int]], int]:
     """Write the leaf data to ``leaves`` and `public/entries.json` to ``listed``, entry by entry.
 
     Returns:
-        The entries that were not given before and that others ask for: registrations, whose
-        accounts have shares from now on, and versions, which disputed answers may be of.
+        (index, offset of the frame) of the entries that were not given before and that others ask
+        for: registrations, whose accounts have shares from now on, and versions, which disputed
+        answers may be of; and how many were given before.
     """
-    outstanding, others = dict(given), 0
-    late: list[StoredEntry] = []
+    others = known = 0
+    late: list[tuple[int, int]] = []
+    following = next(given, None)
     listed.write(b"[")
-    for frame in read_handover(file):
+    for frame, offset in read_frames(file):
         frame.demand_sketch()
         if frame.index >= most:
             raise RejectedError(
@@ -289,17 +319,20 @@ def _derive(
             listed.write(separator + canonical_json.dumps(frame.to_json()))
         entry = StoredEntry.of(frame.index, frame.kind, frame.salt, frame.body)
         asked_for = entry.pseudonym is not None or entry.kind == Version.KIND
-        if frame.index not in given and asked_for:
-            late.append(entry)
-        before = outstanding.pop(frame.index, None)
-        if before is not None and before != entry:
+        # Both are in the order of the log, and no index is left out of the handover.
+        if following is None or following.index != frame.index:
+            if asked_for:
+                late.append((frame.index, offset))
+            continue
+        if following != entry:
             raise RejectedError(
                 "the entry was given before with other content", where=f"entry {frame.index}"
             )
+        known, following = known + 1, next(given, None)
     listed.write(b"]")
-    if outstanding:
-        raise RejectedError("an entry given before is missing", where=f"entry {min(outstanding)}")
-    return late
+    if following is not None:
+        raise RejectedError("an entry given before is missing", where=f"entry {following.index}")
+    return late, known
 
 
 def _registration(kind: str, body: bytes) -> Registration | None:
