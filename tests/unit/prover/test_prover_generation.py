@@ -29,6 +29,7 @@ from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.records import Close
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.prover.errors import BackendUnavailable
+from ragaudit.prover.generation import channel as settling
 from ragaudit.prover.generation.due import coins_of
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
@@ -316,3 +317,30 @@ def test_a_window_that_ended_leaves_no_counts_of_its_rows(channel: ProverScenari
     service.open_windows.forget("w1")
     gc.collect()
     assert not known
+
+
+def test_charges_without_an_answer_are_in_memory_one_at_a_time(
+    channel: ProverScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_channel(channel)
+
+    def dead(*_: object) -> Any:
+        raise GeneratorUnavailable("dead")
+
+    monkeypatch.setattr(NextTokens, "next_tokens", dead)
+    for number in range(3):
+        assert ask(channel, query=f"question {number} ?").status_code == 503
+    live = channel.service.open_windows.get("w1")
+    channel.clock.at(live.policy.end)
+    channel.drive(State.CLOSED)
+    steps = list[str]()
+    for name in ("charge_at", "put_void"):
+        honest = getattr(settling, name)
+
+        def noted(*given: Any, name: str = name, honest: Any = honest) -> Any:
+            steps.append(name)
+            return honest(*given)
+
+        monkeypatch.setattr(settling, name, noted)
+    assert channel.service.driver._closing.finish_log(live)
+    assert steps == 3 * ["charge_at", "put_void"]
