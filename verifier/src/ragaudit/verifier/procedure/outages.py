@@ -5,6 +5,7 @@ late and a network that was cut all look alike from outside, and are told as V's
 them.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -49,10 +50,14 @@ def _waits(context: Context) -> Iterator[_Outage]:
     policy, final = context.policy, context.log.tree.size
     inside = [known for known in context.checkpoints if known.size < final]
     ends = [*((each.size, each.time) for each in inside), (final, context.final_time)]
-    times, start = dict(_times(context)), 0
-    for size, seconds in ends:
-        stamped = [times[index] for index in range(start, size) if index in times]
-        first = min(stamped, default=1000 * seconds)
+    sizes, start = [size for size, _ in ends], 0
+    # Of the entries that wait for each, the first: all of them would be the window in memory.
+    stamped: dict[int, int] = {}
+    for index, time in _times(context):
+        number = bisect_right(sizes, index)
+        stamped[number] = min(time, stamped.get(number, time))
+    for number, (size, seconds) in enumerate(ends):
+        first = stamped.get(number, 1000 * seconds)
         wait = 1000 * seconds - first
         if wait > TOLD_FROM * 1000 * policy.merge_delay_seconds:
             yield _Outage(
