@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import Any, BinaryIO, Final, Generic, Self, TypeVar
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.canonical_lists import elements, located
+from ragaudit.encoding.canonical_lists import located
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.countersignature import Activation
@@ -72,21 +72,46 @@ class EvidenceList(ABC, Generic[M]):
         Raises:
             MalformedError: as of `parse`, if need be after messages that came before.
         """
-        return cls._messages(elements(file))
+        return (message for message, _, _ in cls.located(file))
 
     @classmethod
-    def _messages(cls, listed: Iterable[Any]) -> Iterator[M]:
-        return map(cls.read, listed)
+    def located(cls, file: BinaryIO) -> Iterator[tuple[M, int, int]]:
+        """Yield the messages, each with the offsets between which `read_at` reads it again.
+
+        Args:
+            file: as for `stream`.
+
+        Raises:
+            MalformedError: as `stream`.
+        """
+        return cls._messages(located(file))
+
+    @classmethod
+    def read_at(cls, file: BinaryIO, start: int, end: int) -> M:
+        """Return one message again.
+
+        Args:
+            start, end: as `located` gave them.
+
+        Raises:
+            RagauditError: the file is another one by now.
+        """
+        file.seek(start)
+        return cls.read(canonical_json.loads(file.read(end - start)))
+
+    @classmethod
+    def _messages(cls, listed: Iterable[tuple[Any, int, int]]) -> Iterator[tuple[M, int, int]]:
+        return ((cls.read(value), start, end) for value, start, end in listed)
 
 
 class SubmittedList(EvidenceList[M]):
     """A list of what anybody could hand in; `parse` passes over what is no such message (§9.6)."""
 
     @classmethod
-    def _messages(cls, listed: Iterable[Any]) -> Iterator[M]:
-        for value in listed:
+    def _messages(cls, listed: Iterable[tuple[Any, int, int]]) -> Iterator[tuple[M, int, int]]:
+        for value, start, end in listed:
             try:
-                yield cls.read(value)
+                yield cls.read(value), start, end
             except RagauditError:
                 # Whoever hands in rubbish accuses nobody: it must not fail the provider's window.
                 continue
@@ -123,41 +148,15 @@ class Entries(EvidenceList[Entry]):
     read = staticmethod(Entry.from_json)
 
     @classmethod
-    def stream(cls, file: BinaryIO) -> Iterator[Entry]:
-        """Yield the entries one by one, as every list."""
-        return (entry for entry, _, _ in cls.located(file))
-
-    @classmethod
-    def located(cls, file: BinaryIO) -> Iterator[tuple[Entry, int, int]]:
-        """Yield the entries, each with the offsets between which `read_at` reads it again.
-
-        Args:
-            file: as for `stream`.
-
-        Raises:
-            MalformedError: as `stream`.
-        """
+    def _messages(cls, listed: Iterable[tuple[Any, int, int]]) -> Iterator[tuple[Entry, int, int]]:
         last = -1
-        for value, start, end in located(file):
+        for value, start, end in listed:
             entry = cls.read(value)
             # With two entries of one index, readers could disagree on which one counts.
             if entry.index <= last:
                 raise MalformedError("entries", expected="rising indices")
             last = entry.index
             yield entry, start, end
-
-    @classmethod
-    def read_at(cls, file: BinaryIO, start: int, end: int) -> Entry:
-        """Return one entry again.
-
-        Args:
-            start, end: as `located` gave them.
-
-        Raises:
-            MalformedError: the file is another one by now.
-        """
-        file.seek(start)
-        return cls.read(canonical_json.loads(file.read(end - start)))
 
 
 class Receipts(SubmittedList[PublicHalf]):

@@ -1,8 +1,7 @@
 """What the checks look at: the evidence, parsed once, every part owned by one check."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
@@ -30,7 +29,7 @@ from ragaudit.ledger.messages.evidence import (
 )
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.records import QueryEntry, Record
 from ragaudit.ledger.messages.versions import VersionSchedule
@@ -38,6 +37,7 @@ from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.generation_facts import GenerationFacts
 from ragaudit.verifier.procedure.logged_charges import LoggedCharge
 from ragaudit.verifier.procedure.logged_records import LoggedRecord
+from ragaudit.verifier.procedure.submitted import Submitted, SubmittedReceipts
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,6 @@ class ReceivedClaim:
         """Return whether the promise still lived when the verifier took the claim (9.3)."""
         life = policy.promise_life_seconds + policy.clock_skew_seconds
         return self.received <= self.promised.time + 1000 * life
-
-
-_S = TypeVar("_S", bound=PublicHalf | Refusal)
 
 
 class Context(GenerationFacts):
@@ -190,57 +187,72 @@ class Context(GenerationFacts):
         return self.activations[a].randomness()
 
     @fact("receipts")
-    def receipts(self) -> tuple[PublicHalf, ...]:
+    def receipts(self) -> SubmittedReceipts:
         """The submitted receipts that carry a valid signature of the provider."""
-        return tuple(self._signed(self.listed(items.RECEIPTS, "receipts", Receipts)))
+        return self._receipts(items.RECEIPTS)
 
-    @property
-    def disputed_receipts(self) -> tuple[PublicHalf, ...]:
+    @fact("receipts")
+    def disputed_receipts(self) -> SubmittedReceipts:
         """Public halves of judged files that carry a valid signature of the provider."""
-        return tuple(self._signed(self.listed(items.JUDGED, "receipts", Receipts)))
+        return self._receipts(items.JUDGED)
 
-    @property
-    def refusals(self) -> tuple[Refusal, ...]:
+    def _receipts(self, name: str) -> SubmittedReceipts:
+        counts = self._counting()
+        found = SubmittedReceipts(Receipts, self.open_item(name, "receipts"))
+        for receipt, start, end in self.located(name, "receipts", Receipts):
+            if counts(receipt):
+                found.add(receipt, start, end)
+        return found
+
+    @fact("refusals")
+    def refusals(self) -> Submitted[Refusal]:
         """The submitted refusals that carry a valid signature of the provider."""
-        return tuple(self._signed(self.listed(items.REFUSALS, "refusals", Refusals)))
+        counts = self._counting()
+        found = Submitted(Refusals, self.open_item(items.REFUSALS, "refusals"))
+        for refusal, start, end in self.located(items.REFUSALS, "refusals", Refusals):
+            if counts(refusal):
+                found.add(refusal, start, end)
+        return found
 
-    def _signed(self, messages: Iterable[_S]) -> Iterator[_S]:
-        """What the provider signed for this window's log."""
+    def _counting(self) -> Callable[[PublicHalf | Refusal | Promise], bool]:
+        """Return what says whether the provider signed a message for this window's log."""
         policy = self.policy  # first: without one, no list says anything, not even an empty one
-        for message in messages:
+
+        def counts(message: PublicHalf | Refusal | Promise) -> bool:
             try:
                 message.verify(policy.keys.provider)
             except RagauditError:
                 # Anyone may submit anything, so only what the provider's signature binds counts.
-                continue
-            if message.origin == policy.origin:
-                yield message
+                return False
+            return message.origin == policy.origin
 
-    @fact("promises")
-    def claims(self) -> tuple[ReceivedClaim, ...]:
+        return counts
+
+    @property
+    def claims(self) -> Iterator[ReceivedClaim]:
         """The claims whose promise the provider signed, with their times of intake.
 
         The clock is check 16's: a claim without a time there is a missing input of `sampling`.
         """
         # Without noise there are no promises: check 12 does not apply, and would own no fault.
-        if self.unnoised:
-            return ()
-        submitted = self.listed(items.CLAIMS, "promises", Claims)
-        policy, claims = self.policy, []
+        submitted = () if self.unnoised else self._claims
         for claim in submitted:
             promise = claim.promise
-            try:
-                promise.verify(policy.keys.provider)
-            except RagauditError:
-                continue
-            if promise.origin != policy.origin:
+            received = self.clock.claims[promise.identity]
+            yield ReceivedClaim(promise, promise.promised, claim.nonce, received)
+
+    @fact("promises")
+    def _claims(self) -> Submitted[Claim]:
+        counts = self._counting()
+        found = Submitted(Claims, self.open_item(items.CLAIMS, "promises"))
+        for claim, start, end in self.located(items.CLAIMS, "promises", Claims):
+            if not counts(claim.promise):
                 continue
             # Without a time nobody can say whether the promise still lived: the verifier's fault.
-            if promise.identity not in self.clock.claims:
+            if claim.promise.identity not in self.clock.claims:
                 raise MissingInput("sampling", "the clock has no time of intake for a claim")
-            received = self.clock.claims[promise.identity]
-            claims.append(ReceivedClaim(promise, promise.promised, claim.nonce, received))
-        return tuple(claims)
+            found.add(claim, start, end)
+        return found
 
     @property
     def claimed_records(self) -> dict[tuple[bytes, int], Record]:
@@ -296,7 +308,7 @@ class Context(GenerationFacts):
         registration's dispute key, reached the verifier. Receipts and claims are no evidence of
         that: whoever made the chain has them all.
         """
-        statements = self.parsed(items.STATEMENTS, "nonces", Statements.parse).messages
+        statements = self.listed(items.STATEMENTS, "nonces", Statements)
         return frozenset(one.pseudonym for one in statements if self._is_own(one))
 
     def _is_own(self, statement: RegistrationStatement) -> bool:

@@ -280,8 +280,21 @@ class Inputs:
         Raises:
             MissingInput: as for :meth:`parsed`.
         """
+        return (message for message, _, _ in self.located(name, owner, kind))
+
+    def located(
+        self, name: str, owner: str, kind: type[EvidenceList[M]]
+    ) -> Iterator[tuple[M, int, int]]:
+        """Yield the messages of a list, each with the offsets by which the list reads it again.
+
+        Args:
+            name, owner, kind: as for :meth:`listed`.
+
+        Raises:
+            MissingInput: as for :meth:`parsed`.
+        """
         with self.open_item(name, owner) as file:
             try:
-                yield from kind.stream(file)
+                yield from kind.located(file)
             except MalformedError as error:
                 raise MissingInput(owner, f"{name}: {error}") from error

@@ -122,7 +122,7 @@ class LogFacts(OpeningFacts):
         self, leaves: BinaryIO, entries: LoggedEntries, unreadable: list[MalformedError]
     ) -> Log:
         columns, rejected = EntryColumns.of(entries), None
-        for entry, start, end in self._located():
+        for entry, start, end in self.located(items.ENTRIES, "log", Entries):
             position = entries.add(entry, start, end)
             # Whether the list is one at all is said first, wherever it ceases to be one.
             try:
@@ -140,13 +140,6 @@ class LogFacts(OpeningFacts):
         if rejected is not None:
             raise rejected
         return log
-
-    def _located(self) -> Iterator[tuple[Entry, int, int]]:
-        with closing(self.open_item(items.ENTRIES, "log")) as file:
-            try:
-                yield from Entries.located(file)
-            except MalformedError as error:
-                raise MissingInput("log", f"{items.ENTRIES}: {error}") from error
 
     def _whole_log(self, leaves: BinaryIO, public: Log, unreadable: list[MalformedError]) -> Log:
         """Everything handed over; what the verifier derived from it must agree."""

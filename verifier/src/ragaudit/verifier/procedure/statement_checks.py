@@ -6,6 +6,8 @@ nobody. The log is not asked there: the public half goes to check 13.
 """
 
 from dataclasses import dataclass
+from hashlib import sha256
+from itertools import chain
 from typing import Any, Final
 
 from ragaudit.encoding.errors import InternalError, RagauditError, RejectedError
@@ -39,13 +41,14 @@ ANSWER_STEP: Final = 4  # where a file fails that is signed and has not the form
 
 def check_promises(context: Context, found: Findings) -> None:
     """12: promises are made in time, every revealed one is kept, none twice for one counter."""
-    bodies: dict[tuple[bytes, int], bytes] = {}
+    bodies: dict[tuple[bytes, int], bytes] = {}  # by query, SHA-256
     count = 0
     for claim in context.claims:
         pseudonym, counter = claim.query
         where = f"promise for query {counter} of {pseudonym.hex()}"
         # Two queries promised for one counter would be answered under one noise key.
-        if bodies.setdefault(claim.query, claim.promise.body) != claim.promise.body:
+        body = sha256(claim.promise.body).digest()
+        if bodies.setdefault(claim.query, body) != body:
             found.fault("another promise was signed for the same query", where)
         # An expired promise binds the provider to nothing any more (5.8).
         if not claim.in_time(context.policy):
@@ -132,24 +135,24 @@ def check_receipts(context: Context, found: Findings) -> None:
     which `counters` says.
     """
     log = context.log
-    receipts = (*context.receipts, *context.disputed_receipts)
-    first: dict[int, PublicHalf] = {}
-    for receipt in receipts:
+    receipts, disputed = context.receipts, context.disputed_receipts
+    first: dict[int, bytes] = {}  # identity, by index in the log
+    for receipt in chain(receipts, disputed):
         where = f"receipt for {query_name(receipt)}"
         for kind, place, data in receipt.leaves:
             # A receipt without its leaf is a query that was answered and left out of the log.
             if place >= log.size or log.tree.subtree_hash(0, place) != leaf_hash(data):
                 found.fault(f"signed for {_A[kind]} that is not in the log at that place", where)
         # Identity leaves out what nobody signed (8.8): two copies of one receipt are no fault.
-        if first.setdefault(receipt.index, receipt).identity != receipt.identity:
+        identity = receipt.identity
+        if first.setdefault(receipt.index, identity) != identity:
             found.fault("two different receipts were signed", where)
-    found.summary = f"{len(receipts)} receipts, all of them in the log"
+    found.summary = f"{len(receipts) + len(disputed)} receipts, all of them in the log"
 
 
 def check_refusals(context: Context, found: Findings) -> None:
     """14: no refusal came too early, or counts queries that the log lacks."""
-    policy = context.policy
-    refusals = context.refusals
+    policy, refusals = context.policy, context.refusals
     for refusal in refusals:
         where = f"refusal to {refusal.pseudonym.hex()} at {rfc3339(refusal.time)}"
         with found.attempt(where):
