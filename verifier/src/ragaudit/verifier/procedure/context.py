@@ -315,10 +315,10 @@ class Context(GenerationFacts):
         """Whether a registration with this anchor has the key that signed, for this log."""
         if statement.origin != self.policy.origin:
             return False
-        rank, more = self.registrations.first(statement.pseudonym)
-        if rank is None or more:  # that there is one only is check 7's
+        registered, more = self.registrations.first(statement.pseudonym)
+        if registered is None or more:  # that there is one only is check 7's
             return False
-        registration = self.registrations[rank].registration
+        registration = self.registrations[registered.rank].registration
         # A statement about another chain says nothing of the one that the records use.
         if registration.anchor is None or registration.anchor != statement.anchor:
             return False

@@ -124,7 +124,8 @@ def check_registrations(context: Context, found: Findings) -> None:
         if rank >= policy.slots:
             found.fault(f"beyond the {policy.slots} slots of the policy", logged.name)
         # A second registration would be a second budget.
-        if context.registrations.first(entry.pseudonym)[0] != rank:
+        first, _ = context.registrations.first(entry.pseudonym)
+        if first is None or first.rank != rank:
             found.fault(f"account {entry.pseudonym.hex()} is registered twice", logged.name)
         # Its records would be in no stratum of the sample.
         if entry.tenant not in policy.tenants:
@@ -146,8 +147,7 @@ def check_counters(context: Context, found: Findings) -> None:
             elif expected >= limit:
                 found.fault(f"query {expected + 1} of an account that has {limit}", logged.name)
         with found.attempt():
-            rank = context.registration(pseudonym).rank
-            slot = context.registrations[rank].registration.slot
+            slot = context.registration(pseudonym).slot
             # A second slot would be a second supply of noise keys for the same account.
             for logged in queries:
                 if logged.slot != slot:

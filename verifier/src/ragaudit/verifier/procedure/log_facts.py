@@ -321,12 +321,12 @@ class LogFacts(OpeningFacts):
         Raises:
             MissingInput: `schedule` without one, `registrations` with more than one.
         """
-        rank, more = self.registrations.first(pseudonym)
-        if rank is None:
+        found, more = self.registrations.first(pseudonym)
+        if found is None:
             raise MissingInput("schedule", f"account {pseudonym.hex()} was never registered")
         if more:
             raise MissingInput("registrations", f"account {pseudonym.hex()} is registered twice")
-        return self.registrations.summary(rank)
+        return found
 
 
 def _read_leaves(file: BinaryIO) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from ragaudit.ledger.messages.records import Registration
 _KINDS: Final = tuple(sorted(KINDS))
 _CODES: Final = {kind: code for code, kind in enumerate(_KINDS)}
 _PSEUDONYM_BYTES: Final = 32
+_ACCOUNTS_AT_HAND: Final = 2**16  # some 300 bytes each
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,21 @@ class RegistrationSummary(NamedTuple):
     Attributes:
         rank: among the registrations, from 0: its place in `LoggedRegistrations`.
         entry: its index in the log.
+        time: Unix milliseconds.
         anchored: whether it has an anchor.
     """
 
     rank: int
     entry: int
+    slot: int
+    time: int
     tenant: str
     anchored: bool
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+        return f"registration {self.entry}"
 
 
 class LoggedEntries:
@@ -165,21 +174,28 @@ class LoggedRegistrations:
 
     Attributes:
         anchored: how many have an anchor.
+        first: a function that returns, for a pseudonym, what is kept of its first registration
+            (None without one), and whether there are more.
     """
 
     def __init__(self, entries: LoggedEntries) -> None:
         self.anchored = 0
         self._entries = entries
         self._positions, self._pseudonyms = array("I"), Pseudonyms()
+        self._slots, self._times = array("I"), array("Q")
         # By number, both ways: a window has few tenants.
         self._names: list[tuple[str, bool]] = []
         self._named: dict[tuple[str, bool], int] = {}
         self._names_of = array("I")
+        # Checks ask for the same account's again and again, some of them for each of its records.
+        self.first = lru_cache(_ACCOUNTS_AT_HAND)(self._first)
 
     def add(self, position: int, body: Registration) -> None:
         """Add the registration at a position among the entries."""
         self._positions.append(position)
         self._pseudonyms.add(body.pseudonym)
+        self._slots.append(body.slot)
+        self._times.append(body.time)
         name = (body.tenant, body.anchor is not None)
         number = self._named.setdefault(name, len(self._names))
         if number == len(self._names):
@@ -199,8 +215,17 @@ class LoggedRegistrations:
 
     def summary(self, rank: int) -> RegistrationSummary:
         """Return what is kept of one; nothing is read."""
-        entry = self._entries.index(self._positions[rank])
-        return RegistrationSummary(rank, entry, *self._names[self._names_of[rank]])
+        return RegistrationSummary(
+            rank,
+            self._entries.index(self._positions[rank]),
+            self._slots[rank],
+            self._times[rank],
+            *self._names[self._names_of[rank]],
+        )
+
+    def summaries(self) -> Iterator[RegistrationSummary]:
+        """Yield what is kept of each, in log order; nothing is read."""
+        return map(self.summary, range(len(self)))
 
     @property
     def pseudonyms(self) -> Iterator[bytes]:
@@ -212,6 +237,7 @@ class LoggedRegistrations:
         """Number of distinct pseudonyms."""
         return len(self._pseudonyms.firsts)
 
-    def first(self, pseudonym: bytes) -> tuple[int | None, bool]:
-        """Return rank of an account's first registration, None without one; if there are more."""
-        return self._pseudonyms.first(pseudonym)
+    def _first(self, pseudonym: bytes) -> tuple[RegistrationSummary | None, bool]:
+        """Return what is kept of an account's first one, None without one; if there are more."""
+        rank, more = self._pseudonyms.first(pseudonym)
+        return (None if rank is None else self.summary(rank)), more

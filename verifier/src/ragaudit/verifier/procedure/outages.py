@@ -75,7 +75,7 @@ def _times(context: Context) -> Iterable[tuple[int, int]]:
 
     An anchored account's record is stamped when it is promised, and logged once that is revealed.
     """
-    yield from ((each.index, each.registration.time) for each in context.registrations)
+    yield from ((each.entry, each.time) for each in context.registrations.summaries())
     yield from ((index, version.time) for index, version in context.version_entries)
     for logged in context.records.summaries():
         if not logged.anchored:

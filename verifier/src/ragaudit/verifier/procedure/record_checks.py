@@ -14,7 +14,7 @@ from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_facts import AccountEntry
 from ragaudit.verifier.procedure.history import note_history
-from ragaudit.verifier.procedure.logged_entries import LoggedRegistration
+from ragaudit.verifier.procedure.logged_entries import RegistrationSummary
 from ragaudit.verifier.procedure.logged_records import RecordSummary
 
 E = TypeVar("E", bound=AccountEntry)
@@ -78,7 +78,7 @@ def _check_versions(context: Context, found: Findings) -> None:
 
 
 def _check_other_times(context: Context, bounds: "TimeBounds", found: Findings) -> None:
-    for logged in context.registrations:
+    for logged in context.registrations.summaries():
         with found.attempt(logged.name):
             bounds.check_registration(logged)
     with found.attempt():
@@ -224,13 +224,13 @@ class TimeBounds:
         else:
             self._check_around(record.time, record.entry, self._life if anchored else 0)
 
-    def check_registration(self, logged: LoggedRegistration) -> None:
+    def check_registration(self, logged: RegistrationSummary) -> None:
         """Check that V's clock confirms the registration's time.
 
         Raises:
             RejectedError: it does not.
         """
-        self._check_around(logged.registration.time, logged.index, 0)
+        self._check_around(logged.time, logged.entry, 0)
 
     def check_change(self, time: int, index: int) -> None:
         """Check that V's clock confirms the time of a version or epoch entry.
@@ -351,8 +351,8 @@ def check_nonces(context: Context, found: Findings) -> None:
 def _check_no_chains(context: Context, found: Findings) -> None:
     """Without noise there is nothing that a nonce could fix, and no promise it would be for."""
     _ = context.anchored  # of no account; the item of statements is this check's
-    for logged in context.registrations:
-        if logged.registration.anchor is not None:
+    for logged in context.registrations.summaries():
+        if logged.anchored:
             found.fault("an anchor in a window without noise", logged.name)
     for record in context.records.summaries():
         if record.anchored:

@@ -182,7 +182,6 @@ def _check_place(context: Context, logged: LoggedRecord) -> None:
     if record.counter >= policy.queries_per_account:
         raise MissingInput("counters", f"{logged.name}: there is no key for query {record.counter}")
     if record.slot >= policy.slots:
-        rank = context.registration(record.pseudonym).rank
-        registered = context.registrations[rank].registration.slot
+        registered = context.registration(record.pseudonym).slot
         owner = "registrations" if record.slot == registered else "counters"
         raise MissingInput(owner, f"{logged.name}: there is no slot {record.slot}")

@@ -256,10 +256,10 @@ def _check_owner(context: Context, item: KeptDispute) -> None:
     dispute = item.dispute
     if dispute.origin != context.policy.origin:
         raise RejectedError("of another log")
-    rank, more = context.registrations.first(dispute.pseudonym)
-    if rank is None or more:
+    registered, more = context.registrations.first(dispute.pseudonym)
+    if registered is None or more:
         raise RejectedError("no such account")
-    key = context.registrations[rank].registration.dispute_key
+    key = context.registrations[registered.rank].registration.dispute_key
     if key is None:
         raise RejectedError("the account has no dispute key")
     dispute.verify(PublicKey.from_raw(key))
