@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from committing_together import until
 from databases import ON_EACH_ENGINE
 from generation_channel import (
     QUESTION,
@@ -315,8 +316,8 @@ def test_a_window_that_ended_leaves_no_counts_of_its_rows(channel: ProverScenari
     known = service.driver._closing._channel._charging._counts._known
     assert [live.name for live in known] == ["w1"]
     service.open_windows.forget("w1")
-    gc.collect()
-    assert not known
+    # A thread of the service may be at work on the window just now.
+    until(lambda: gc.collect() >= 0 and not known)
 
 
 def test_charges_without_an_answer_are_in_memory_one_at_a_time(
