@@ -10,8 +10,8 @@ import pytest
 from generation_messages import CHARGE, GENERATED
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from large_words import write_large_words
 from ragaudit.lab.bench.large_log import LargeLogSizes, write_large_log
-from ragaudit.lab.bench.large_words import write_large_words
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry
@@ -102,7 +102,7 @@ def test_streamed_entries_are_those_in_memory(made: list[tuple[int, int, int]]) 
     for summary, charge in zip(columns.charges.summaries(), charges, strict=True):
         assert (summary.entry, summary.name, summary.kind) == (
             *(charge.index, charge.name),
-            charge.kind,
+            Charge.KIND,
         )
         for name in ("window", "tenant", "pseudonym", "slot", "counter", "time"):
             assert getattr(summary, name) == getattr(charge.charge, name)
@@ -123,7 +123,7 @@ def test_streamed_entries_are_those_in_memory(made: list[tuple[int, int, int]]) 
     for place in range(7):
         to = [each for each in replies if each.reply.charge == place]
         assert [(one.entry, one.kind, one.time, one.name) for one in columns.replies.to(place)] == [
-            (each.entry, each.kind, each.time, each.name) for each in to
+            (each.entry, each.reply.KIND, each.reply.time, each.name) for each in to
         ]
         answers = [each.reply for each in to if isinstance(each.reply, Generated)]
         assert columns.replies.answer_to(place) == (answers[0] if answers else None)

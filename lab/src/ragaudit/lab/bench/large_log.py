@@ -169,7 +169,11 @@ class LargeLog(Window):
 
 
 def write_evidence(window: LargeLog, folder: Path) -> None:
-    """Play a window and write its items to the folder that it was made with."""
+    """Play a window and write its items.
+
+    Args:
+        folder: that the window was made with.
+    """
     window.play()
     for name, data in window.written_items().items():
         path = folder / name

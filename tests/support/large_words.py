@@ -7,6 +7,7 @@ charged to rows (NAIVE): there is no argument to make.
 from pathlib import Path
 from typing import Any, Final
 
+from generation_messages import GENERATION
 from ragaudit.encoding import canonical_json
 from ragaudit.lab.bench.large_log import LargeLog, LargeLogSizes, write_evidence
 from ragaudit.ledger.messages import items as names
@@ -16,33 +17,13 @@ from ragaudit.verifier.procedure.facts import Pins
 __all__ = ["write_large_words"]
 
 _TERMS: Final[dict[str, Any]] = {
+    **GENERATION,
     "mechanism": "naive",
-    "answerer": {
-        "kind": "dp-rag",
-        "epsilon_token": "1/2",
-        "voters": 4,
-        "slots_per_voter": 1,
-        "threshold": None,
-        "tokens": 4,
-    },
+    "answerer": {**GENERATION["answerer"], "slots_per_voter": 1, "tokens": 4},
     "epsilon": "2",
     "uses": 2**16,
     "threshold": None,
-    "charges": {"prove": "sampled", "group": 100},
     "replay": None,
-    "generator": {
-        "format": "ragaudit/v1/generator",
-        "kind": "files",
-        "model": "none",
-        "files": {"weights.npz": "08" * 32},
-        "vocabulary": {"size": 3, "end": 2, "digest": "07" * 32},
-        "prompt": {"template": "{documents}\n{question}", "between": "\n"},
-        "keywords": None,
-        "decoding": "greedy",
-        "probes": [{"question": "what ?", "answer": ""}],
-    },
-    "answer_delay_seconds": 2,
-    "reuse": False,
 }
 
 
