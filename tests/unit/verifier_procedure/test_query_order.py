@@ -1,13 +1,11 @@
 """Times of an account's entries, in both channels, never decrease in log order."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from generation_messages import CHARGE, GENERATED
-from ragaudit.ledger.messages.charges import Void
+from ragaudit.ledger.messages.charges import Generated, Void
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.logged_charges import LoggedCharge, LoggedReply
+from ragaudit.verifier.procedure.logged_charges import ChargeSummary, ReplySummary
 from ragaudit.verifier.procedure.logged_records import RecordSummary
 from ragaudit.verifier.procedure.record_checks import in_order
 
@@ -17,24 +15,24 @@ def record(entry: int, time: int) -> RecordSummary:
     return RecordSummary(**{**empty, "entry": entry, "time": time})
 
 
-def charge(entry: int, time: int) -> LoggedCharge:
-    return LoggedCharge(entry, b"", replace(CHARGE, time=time))
+def charge(entry: int, time: int) -> ChargeSummary:
+    return ChargeSummary(0, entry, "w", "acme", b"p" * 32, 0, 0, time)
 
 
-def answer(entry: int, time: int) -> LoggedReply:
-    return LoggedReply(entry, replace(GENERATED, time=time))
+def answer(entry: int, time: int) -> ReplySummary:
+    return ReplySummary(entry, Generated.KIND, time)
 
 
-def void(entry: int, time: int) -> LoggedReply:
-    return LoggedReply(entry, Void("w", "acme", 1, time))
+def void(entry: int, time: int) -> ReplySummary:
+    return ReplySummary(entry, Void.KIND, time)
 
 
 MADE = {"record": record, "charge": charge, "answer": answer, "void": void}
 OWNERS: dict[str, type[Any]] = {
     "record": RecordSummary,
-    "charge": LoggedCharge,
-    "answer": LoggedReply,
-    "void": LoggedReply,
+    "charge": ChargeSummary,
+    "answer": ReplySummary,
+    "void": ReplySummary,
 }
 
 
@@ -49,13 +47,13 @@ def faults(*entries: Any, kind: type[Any]) -> list[str]:
 def test_the_check_of_the_later_entry_owns_a_pair_out_of_order(before: str, after: str) -> None:
     name = "record 5" if after == "record" else f"{after} entry 5"
     pair = MADE[before](4, 11), MADE[after](5, 10)
-    for kind in (RecordSummary, LoggedCharge, LoggedReply):
+    for kind in (RecordSummary, ChargeSummary, ReplySummary):
         due = [f"{name}: earlier than the account's {before} before it"]
         assert faults(*pair, kind=kind) == (due if kind is OWNERS[after] else [])
 
 
 def test_equal_times_and_rising_ones_are_none() -> None:
     entries = record(1, 5), charge(2, 5), charge(3, 6), answer(4, 6), record(5, 6), void(6, 9)
-    for kind in (RecordSummary, LoggedCharge, LoggedReply):
+    for kind in (RecordSummary, ChargeSummary, ReplySummary):
         assert faults(*entries, kind=kind) == []
     assert faults(kind=RecordSummary) == []

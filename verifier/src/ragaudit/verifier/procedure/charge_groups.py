@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -32,8 +32,8 @@ class ChargeGroups:
 
     context: Context
     tenant: str
-    groups: tuple[tuple[int, ...], ...] = ()
-    _numbers: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    groups: tuple[tuple[int, ...], ...]
+    _numbers: npt.NDArray[np.int64]
     _known: dict[int, MissingInput | None] = field(default_factory=dict)
     _before: dict[int, bytes] = field(default_factory=dict)
 
@@ -52,11 +52,16 @@ class ChargeGroups:
 
     def number_of(self, logged: LoggedCharge) -> int | None:
         """Return the number of the group that a charge entry is in, None of one that is in none."""
-        number = self.context.charges.number_of(logged.index)
-        for each, group in enumerate(self.groups):
-            if number in (self._numbers[place] for place in group):
-                return each
-        return None
+        return self._group_of.get(self.context.charges.number_of(logged.index))
+
+    @cached_property
+    def _group_of(self) -> dict[int | None, int]:
+        """The group of an entry, both by number: where all are proven, all are looked up."""
+        return {
+            int(self._numbers[place]): number
+            for number, group in enumerate(self.groups)
+            for place in group
+        }
 
     def demand(self, number: int) -> None:
         """Check the argument of a group, once.
@@ -141,8 +146,8 @@ def demand_charged(context: Context, logged: LoggedCharge) -> None:
 
 
 def _groups(context: Context, numbers: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
-    sampled = {context.charges.number_of(logged.index) for logged in context.challenged_charges}
-    places = [place for place, number in enumerate(numbers.tolist()) if number in sampled]
+    sampled = [context.charges.number_of(logged.index) for logged in context.challenged_charges]
+    places = np.flatnonzero(np.isin(numbers, np.array(sampled, np.int64))).tolist()
     size = context.generation.group
     return tuple(tuple(places[start : start + size]) for start in range(0, len(places), size))
 

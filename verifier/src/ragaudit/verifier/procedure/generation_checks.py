@@ -31,19 +31,18 @@ _DRAWS: Final = 2
 def check_budget(context: Context, found: Findings) -> None:
     """26: no row of any tenant pays more than M times; what that is worth."""
     terms, entries = context.generation, len(context.charges)
-    tenants = [
-        tenant for tenant in context.policy.tenants if len(context.charges.of_tenant(tenant))
-    ]
-    for tenant in tenants:
+    counts = {tenant: len(context.charges.of_tenant(tenant)) for tenant in context.policy.tenants}
+    asked_of = {tenant: count for tenant, count in counts.items() if count}
+    for tenant, asked in asked_of.items():
         with found.attempt(f"tenant {tenant}"):
             if terms.charges_rows:
                 context.demand_budget(tenant)
-            elif (asked := len(context.charges.of_tenant(tenant))) > terms.uses:
+            elif asked > terms.uses:
                 # Every row pays for every question.
                 raise RejectedError(f"{asked} questions", expected=f"at most {terms.uses}")
     context.stated.generation = channel_epsilon(context)
     found.summary = (
-        f"{entries} charge entries of {len(tenants)} tenants, each row pays for at most "
+        f"{entries} charge entries of {len(asked_of)} tenants, each row pays for at most "
         f"{terms.uses} of them"
     )
 

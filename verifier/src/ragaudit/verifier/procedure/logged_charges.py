@@ -31,11 +31,6 @@ class LoggedCharge:
     charge: Charge
 
     @property
-    def kind(self) -> str:
-        """Of the entry."""
-        return Charge.KIND
-
-    @property
     def name(self) -> str:
         """What findings call it."""
         return f"charge entry {self.index}"
@@ -68,19 +63,9 @@ class LoggedReply:
     reply: Generated | Void
 
     @property
-    def kind(self) -> str:
-        """Of the entry."""
-        return self.reply.KIND
-
-    @property
     def name(self) -> str:
         """What findings call it."""
-        return f"{self.kind} entry {self.entry}"
-
-    @property
-    def time(self) -> int:
-        """Unix milliseconds."""
-        return self.reply.time
+        return f"{self.reply.KIND} entry {self.entry}"
 
 
 class ChargeSummary(NamedTuple):
