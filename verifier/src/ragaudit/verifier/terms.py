@@ -20,11 +20,7 @@ from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.tlog_policy import MAX_COSIGNERS
 from ragaudit.ledger.messages.policy import Policy, exact
 
-FORMATS: Final = {"ragaudit/v1/terms": 1, "ragaudit/v2/terms": 2, "ragaudit/v3/terms": 3}
-"""By format, its version: a document has the members of its version and of those before."""
-
-FORMAT: Final = "ragaudit/v3/terms"
-"""Of what is written today."""
+FORMAT: Final = "ragaudit/v1/terms"
 
 DAY: Final = 86_400
 
@@ -40,7 +36,6 @@ class Term:
         low, high: what the bound itself may be.
         of: what it bounds of a policy; None: of the audited window.
         of_noise: whether it bounds what only a window with noise has.
-        since: version of the document that has it first; in an older one it has its default.
     """
 
     name: str
@@ -50,7 +45,6 @@ class Term:
     high: Fraction
     of: Callable[[Policy], str | int | Fraction] | None
     of_noise: bool = False
-    since: int = 1
 
     def read(self, value: object) -> Fraction:
         """Return the bound that a member of the document states.
@@ -109,9 +103,8 @@ def _term(
     of: Callable[[Policy], str | int | Fraction] | None,
     *,
     of_noise: bool = False,
-    since: int = 1,
 ) -> Term:
-    return Term(name, meaning, default, Fraction(0), Fraction(high), of, of_noise, since)
+    return Term(name, meaning, default, Fraction(0), Fraction(high), of, of_noise)
 
 
 TERMS: Final[tuple[Term, ...]] = (
@@ -158,17 +151,17 @@ TERMS: Final[tuple[Term, ...]] = (
     _term("most_promise_life_seconds", "a promise's life", 3600, DAY,
           lambda p: p.promise_life_seconds),
     _term("least_beacons", "the number of public beacons that noise and sample depend on", 0, 1,
-          lambda p: int(p.beacon is not None), since=2),
+          lambda p: int(p.beacon is not None)),
     _term("least_further_cosigners", "the number of further cosigners that the audit demands", 0,
-          MAX_COSIGNERS, lambda p: p.cosigners.least if p.cosigners else 0, since=2),
+          MAX_COSIGNERS, lambda p: p.cosigners.least if p.cosigners else 0),
     _term("least_time_stamps", "the number of demanded time stamps of a checkpoint", 0, 1,
-          lambda p: int(p.time_stamps is True), since=2),
+          lambda p: int(p.time_stamps is True)),
     _term("most_generation_epsilon", "M eps_q of the generation channel", "20", 1000,
-          lambda p: 0 if p.generation is None else p.generation.total_epsilon, since=2),
+          lambda p: 0 if p.generation is None else p.generation.total_epsilon),
     _term("least_generation_replays", "the number of times that sampled answers are recomputed", 0,
-          1, lambda p: int(p.generation is None or p.generation.replays), since=2),
+          1, lambda p: int(p.generation is None or p.generation.replays)),
     _term("most_generation_delta", "the delta of the generation channel", "0.00001", "0.1",
-          lambda p: 0 if p.generation is None else p.generation.total_delta, since=3),
+          lambda p: 0 if p.generation is None else p.generation.total_delta),
 )  # fmt: skip
 
 
@@ -189,23 +182,21 @@ class Terms:
         """Return the terms with these members, the shipped defaults elsewhere.
 
         Args:
-            values: of the document; without ``format`` it is one of today's.
+            values: of the document, which may leave out ``format``.
 
         Raises:
             MalformedError: an unknown member, or one of the wrong type or out of range.
         """
-        name = values.get("format", FORMAT)
-        if not isinstance(name, str) or name not in FORMATS:
-            raise MalformedError("not terms", where="format", expected=" or ".join(FORMATS))
-        members = _members(FORMATS[name])
+        if values.get("format", FORMAT) != FORMAT:
+            raise MalformedError("not terms", where="format", expected=FORMAT)
         # A misspelt term would silently be the shipped one.
-        unknown = sorted(set(values) - {term.name for term in members} - {"format"})
+        unknown = sorted(set(values) - {term.name for term in TERMS} - {"format"})
         if unknown:
             where, expected = unknown[0][:64], "ragaudit verifier terms"
-            raise MalformedError(f"not a term of {name}", where=where, expected=expected)
-        stated = {term.name: values.get(term.name, term.default) for term in members}
-        bounds = {term.name: term.read(stated.get(term.name, term.default)) for term in TERMS}
-        return cls(canonical_json.dumps({"format": name, **stated}), bounds)
+            raise MalformedError("not a term", where=where, expected=expected)
+        stated = {term.name: values.get(term.name, term.default) for term in TERMS}
+        bounds = {term.name: term.read(stated[term.name]) for term in TERMS}
+        return cls(canonical_json.dumps({"format": FORMAT, **stated}), bounds)
 
     @classmethod
     def parse(cls, data: bytes) -> "Terms":
@@ -220,7 +211,7 @@ class Terms:
             raise MalformedError("not terms", expected="an object with a format")
         terms = cls.of(value)
         if terms.canonical != data:
-            raise MalformedError("not all terms of the format", expected="every member")
+            raise MalformedError("not all terms", expected="every member")
         return terms
 
     @classmethod
@@ -264,14 +255,10 @@ class Terms:
         """Return the document as TOML, each term with its meaning."""
         values = self.to_json()
         lines = [f"format = {json.dumps(values['format'])}"]
-        for term in _members(FORMATS[values["format"]]):
+        for term in TERMS:
             lines += ["", f"# {term.meaning.rstrip(',')}"]
             lines.append(f"{term.name} = {json.dumps(values[term.name])}")
         return "\n".join(lines) + "\n"
-
-
-def _members(version: int) -> list[Term]:
-    return [term for term in TERMS if term.since <= version]
 
 
 def _text(bound: Fraction) -> str:
