@@ -5,12 +5,17 @@ Names are those of the Elastic Common Schema; ours, which it has no names for, s
 """
 
 import json
+import logging
 import os
+import stat
 import sys
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NoReturn
 
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.serving.exchange import Exchange, Receipt
@@ -19,13 +24,13 @@ from ragaudit.serving.operation import STANDARD_OUTPUT
 __all__ = ["ECS_VERSION", "AuditStream", "change_event", "events"]
 
 ECS_VERSION = "8.17.0"
-_NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 class AuditStream:
     """Appends to one file, or writes to standard output. Safe to use from several threads.
 
-    A file that was renamed is made anew, so that it can be rotated.
+    A file that was renamed is made anew, so that it can be rotated. A line is written whole, or
+    counts as lost; what is left of one that is torn is ended before the next line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,8 +44,11 @@ class AuditStream:
         """
         self._path = path
         self._lock = threading.Lock()
-        self._descriptor = self._open()
         self._failed = False
+        try:
+            self._lines = _Standard() if path == STANDARD_OUTPUT else _File(path)
+        except OSError as error:
+            raise self._unavailable(error) from None
 
     def write(self, event: dict[str, Any]) -> None:
         """Append an event; one that could not be written makes `check` raise.
@@ -49,14 +57,13 @@ class AuditStream:
             event: of `events`.
 
         Raises:
-            UnavailableError: the file cannot be written now.
+            UnavailableError: the file cannot be written now, or took a part of the line.
         """
-        line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+        line = json.dumps(event, separators=(",", ":"))
         with self._lock:
             try:
-                self._follow()
-                # In one call: lines of several processes are not mixed.
-                os.write(self._descriptor, line)
+                torn = self._torn()
+                self._lines.handle(logging.makeLogRecord({"msg": f"\n{line}" if torn else line}))
             except OSError as error:
                 self._failed = True
                 raise self._unavailable(error) from None
@@ -75,32 +82,19 @@ class AuditStream:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            if self._path != STANDARD_OUTPUT:
-                os.close(self._descriptor)
+        self._lines.close()
 
-    def _open(self) -> int:
+    def _torn(self) -> bool:
+        """Return whether what was written before may end within a line, whoever wrote it."""
         if self._path == STANDARD_OUTPUT:
-            return sys.stdout.fileno()
+            return self._failed
         try:
-            return os.open(self._path, _NEW, 0o600)
-        except OSError as error:
-            raise self._unavailable(error) from None
-
-    def _follow(self) -> None:
-        """Open the file again if the path does not lead to it any more."""
-        if self._path == STANDARD_OUTPUT:
-            return
-        held = os.fstat(self._descriptor)
-        try:
-            now = self._path.stat()
-            same = (now.st_dev, now.st_ino) == (held.st_dev, held.st_ino)
+            if not stat.S_ISREG(self._path.stat().st_mode):
+                return self._failed
+            with self._path.open("rb") as file:
+                return file.seek(0, os.SEEK_END) > 0 and _last_byte(file) != b"\n"
         except FileNotFoundError:
-            same = False
-        if not same:
-            fresh = os.open(self._path, _NEW, 0o600)
-            os.close(self._descriptor)
-            self._descriptor = fresh
+            return False
 
     def _unavailable(self, error: OSError) -> UnavailableError:
         reason = (error.strerror or type(error).__name__).lower()
@@ -109,6 +103,49 @@ class AuditStream:
             where=str(self._path),
             expected="a file in a writable folder",
         )
+
+
+class _Whole(logging.FileHandler):
+    """Raises what the library prints, and keeps nothing back of a line that failed.
+
+    The library's stream goes on after a short write, and leaves with one call: lines of several
+    processes are not mixed.
+    """
+
+    def handleError(self, record: logging.LogRecord) -> NoReturn:
+        if self.stream is not None:
+            with suppress(OSError):
+                self.stream.close()
+            self.stream = None  # opened again for the next line
+        error = sys.exception()
+        assert error is not None  # called where it is handled
+        raise error
+
+
+class _File(_Whole, WatchedFileHandler):
+    """Lines of a file of its owner's."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, "a", encoding="ascii", opener=_private)
+
+
+class _Standard(_Whole):
+    """Lines of standard output."""
+
+    def __init__(self) -> None:
+        super().__init__(str(STANDARD_OUTPUT))
+
+    def _open(self) -> TextIOWrapper:
+        return os.fdopen(os.dup(sys.stdout.fileno()), "a", encoding="ascii")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _last_byte(file: BinaryIO) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)
 
 
 def events(

@@ -143,12 +143,12 @@ class Observer:
         """Append events to the audit stream, if there is one."""
         if self._stream is None:
             return
-        try:
-            for event in made():
+        for event in made():
+            try:
                 self._stream.write(event)
-        except UnavailableError as error:
-            self.metrics.audit_failures.inc()
-            _log.error("%s", error)
+            except UnavailableError as error:
+                self.metrics.audit_failures.inc()
+                _log.error("%s", error)
 
     def _count(self, exchange: Exchange, status: int, seconds: float) -> None:
         metrics, surface = self.metrics, exchange.surface
