@@ -5,11 +5,13 @@ from itertools import product
 from typing import Any
 
 import pytest
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.claims import (
     CONDITIONAL,
     CONDITIONS,
     EXCEEDED,
     FAIL,
+    MAY_BE_OPEN,
     NOT_CLAIMED,
     PASS,
     PRIVACY_CHECKS,
@@ -71,6 +73,30 @@ def test_only_embedding_cosigners_and_stamps_may_be_not_established() -> None:
         assert result == (PASS if name in {"embedding", "cosigners", "time-stamps"} else due)
 
 
+def test_what_is_open_stands_in_the_statement_whatever_the_result() -> None:
+    said = Claims.of(NOISED).statements[0]
+    for name in MAY_BE_OPEN:
+        for others in ({}, {"coalition": Status.EXCEEDED}, {"replay": Status.NOT_ESTABLISHED}):
+            claims = Claims.of({**NOISED, **others, name: Status.NOT_ESTABLISHED})
+            statement = claims.statements[0]
+            assert statement.startswith(f"{said} That "), name
+            assert f"not established (check {name})" in statement
+            assert Claims.from_json(claims.to_json()) == claims
+            lies: list[dict[str, Any]] = [{"statement": said}, {"open": []}, {"open": [name, name]}]
+            for hidden in lies:
+                value = claims.to_json()
+                value["integrity"] |= hidden
+                with pytest.raises(MalformedError):
+                    Claims.from_json(value)
+
+
+def test_integrity_says_in_the_same_sentence_what_it_is_not_about() -> None:
+    (sentence,) = Claims.of(UNNOISED).statements[0].split(". ")
+    assert "the committed index" in sentence
+    assert "the documents as their owner gave them" in sentence
+    assert "withheld" in sentence
+
+
 def test_what_was_not_computed_again_makes_privacy_conditional() -> None:
     for name in CONDITIONS:
         conditional = {**NOISED, name: Status.NOT_ESTABLISHED}
@@ -79,7 +105,11 @@ def test_what_was_not_computed_again_makes_privacy_conditional() -> None:
         assert "the provider's word" in claims.statements[1]
         assert Claims.from_json(claims.to_json()) == claims
         # Nothing else becomes better by it, and a false one is no open one.
-        assert Claims.of({**conditional, "coalition": Status.EXCEEDED}).result == EXCEEDED
+        exceeded = Claims.of({**conditional, "coalition": Status.EXCEEDED})
+        assert (exceeded.privacy, exceeded.result, exceeded.open) == (EXCEEDED, EXCEEDED, (name,))
+        alone = Claims.of({**NOISED, "coalition": Status.EXCEEDED}).statements[1]
+        assert exceeded.statements[1] == f"{alone} {claims.statements[1]}", "one hides the other"
+        assert Claims.from_json(exceeded.to_json()) == exceeded
         assert Claims.of({**conditional, "charges": Status.FAIL}).result == FAIL
         assert Claims.of({**NOISED, name: Status.FAIL}).result == FAIL
 

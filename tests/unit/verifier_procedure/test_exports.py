@@ -81,6 +81,8 @@ class TestVerificationResult:
             "RAGAUDIT_CHECK_SEED_PASS_OF_SAMPLE",
             "RAGAUDIT_CHECK_EMBEDDING_PASS_OF_SAMPLE",
             "RAGAUDIT_CHECK_SELECTION_PASS_OF_SAMPLE",
+            "RAGAUDIT_CHECK_CHARGES_PASS_OF_SAMPLE",
+            "RAGAUDIT_CHECK_REPLAY_PASS_OF_SAMPLE",
         ]
 
     def test_an_unknown_mode_is_a_sample(self) -> None:
@@ -94,6 +96,18 @@ class TestVerificationResult:
         assert "RAGAUDIT_CHECK_COALITION_PASS" not in properties(value)
         assert "RAGAUDIT_PRIVACY_PASS" not in properties(value)
         assert of_claims(value) == ["RAGAUDIT_INTEGRITY_PASS"]
+
+    def test_one_grave_status_hides_no_other(self) -> None:
+        value = claimed(
+            coalition=Status.EXCEEDED,
+            replay=Status.NOT_ESTABLISHED,
+            **{"time-stamps": Status.NOT_ESTABLISHED},
+        )
+        assert [name for name in properties(value) if "_PASS" not in name] == [
+            "RAGAUDIT_CHECK_COALITION_EXCEEDED",
+            "RAGAUDIT_CHECK_TIME_STAMPS_NOT_ESTABLISHED",
+            "RAGAUDIT_CHECK_REPLAY_NOT_ESTABLISHED",
+        ]
 
     def test_without_noise_nothing_is_said_of_privacy(self) -> None:
         value = replace(unnoised(), sampling=ALL)

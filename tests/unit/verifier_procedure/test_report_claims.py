@@ -8,6 +8,7 @@ from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.command.cli import _show
 from ragaudit.verifier.procedure import Status, covered
 from ragaudit.verifier.report import render_html, render_text
+from ragaudit.verifier.report.oscal import assessment_results
 from report_cases import Page, outcome, signed
 from report_cases_claims import UNAPPLIED, unnoised
 
@@ -43,6 +44,39 @@ def test_reports_show_both_claims(
     for text in shown(verdict):
         assert f"Integrity {claims.integrity}: {claims.statements[0]}" in text
         assert f"Privacy {claims.privacy}: {claims.statements[1]}" in text
+
+
+def exceeded() -> Verdict:
+    """More accounts than planned, answers that nobody computed again, and no stamps in time."""
+    open_ = {"replay", "time-stamps"}
+    base = replace(outcome(), claimed=True)
+    checks = tuple(
+        replace(check, status=Status.NOT_ESTABLISHED)
+        if check.id in open_
+        else replace(check, status=Status.EXCEEDED)
+        if check.id == "coalition"
+        else check
+        for check in base.checks
+    )
+    return signed(replace(base, checks=checks, result="EXCEEDED"))
+
+
+def test_exceeded_hides_neither_conditional_nor_what_is_not_established(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    verdict = exceeded()
+    _show(verdict, as_json=False)
+    command = " ".join(capsys.readouterr().out.split())
+    oscal = assessment_results(verdict).decode().replace("\\\\", "")
+    for text in (*shown(verdict), command, oscal):
+        for said in (
+            "more accounts look as if they act together than the policy plans for",
+            "epsilon is conditional on it",
+            "times that were promised is not established",
+        ):
+            assert said in text, said
+    for text in shown(verdict):
+        assert "risk translate" not in text
 
 
 def test_no_report_of_a_window_without_noise_speaks_of_a_guarantee() -> None:

@@ -177,7 +177,7 @@ def test_terms_are_read_strictly(tmp_path: Path) -> None:
         {"most_embedder_tolerance": 257},
         {"most_embedder_tolerance": "64"},
         {"least_sketch_bits": True},
-        {"least_anchored_share": "1.1"},
+        {"least_claimed_anchored_share": "1.1"},
         {"format": "ragaudit/v2/terms"},
         {"format": 2},
     ):
@@ -233,7 +233,7 @@ def test_the_terms_of_the_audit_are_the_countersigned_ones() -> None:
 
 
 def test_the_terms_may_demand_a_share_of_anchored_records() -> None:
-    demanding = Terms.of({**SMALL_TERMS.to_json(), "least_anchored_share": "0.5"})
+    demanding = Terms.of({**SMALL_TERMS.to_json(), "least_claimed_anchored_share": "0.5"})
     window = Window(terms=demanding)
     assert audit(window.items(), window).result == "PASS"  # four of eight showed their chain
 
@@ -242,5 +242,5 @@ def test_the_terms_may_demand_a_share_of_anchored_records() -> None:
             return super().statements()[:1]
 
     unshown = Unshown(terms=demanding)
-    assert_caught(unshown.items(), unshown, "nonces", "showed their chain")
-    assert canonical_json.loads(demanding.canonical)["least_anchored_share"] == "0.5"
+    assert_caught(unshown.items(), unshown, "nonces", "claimed anchored share of 1/2")
+    assert canonical_json.loads(demanding.canonical)["least_claimed_anchored_share"] == "0.5"

@@ -119,7 +119,7 @@ TERMS: Final[tuple[Term, ...]] = (
           lambda p: p.audit.tenants.minimum),
     _term("least_sample_submitters", "the least sample of submitted records", 1, 10**6,
           lambda p: p.audit.submitters.minimum),
-    _term("least_anchored_share", "the share of records whose account showed its chain", "0", 1,
+    _term("least_claimed_anchored_share", "the claimed share of anchored accounts' records", "0", 1,
           None),
     _term("most_epsilon_acc", "epsilon_acc", "20", 1000, lambda p: p.epsilon_acc,
           of_noise=True),

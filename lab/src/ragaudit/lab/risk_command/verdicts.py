@@ -110,6 +110,13 @@ def _stated(predicate: dict[str, Any], where: str, *, signed: bool) -> Stated:
             raise MalformedError(
                 "no window, result or epsilon table", where=where, expected="a verdict of spec 10"
             )
+    match predicate:
+        case {"claims": {"privacy": {"open": list(left)}}} if left:
+            # Whatever the result: what is the provider's word is no guarantee of one channel less.
+            raise RefusedError(
+                f"its privacy is conditional: {', '.join(map(str, left))} not established",
+                where=where, expected="PASS",
+            )  # fmt: skip
     # Noise from a seed that somebody chose hides nothing from whoever knows it.
     if result not in _JUDGED or worthless:
         raise RefusedError(

@@ -5,7 +5,7 @@ Privacy: the noise that was promised was added. A verdict states each with a res
 both follow from the statuses of its checks: whoever reads a verdict can derive them again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Self
@@ -45,7 +45,10 @@ CONDITIONS: Final = ("generator", "replay")
 _STATEMENTS: Final = {
     ("integrity", PASS): (
         "Every answer that was checked is what the committed index of the account's own tenant "
-        "gives for what was asked, and the log that holds them is complete."
+        "gives for what was asked, but for rows that its receipt names as withheld, and the log "
+        "that holds them is complete; whether that index holds the documents as their owner gave "
+        "them, and whether withheld rows had to be, is the provider's word, which no check here "
+        "compares with the documents."
     ),
     ("integrity", FAIL): (
         "That answers came from the committed indexes alone, and that the log is complete, is not "
@@ -72,6 +75,21 @@ _STATEMENTS: Final = {
     ("privacy", NOT_CLAIMED): ("No epsilon is claimed: the policy of this window adds no noise."),
 }
 
+_OPEN: Final = {
+    "embedding": (
+        "That query vectors are those of the texts asked is not established (check embedding)."
+    ),
+    "cosigners": (
+        "That the quorum of further cosigners saw the log in time is not established (check "
+        "cosigners)."
+    ),
+    "time-stamps": (
+        "That the log existed by the times that were promised is not established (check "
+        "time-stamps)."
+    ),
+}
+"""What the statement of integrity says further of each of `MAY_BE_OPEN` that is left open."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claims:
@@ -80,10 +98,13 @@ class Claims:
     Attributes:
         integrity: PASS, FAIL or REFUSED.
         privacy: PASS, FAIL, EXCEEDED, CONDITIONAL, REFUSED or NOT CLAIMED.
+        open: ids of the checks, in the order of `MAY_BE_OPEN` and `CONDITIONS`, that leave open
+            what they are about in a window with integrity.
     """
 
     integrity: str
     privacy: str
+    open: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, statuses: Mapping[str, Status], *, refused: bool = False) -> Self:
@@ -94,17 +115,20 @@ class Claims:
             refused: whether the opening was refused.
         """
         private = [status for name, status in statuses.items() if name in PRIVACY_CHECKS]
-        open_ = any(statuses.get(name) is Status.NOT_ESTABLISHED for name in CONDITIONS)
         unclaimed = bool(private) and all(one is Status.NOT_APPLICABLE for one in private)
         if refused:
             return cls(REFUSED, NOT_CLAIMED if unclaimed else REFUSED)
         others = {name: one for name, one in statuses.items() if name not in PRIVACY_CHECKS}
         sound = all(_sound(name, one, unclaimed) for name, one in others.items())
-        integrity = PASS if sound else FAIL
+        # Where integrity fails nothing is established, and no single check is said to be open.
+        if not sound:
+            return cls(FAIL, NOT_CLAIMED if unclaimed else FAIL)
+        left = _left(lambda name: statuses.get(name) is Status.NOT_ESTABLISHED)
         if unclaimed:
-            return cls(integrity, NOT_CLAIMED)
-        privacy = _privacy(private) if sound else FAIL
-        return cls(integrity, CONDITIONAL if privacy == PASS and open_ else privacy)
+            return cls(PASS, NOT_CLAIMED, left)
+        privacy = _privacy(private)
+        conditional = privacy == PASS and any(name in CONDITIONS for name in left)
+        return cls(PASS, CONDITIONAL if conditional else privacy, left)
 
     @property
     def result(self) -> str:
@@ -127,15 +151,35 @@ class Claims:
 
     @property
     def statements(self) -> tuple[str, str]:
-        """What the two results mean, in the words of §10.6: of integrity and of privacy."""
-        return _STATEMENTS["integrity", self.integrity], _STATEMENTS["privacy", self.privacy]
+        """What the two results mean, in the words of §10.6: of integrity and of privacy.
+
+        A result never hides what is left open beside it: each has its own sentence.
+        """
+        left = (_OPEN[name] for name in self.open if name in _OPEN)
+        integrity = " ".join((_STATEMENTS["integrity", self.integrity], *left))
+        privacy = _STATEMENTS["privacy", self.privacy]
+        if self.privacy == EXCEEDED and self.conditional:
+            privacy = f"{privacy} {_STATEMENTS['privacy', CONDITIONAL]}"
+        return integrity, privacy
+
+    @property
+    def conditional(self) -> bool:
+        """Whether privacy is conditional on answers that were not computed again."""
+        return any(name in CONDITIONS for name in self.open)
 
     def to_json(self) -> dict[str, Any]:
         """Return the member ``claims``."""
         integrity, privacy = self.statements
         return {
-            "integrity": {"result": self.integrity, "statement": integrity},
-            "privacy": {"result": self.privacy, "statement": privacy},
+            name: {
+                "result": result,
+                "statement": statement,
+                "open": [check for check in self.open if (check in CONDITIONS) == of_privacy],
+            }
+            for name, result, statement, of_privacy in (
+                ("integrity", self.integrity, integrity, False),
+                ("privacy", self.privacy, privacy, True),
+            )
         }
 
     @classmethod
@@ -147,10 +191,10 @@ class Claims:
         """
         match value:
             case {
-                "integrity": {"result": str(integrity)},
-                "privacy": {"result": str(privacy)},
+                "integrity": {"result": str(integrity), "open": list(first)},
+                "privacy": {"result": str(privacy), "open": list(second)},
             }:
-                claims = cls(integrity, privacy)
+                claims = cls(integrity, privacy, _left(lambda name: name in (*first, *second)))
                 # A statement of another result would be what a reader believes.
                 known = ("integrity", integrity) in _STATEMENTS and (
                     "privacy",
@@ -159,6 +203,10 @@ class Claims:
                 if known and value == claims.to_json():
                     return claims
         raise MalformedError("not the claims of a verdict", where="claims")
+
+
+def _left(is_open: Callable[[str], bool]) -> tuple[str, ...]:
+    return tuple(name for name in (*MAY_BE_OPEN, *CONDITIONS) if is_open(name))
 
 
 def _sound(name: str, status: Status, unclaimed: bool) -> bool:

@@ -21,7 +21,7 @@ DIGEST_MEMBER: Final = "https://ragaudit.dev/verdict-digest"
 
 POLICY_ITEMS: Final = (items.POLICY, items.TERMS)
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z", re.ASCII)
-SAMPLED_CHECKS: Final = frozenset({"seed", "embedding", "selection"})
+SAMPLED_CHECKS: Final = frozenset({"seed", "embedding", "selection", "charges", "replay"})
 
 
 class NothingPassed(RefusedError):
@@ -36,7 +36,7 @@ class VerificationResult:
         subjects: hexadecimal SHA-256 of each evidence item, by name.
         verifier: type of the verdict, "#", and the id of the key that signed it.
         created: time of the verdict, RFC 3339.
-        properties: what passed, never empty.
+        properties: what passed, never empty, and then what the verdict leaves open.
         verdict: hexadecimal SHA-256 of the verdict's envelope.
     """
 
@@ -72,7 +72,7 @@ class VerificationResult:
             subjects=verdict.subjects,
             verifier=f"{verdict.predicate_type}#{key_id(verdict.key)}",
             created=rfc3339(predicate.time),
-            properties=claimed + tuple(_checked(predicate)),
+            properties=claimed + tuple(_checked(predicate)) + tuple(_left_open(predicate)),
             verdict=verdict.digest,
         )
 
@@ -187,13 +187,24 @@ def _checked(predicate: Predicate) -> Iterator[str]:
             yield _property(f"check_{check.id}", sampled=sampled)
 
 
+def _left_open(predicate: Predicate) -> Iterator[str]:
+    """What must not be overlooked beside that: one grave status hides no other."""
+    for check in predicate.checks:
+        if check.status in (Status.EXCEEDED, Status.NOT_ESTABLISHED):
+            yield _name(f"check_{check.id}_{check.status}")
+
+
 def _sampled(predicate: Predicate) -> bool:
     # Whatever is not known to be the whole is said to be a sample.
     return predicate.sampling.get("mode") != "A"
 
 
 def _property(name: str, *, sampled: bool) -> str:
-    return f"RAGAUDIT_{name.upper().replace('-', '_')}_PASS" + ("_OF_SAMPLE" if sampled else "")
+    return _name(f"{name}_{PASS}") + ("_OF_SAMPLE" if sampled else "")
+
+
+def _name(text: str) -> str:
+    return f"RAGAUDIT_{text.upper().replace('-', '_').replace(' ', '_')}"
 
 
 def _digest(value: object) -> str:

@@ -62,7 +62,8 @@ SHOWN: Final = (
     "Whose chain an anchored account's is: the account counts as anchored because a statement "
     "signed with the dispute key of its registration reached the verifier. That this key is the "
     "account's, the account checks when it registers; for one that does not look, it is the "
-    "provider's word."
+    "provider's word. A provider that registers accounts of its own holds their chains and keys, "
+    "and can reach any share so: the anchored share is claimed."
 )
 
 ASSUMPTIONS: Final = (

@@ -344,7 +344,7 @@ def check_nonces(context: Context, found: Findings) -> None:
     _check_share(context, found)
     found.summary = (
         f"nonces of {anchored} anchored accounts lie on their chains; "
-        f"{len(context.anchored)} of these accounts showed theirs to the verifier"
+        f"those of {len(context.anchored)} of them were shown by who holds their dispute key"
     )
 
 
@@ -361,16 +361,19 @@ def _check_no_chains(context: Context, found: Findings) -> None:
 
 
 def _check_share(context: Context, found: Findings) -> None:
-    """The verifier's terms may demand a share of queries whose account showed its chain."""
+    """The verifier's terms may demand a share of queries whose account showed its chain.
+
+    It is a claimed one: a provider may register accounts of its own, and hold all their keys.
+    """
     total = len(context.records) + len(context.charges)
-    least = context.terms.bounds["least_anchored_share"]
+    least = context.terms.bounds["least_claimed_anchored_share"]
     count = sum(len(context.queries_of(pseudonym)) for pseudonym in context.anchored)
     # Of queries, not of accounts: accounts that ask nothing cost a provider nothing.
     if count < least * total:
         what = "records and charge entries" if len(context.charges) else "records"
         found.fault(
-            f"{count} of {total} {what} are of accounts that showed their chain, and the "
-            f"verifier's terms demand a share of {least}"
+            f"{count} of {total} {what} are of accounts whose chain was shown, and the verifier's "
+            f"terms demand a claimed anchored share of {least}"
         )
 
 

@@ -217,9 +217,7 @@ class _Document:
         return self._time
 
     def _meaning(self) -> str:
-        claims = self.verdict.predicate.claims
-        unclaimed = claims is not None and claims.unclaimed
-        return wording.meaning(self.verdict.result, unclaimed=unclaimed)
+        return wording.meaning(self.verdict.result, self.verdict.predicate.claims)
 
     def _paragraph_of_result(self) -> str:
         # The warning first: what follows it must not be read without it.

@@ -161,7 +161,7 @@ def report_of(verdict: Verdict) -> Report:
         provider=predicate.provider,
         result=verdict.result,
         tone=_tone(verdict, guarantee),
-        meaning=wording.meaning(verdict.result, unclaimed=unclaimed),
+        meaning=wording.meaning(verdict.result, claims),
         guarantee=guarantee,
         caveats=tuple(
             f"{wording.NOT_ESTABLISHED} {check.reason}."
@@ -363,8 +363,10 @@ def _member(value: object, name: str) -> object:
 def _signer(verdict: Verdict) -> Signer:
     key = verdict.key.raw.hex()
     commands = [wording.RECHECK.format(key=key)]
+    claims = verdict.predicate.claims
+    bound = claims is None or not (claims.unclaimed or claims.conditional)
     # Risk is translated from a guarantee, and there is one only then.
-    if verdict.result in _HOLDS and not (verdict.predicate.worthless or _unclaimed(verdict)):
+    if verdict.result in _HOLDS and bound and not verdict.predicate.worthless:
         commands.append(wording.TRANSLATE.format(key=key))
     return Signer(_signer_name(verdict), key, key_id(verdict.key), tuple(commands))
 

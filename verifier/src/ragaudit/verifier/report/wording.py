@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from ragaudit.ledger.messages.claims import CONDITIONAL, Claims
 from ragaudit.privacy.words import Strength
 from ragaudit.verifier.procedure import CHECKS
 
@@ -31,6 +32,12 @@ STRENGTH_TONES: Final = {
 
 _GRAVITY: Final = ("FAIL", "EXCEEDED", "NOT ESTABLISHED", "NOT RUN", "PASS", "NOT APPLICABLE")
 
+CONDITION: Final = (
+    "Budgets and charges of the generation channel are proven. That its answers are what votes, "
+    "noise and charged documents give was not computed again: it is the provider's word, and the "
+    "channel's epsilon is conditional on it."
+)
+
 MEANINGS: Final = {
     "PASS": (
         "Every mandatory check passed. For the records that were checked, the provider committed "
@@ -46,11 +53,7 @@ MEANINGS: Final = {
         "plans for. The policy's epsilon does not hold for that many; the value below is restated "
         "for the number that was estimated. Many accounts asking the same things can be innocent."
     ),
-    "CONDITIONAL": (
-        "Every mandatory check passed, and budgets and charges of the generation channel are "
-        "proven. That its answers are what votes, noise and charged documents give was not "
-        "computed again: it is the provider's word, and the channel's epsilon is conditional on it."
-    ),
+    "CONDITIONAL": f"Every mandatory check passed. {CONDITION}",
     "REFUSED": (
         "The verifier refused to countersign the opening of this window; the reasons stand below. "
         "Nothing that the provider does in it is audited, and no guarantee follows."
@@ -61,7 +64,9 @@ UNCLAIMED_MEANINGS: Final = {
     "PASS": (
         "Every check of integrity passed. The provider committed to its index and its log before "
         "and during the window; for the records that were checked, the answer is the exact top K "
-        "of the committed index of the account's own tenant, for the query and filter asked."
+        "of the committed index of the account's own tenant, for the query and filter asked, but "
+        "for rows that its receipt names as withheld. Whether that index holds the documents as "
+        "their owner gave them, no check compares."
     ),
     "FAIL": (
         "At least one check of integrity failed; the reasons stand below, with the evidence that "
@@ -98,9 +103,11 @@ SAMPLED: Final = (
 NO_SAMPLING: Final = "No records were sampled."
 
 ANCHORED: Final = (
-    "Anchored accounts contributed a secret of their own to each query's noise, and hold the "
-    "provider's promise of everything else from before it was revealed: for them the provider had "
-    "nothing left to choose."
+    "Accounts claimed as anchored contributed a secret to each query's noise, and hold the "
+    "provider's promise of everything else from before it was revealed: for those of them that are "
+    "not the provider's own, it had nothing left to choose. A provider that registers accounts of "
+    "its own holds their secrets and their dispute keys, and nobody outside can tell them apart: "
+    "what share of the records is anchored, is claimed."
 )
 
 RECHECK: Final = "ragaudit verifier recheck bundle.zip --verdict-key {key}"
@@ -220,13 +227,13 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "estimated": ("Largest coalition, as recomputed", "accounts"),
     "max": ("Largest coalition that the policy plans for", "accounts"),
     "records": ("Records", "queries in the log"),
-    "records_anchored": ("of anchored accounts", ""),
+    "records_anchored": ("of accounts claimed as anchored", ""),
     "records_plain": ("of plain accounts", ""),
     "charges": ("Charge entries", "questions that documents paid for"),
-    "charges_anchored": ("charged for anchored accounts", ""),
+    "charges_anchored": ("charged for accounts claimed as anchored", ""),
     "charges_plain": ("charged for plain accounts", ""),
     "accounts": ("Accounts", "registrations in the log"),
-    "anchored": ("anchored", "they showed the secret that is in each of their queries' noise"),
+    "anchored": ("claimed as anchored", "a secret in each of their queries' noise was shown"),
     "plain": ("plain", "without such a secret, or never shown"),
     "anchored_unshown": ("registered with a secret that nobody showed", "counted as plain"),
     "unowned_registrations": ("Registrations that no owner countersigned", ""),
@@ -265,14 +272,17 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
 _PLACES: Final = {name: place for place, name in enumerate(LABELS)}
 
 
-def meaning(result: str, *, unclaimed: bool) -> str:
-    """Return what a result means.
+def meaning(result: str, claims: Claims | None) -> str:
+    """Return what a result means, and what is left open beside it.
 
     Args:
         result: of a verdict.
-        unclaimed: whether the window claims no privacy.
+        claims: of it, where it has any.
     """
-    return (UNCLAIMED_MEANINGS if unclaimed else MEANINGS)[result]
+    if claims is not None and claims.unclaimed:
+        return UNCLAIMED_MEANINGS[result]
+    hidden = claims is not None and claims.conditional and result != CONDITIONAL
+    return f"{MEANINGS[result]} {CONDITION}" if hidden else MEANINGS[result]
 
 
 def gravity(status: str) -> int:

@@ -195,7 +195,7 @@ class PromisesAhead(Window):
         super().close()
 
 
-DEMANDS_CHAINS: Final = Terms.of({**SMALL_TERMS.to_json(), "least_anchored_share": "0.5"})
+DEMANDS_CHAINS: Final = Terms.of({**SMALL_TERMS.to_json(), "least_claimed_anchored_share": "0.5"})
 
 
 @dataclass
@@ -276,6 +276,6 @@ CHEATS: Final = (
         description="Registers plain accounts with nonce chains that it made itself.",
         why="the scenario's terms demand no share; without a demand these accounts count as plain",
         window=AnchoredByTheProvider,
-        checks=("nonces",), reason="of accounts that showed their chain",
+        checks=("nonces",), reason="of accounts whose chain was shown",
     ),
 )  # fmt: skip
