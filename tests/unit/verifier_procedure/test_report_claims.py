@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.ledger.messages.verification_result import VerificationResult
 from ragaudit.verifier.command.cli import _show
 from ragaudit.verifier.procedure import Status, covered
 from ragaudit.verifier.report import render_html, render_text
@@ -77,6 +78,13 @@ def test_exceeded_hides_neither_conditional_nor_what_is_not_established(
             assert said in text, said
     for text in shown(verdict):
         assert "risk translate" not in text
+    # The list of what passed names them too.
+    properties = VerificationResult.of(verdict).properties
+    assert [name for name in properties if "_PASS" not in name] == [
+        "RAGAUDIT_CHECK_COALITION_EXCEEDED",
+        "RAGAUDIT_CHECK_TIME_STAMPS_NOT_ESTABLISHED",
+        "RAGAUDIT_CHECK_REPLAY_NOT_ESTABLISHED",
+    ]
 
 
 def test_no_report_of_a_window_without_noise_speaks_of_a_guarantee() -> None:

@@ -33,6 +33,7 @@ from ragaudit.verifier.procedure.log_checks import (
     check_registrations,
     check_split_view,
 )
+from ragaudit.verifier.procedure.nonce_checks import check_nonces
 from ragaudit.verifier.procedure.opening_checks import (
     check_accounting,
     check_commitments,
@@ -42,7 +43,6 @@ from ragaudit.verifier.procedure.opening_checks import (
 from ragaudit.verifier.procedure.privacy_checks import check_coalition, check_epsilon
 from ragaudit.verifier.procedure.record_checks import (
     check_containment,
-    check_nonces,
     check_schedule,
 )
 from ragaudit.verifier.procedure.replay_checks import check_generator, check_replay
