@@ -20,7 +20,7 @@ def assert_caught(cheat: Cheat, staged: Staged) -> None:
     """Exactly the named checks fail, one of them for the named reason; the others pass or wait."""
     outcome = staged.outcome
     assert outcome.result == cheat.result, (shown(outcome), staged.complaints)
-    assert outcome.failed == cheat.checks, shown(outcome)
+    assert outcome.failed == (() if cheat.conditional else cheat.checks), shown(outcome)
     failed = [outcome.check(name) for name in cheat.checks]
     said = [text for check in failed for text in (check.reason, *check.evidence)]
     assert any(cheat.reason in text for text in said), said
@@ -28,6 +28,9 @@ def assert_caught(cheat: Cheat, staged: Staged) -> None:
     for check in outcome.checks:
         if check.status is Status.NOT_APPLICABLE:  # to a window without noise, as spec 9.7 says
             assert cheat.family in WITHOUT_NOISE and check.id in UNCLAIMED, shown(outcome)
+            continue
+        if cheat.conditional and check.id in cheat.checks:
+            assert check.status is Status.NOT_ESTABLISHED, shown(outcome)
             continue
         assert check.status in (Status.PASS, Status.FAIL, Status.NOT_RUN), shown(outcome)
         if check.status is Status.NOT_RUN:

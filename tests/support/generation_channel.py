@@ -40,7 +40,7 @@ CHANNEL: dict[str, Any] = {
     "reuse": False,
 }
 WITHIN_TERMS: dict[str, Any] = {
-    # What the terms that a verifier ships with allow.
+    # With a loss that still says something.
     "epsilon": "5",
     "epsilon_token": "5/2",
     "voters": 4,

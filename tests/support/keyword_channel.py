@@ -28,7 +28,7 @@ KEYWORD_CHANNEL: dict[str, Any] = {
 }
 """Changes of `generation_channel.CHANNEL`."""
 WITHIN_TERMS: dict[str, Any] = {
-    # What the terms that a verifier ships with allow: the loss of two uses is about 6.
+    # With a loss that still says something: that of two uses is about 6.
     **KEYWORD_CHANNEL,
     "keywords": {
         "epsilon_choice": "1",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import UnavailableError
+from ragaudit.lab.attacks.cheats.generation_answers import TOLERATES
 from ragaudit.lab.scenario.charging import CopyGenerator
 from ragaudit.lab.scenario.keywords import AnsweringModel, KeywordWindow
 from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
@@ -69,7 +70,7 @@ class NoFinalText(AnsweringModel):
 
 def played(kind: type[KeywordWindow]) -> tuple[KeywordWindow, dict[str, bytes]]:
     if kind not in PLAYED:
-        window = kind()
+        window = kind(terms=TOLERATES) if issubclass(kind, Tolerant) else kind()
         PLAYED[kind] = window, window.items()
     return PLAYED[kind]
 
@@ -136,11 +137,12 @@ def test_a_model_that_is_away_at_the_final_text_leaves_the_replay_open() -> None
 
 
 @pytest.mark.slow
-def test_as_many_votes_may_differ_as_the_policy_says() -> None:
+def test_votes_that_the_policy_lets_differ_are_no_fault_and_establish_nothing() -> None:
+    assert outcome_of(Tolerant).result == "PASS"
     outcome = outcome_of(Tolerant, generator=OtherVotes(2))
-    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
-    (replay,) = [check for check in outcome.checks if check.id == "replay"]
-    assert "3 answers computed again, 6 votes differ" in replay.reason
+    assert outcome.result == "CONDITIONAL"
+    assert open_checks(outcome) == {"replay": "NOT ESTABLISHED"}
+    assert "6 votes differ" in outcome.check("replay").reason
     outcome = outcome_of(Tolerant, generator=OtherVotes(3))
     assert open_checks(outcome) == {"replay": "FAIL"}
 

@@ -1,7 +1,6 @@
 """DP-KSA in policies, answers and replays: one form each, everything else refused."""
 
 import hashlib
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ def test_terms_are_exact() -> None:
     assert Policy.parse(policy.encode()) == policy
     assert (terms.answerer.slots, terms.answerer.sizes) == (8, (1, 2, 3))
     # Epsilon is of all three uses, and so is delta.
-    assert (terms.total_epsilon, terms.total_delta) == (Fraction(2), Fraction(4, 10**6))
+    assert terms.epsilon == 2
     with pytest.raises(UnsupportedError):
         _ = terms.token_voting
 

@@ -135,6 +135,43 @@ def test_terms_of_dp_rag_that_are_refused(given: dict[str, Any]) -> None:
         rag(**given)
 
 
+class _OneFreeVote:
+    """Voters that agree half and half, but for one vote at one place."""
+
+    def __init__(self, change: tuple[int, int, int] | None) -> None:
+        self._change = change
+
+    def next_tokens(
+        self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
+    ) -> list[int | None]:
+        votes: list[int | None] = [1 + voter % 2 for voter in range(len(documents) - 1)]
+        if self._change is not None and self._change[0] == len(answer):
+            votes[self._change[1]] = self._change[2]
+        return [0, *votes]
+
+
+def test_one_free_vote_tells_a_bit_of_a_document_that_pays_nothing() -> None:
+    """Why votes that differ have no price: whoever knows the coins picks among what they reach.
+
+    Of 60 answers of 4 tokens nearly all can be made even or odd by one vote, whatever is charged:
+    so each tells a bit about any document at all, for an epsilon of that document of 0.
+    """
+    mechanism = DpRag(
+        Fraction(8), Fraction(2), voters=8, slots_per_voter=1, vocabulary=64, end=63, tokens=4
+    )
+
+    def parity(key: bytes, change: tuple[int, int, int] | None = None) -> int:
+        voters = _OneFreeVote(change)
+        return sum(mechanism.answer("q", [""] * 8, voters, KeyedCoins(key)).tokens) % 2
+
+    either = 0
+    for key in (number.to_bytes(32, "big") for number in range(60)):
+        changes = itertools.product(range(4), (0, 1), (0, 3, 9, 27, 40, 50, 62))
+        honest = parity(key)
+        either += any(parity(key, change) != honest for change in changes)
+    assert either >= 54
+
+
 def test_a_trace_of_dp_ksa() -> None:
     """Words are counted once a response; the set comes in alphabetic order, without its ranks."""
     slots = ["Zebra, zebra the APE"] * 11 + [""]

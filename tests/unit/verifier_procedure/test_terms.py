@@ -79,6 +79,7 @@ BOUNDS = [
     ("most_clock_skew_seconds", {"clock_skew_seconds": 61}),
     ("most_merge_delay_seconds", {"merge_delay_seconds": 601}),
     ("most_promise_life_seconds", {"promise_life_seconds": 3601}),
+    ("most_claim_margin_share", {"claim_margin_seconds": (END - START) // 2 + 1}),
 ]
 
 
@@ -109,6 +110,11 @@ def with_members(kind: type[Window] = Window, **members: Any) -> Policy:
     return Policy.from_json({**value, **members})
 
 
+def generating(rows_per_document: int = 1, **changes: Any) -> Policy:
+    """A policy with a generation channel, with members of its terms changed."""
+    return Policy.from_json({**policy_with(**changes), "rows_per_document": rows_per_document})
+
+
 OF_OTHER_WINDOWS: list[tuple[str, int | str, Policy, int | str, Policy]] = [
     ("least_beacons", 1, BeaconWindow().policy, 1, Window().policy),
     (
@@ -127,26 +133,49 @@ OF_OTHER_WINDOWS: list[tuple[str, int | str, Policy, int | str, Policy]] = [
     ),
     ("least_time_stamps", 1, StampedWindow().policy, 1, Window().policy),
     (
+        # Two documents of two rows, three uses of 2 each.
         "most_generation_epsilon",
-        "6",
-        Policy.from_json(policy_with(epsilon="2", uses=3)),
-        "5.999",
-        Policy.from_json(policy_with(epsilon="2", uses=3)),
+        "24",
+        generating(rows_per_document=2, epsilon="2", uses=3),
+        "23.999",
+        generating(rows_per_document=2, epsilon="2", uses=3),
+    ),
+    (
+        "most_generation_delta",
+        "0.000007",  # 1/10^6, and twice three uses of as much
+        generating(**KEYWORDS),
+        "0.000006",
+        generating(**KEYWORDS),
     ),
     (
         "least_generation_replays",
         1,
-        Policy.from_json(policy_with(replay={"differing_votes": 0})),
+        generating(replay={"differing_votes": 0}),
         1,
-        Policy.from_json(policy_with(replay=None)),
+        generating(replay=None),
     ),
     (
-        "most_generation_delta",
-        "0.000004",  # 1/10^6 and three uses of as much
-        Policy.from_json(policy_with(**KEYWORDS)),
-        "0.000003",
-        Policy.from_json(policy_with(**KEYWORDS)),
+        "most_differing_votes",
+        0,
+        generating(replay={"differing_votes": 0}),
+        0,
+        generating(replay={"differing_votes": 1}),
     ),
+    (
+        "least_generation_proofs",
+        1,
+        generating(charges={"prove": "all", "group": 2}),
+        1,
+        generating(charges={"prove": "sampled", "group": 2}),
+    ),
+    (
+        "least_answer_delay_seconds",
+        2,
+        generating(answer_delay_seconds=2),
+        2,
+        generating(answer_delay_seconds=1),
+    ),
+    ("least_rows_per_document", 3, policy(rows_per_document=3), 3, policy()),
 ]
 """Bounds on what the shipped terms leave open or other windows have: a bound with a policy that
 keeps it, and one that does not keep it."""

@@ -88,7 +88,8 @@ class ChannelSettings(Section):
     as it may be without it.
     ``threshold`` is tau in lattice units, for murag alone, and ``bins`` for murag-ada;
     ``agreement`` the votes that are one, half of the voters without it; ``differing_votes`` those
-    of a replayed answer that may differ, without which nothing is replayed.
+    of a replayed answer that are no fault if they differ, though a window with one is CONDITIONAL;
+    without it nothing is replayed.
     """
 
     mechanism: Literal["murag", "murag-ada", "naive"] = "murag"

@@ -19,6 +19,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.tlog_policy import MAX_COSIGNERS
 from ragaudit.ledger.messages.policy import Policy, exact
+from ragaudit.verifier.channel_costs import largest_loss
 
 FORMAT: Final = "ragaudit/v1/terms"
 
@@ -90,8 +91,9 @@ class Term:
         most = self.name.startswith("most_")
         if number > bound if most else number < bound:
             side = "at most" if most else "at least"
+            shown = _text(value) if isinstance(value, Fraction) else value
             raise RejectedError(
-                f"{self.meaning} is {value}", where=self.name, expected=f"{side} {_text(bound)}"
+                f"{self.meaning} is {shown}", where=self.name, expected=f"{side} {_text(bound)}"
             )
 
 
@@ -156,12 +158,23 @@ TERMS: Final[tuple[Term, ...]] = (
           MAX_COSIGNERS, lambda p: p.cosigners.least if p.cosigners else 0),
     _term("least_time_stamps", "the number of demanded time stamps of a checkpoint", 0, 1,
           lambda p: int(p.time_stamps is True)),
-    _term("most_generation_epsilon", "M eps_q of the generation channel", "20", 1000,
-          lambda p: 0 if p.generation is None else p.generation.total_epsilon),
+    _term("most_claim_margin_share", "the claim margin, in which no anchored account may ask, as a "
+          "share of the window", "0.5", 1,
+          lambda p: Fraction(p.claim_margin_seconds, p.end - p.start), of_noise=True),
+    _term("least_rows_per_document", "the rows of one document that the policy reckons with", 1,
+          1000, lambda p: p.rows_per_document, of_noise=True),
+    _term("most_generation_epsilon", "the epsilon of one document in the generation channel", "10",
+          10**6, lambda p: largest_loss(p)[0]),
+    _term("most_generation_delta", "the delta of one document in the generation channel", "0.00001",
+          "0.1", lambda p: largest_loss(p)[1]),
     _term("least_generation_replays", "the number of times that sampled answers are recomputed", 0,
           1, lambda p: int(p.generation is None or p.generation.replays)),
-    _term("most_generation_delta", "the delta of the generation channel", "0.00001", "0.1",
-          lambda p: 0 if p.generation is None else p.generation.total_delta),
+    _term("most_differing_votes", "the number of votes of an answer that may differ", 0, 10**6,
+          lambda p: 0 if p.generation is None else p.generation.differing_votes or 0),
+    _term("least_generation_proofs", "1 if all charges are proven, 0 if those of the sample,", 0, 1,
+          lambda p: int(p.generation is None or p.generation.prove == "all")),
+    _term("least_answer_delay_seconds", "the time from a charge to its answer", 2, 3600,
+          lambda p: 3600 if p.generation is None else p.generation.answer_delay_seconds),
 )  # fmt: skip
 
 

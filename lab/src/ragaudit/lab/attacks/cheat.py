@@ -7,7 +7,9 @@ from typing import Any, Final, Literal
 from ragaudit.lab.attacks.intruder import Attempt, Intruder
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages.verdict import Status
 from ragaudit.prover.service import Components
+from ragaudit.verifier.procedure.framework import CheckResult, Outcome
 
 Staging = Literal["service", "constructed", "intrusion"]
 
@@ -31,6 +33,8 @@ class Cheat:
         name: kebab-case, unique.
         checks: ids of the checks that fail, all of them, in their order (docs/spec/09-audit.md);
             none of an intrusion, which the verifier's service repels before anything is audited.
+        conditional: whether these checks are left open instead: nothing is false, and nothing is
+            established.
         reason: a fragment of what one of them, or the service, says.
         complaint: a fragment of what an account's client library says; "" if it sees nothing.
         refused: whether the verifier refuses the window before it begins.
@@ -43,6 +47,7 @@ class Cheat:
     reason: str
     complaint: str = ""
     refused: bool = False
+    conditional: bool = False
 
     @property
     def staging(self) -> Staging:
@@ -52,7 +57,14 @@ class Cheat:
     @property
     def result(self) -> str:
         """What the verdict says."""
+        if self.conditional:
+            return "CONDITIONAL"
         return "REFUSED" if self.refused else "FAIL"
+
+    def named(self, outcome: Outcome) -> tuple[CheckResult, ...]:
+        """Return the checks of an outcome that failed, or that were left open, as this names."""
+        status = Status.NOT_ESTABLISHED if self.conditional else Status.FAIL
+        return tuple(each for each in outcome.checks if each.status is status)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,14 +39,11 @@ class Staged:
     def caught(self) -> bool:
         """Whether exactly the named checks failed, one of them for the named reason."""
         cheat, outcome = self.cheat, self.outcome
-        said = [
-            text
-            for name in outcome.failed
-            for text in (outcome.check(name).reason, *outcome.check(name).evidence)
-        ]
+        named = cheat.named(outcome)
+        said = [text for check in named for text in (check.reason, *check.evidence)]
         return (
             outcome.result == cheat.result
-            and outcome.failed == cheat.checks
+            and tuple(check.id for check in named) == cheat.checks
             and any(cheat.reason in text for text in said)
         )
 

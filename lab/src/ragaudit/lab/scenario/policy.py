@@ -42,7 +42,9 @@ SMALL_TERMS: Final = Terms.of(
         "least_sketch_bits": 64,
         "most_clock_skew_seconds": 3600,
         "most_merge_delay_seconds": 3600,
+        "most_claim_margin_share": "0.9",
         "most_generation_epsilon": "1000",
+        "least_answer_delay_seconds": 1,
     }
 )
 """A coalition of two, a handful of records: the shipped terms are for windows in earnest."""

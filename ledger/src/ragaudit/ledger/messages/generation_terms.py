@@ -14,7 +14,6 @@ from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
 from ragaudit.ledger.messages.answerers import (
     Answerer,
-    KeywordVoting,
     TokenVoting,
     read_answerer,
 )
@@ -45,8 +44,8 @@ class GenerationTerms:
         adaptive: how a question finds its threshold, under MURAG-ADA; else None.
         prove: whether all charge entries are proven, or those of the sample.
         group: the most charge entries of one argument, 1..65536.
-        differing_votes: how many votes of one answer may differ when it is replayed; None: no
-            answer is.
+        differing_votes: how many votes of one answer may differ when it is replayed, without
+            being a fault; where one does, nothing is established. None: no answer is replayed.
         generator: the committed model.
         answer_delay_seconds: between a charge and its answer.
         reuse: whether an account's identical request has its stored answer for the whole window,
@@ -88,18 +87,6 @@ class GenerationTerms:
     def answer_epsilon(self) -> Fraction:
         """What the answer to a question has of eps_q: all but what counting has cost."""
         return self.epsilon - (self.adaptive.epsilon if self.adaptive else 0)
-
-    @property
-    def total_epsilon(self) -> Fraction:
-        """Of one document changed to or from a null row, for all questions: M eps_q, or stated."""
-        whole = isinstance(self.answerer, KeywordVoting)
-        return self.epsilon if whole else self.uses * self.epsilon
-
-    @property
-    def total_delta(self) -> Fraction:
-        """Of one document changed to or from a null row, for all questions together; 0 if pure."""
-        answerer = self.answerer
-        return answerer.delta(self.uses) if isinstance(answerer, KeywordVoting) else Fraction(0)
 
     @property
     def replays(self) -> bool:

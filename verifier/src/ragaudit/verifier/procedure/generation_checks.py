@@ -1,21 +1,15 @@
 """Checks 26 to 28: budgets, charges and answers of the generation channel (spec 11)."""
 
 from itertools import pairwise
-from typing import Final
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.promises import voidable_from
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
-from ragaudit.privacy.accounting.channel import (
-    ChannelCosts,
-    ChannelEpsilon,
-    KeywordChannelEpsilon,
-)
+from ragaudit.verifier.channel_costs import channel_costs
 from ragaudit.verifier.procedure.answer_checks import check_openings, compare_question
 from ragaudit.verifier.procedure.charge_groups import ChargeGroups
 from ragaudit.verifier.procedure.context import Context
@@ -23,9 +17,6 @@ from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.logged_charges import ChargeSummary, LoggedCharge, ReplySummary
 from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds, in_order
-
-_DRAWS: Final = 2
-"""Coins of one token at most: the test, and the choice."""
 
 
 def check_budget(context: Context, found: Findings) -> None:
@@ -40,37 +31,10 @@ def check_budget(context: Context, found: Findings) -> None:
             elif asked > terms.uses:
                 # Every row pays for every question.
                 raise RejectedError(f"{asked} questions", expected=f"at most {terms.uses}")
-    context.stated.generation = channel_epsilon(context)
+    context.stated.generation = channel_costs(context.policy, entries)
     found.summary = (
         f"{entries} charge entries of {len(asked_of)} tenants, each row pays for at most "
         f"{terms.uses} of them"
-    )
-
-
-def channel_epsilon(context: Context) -> ChannelCosts:
-    """Return what the channel costs, as policy and log have it."""
-    terms = context.generation
-    answerer = terms.answerer
-    if isinstance(answerer, KeywordVoting):
-        return KeywordChannelEpsilon(
-            uses=terms.uses,
-            epsilon_choice=answerer.epsilon_choice,
-            sigma=answerer.sigma,
-            delta_test=answerer.delta_test,
-            delta_conversion=answerer.delta_conversion,
-            # The permutation, the choice and the test.
-            draws=len(context.charges) * (answerer.voters + 1),
-        )
-    bins = 0 if terms.adaptive is None else len(terms.adaptive.edges)
-    # The counts, the threshold of a vote, the permutation, and what each token may draw.
-    each = bins + 1 + (answerer.slots - 1) + _DRAWS * answerer.tokens
-    return ChannelEpsilon(
-        mechanism=terms.mechanism,
-        uses=terms.uses,
-        question=terms.epsilon,
-        group=context.policy.rows_per_document,
-        draws=len(context.charges) * each,
-        private=min(answerer.tokens, int(terms.answer_epsilon / answerer.epsilon_token)),
     )
 
 

@@ -41,6 +41,7 @@ NOT_REPLAYED = (
 )
 
 OTHER_TOKENS = "votes and coins give other tokens than were answered"
+OTHER_PUBLIC = "the vote that reads no document is not that of the committed model"
 
 
 def check_generator(context: Context, found: Findings) -> None:
@@ -107,6 +108,13 @@ def check_replay(context: Context, found: Findings) -> None:
             f"no {missing} of the verifier's own is at hand, so nobody asked it again: "
             f"{NOT_REPLAYED}",
         )
+    elif differing:
+        # Which votes differ may follow from any document, charged or not, and from the coins.
+        found.downgrade(
+            Status.NOT_ESTABLISHED,
+            f"{differing} votes differ, as the policy tolerates and no epsilon bounds: "
+            f"{NOT_REPLAYED}",
+        )
     elif unasked:
         found.downgrade(
             Status.NOT_ESTABLISHED,
@@ -118,7 +126,7 @@ def check_replay(context: Context, found: Findings) -> None:
             f"{gone} used documents are said to be gone, which nothing shows: {NOT_REPLAYED}",
         )
     counted = "" if adaptive is None else ", and the released sums of all sampled entries"
-    found.summary = f"{replayed} answers computed again{counted}, {differing} votes differ"
+    found.summary = f"{replayed} answers computed again{counted}, no vote differs"
 
 
 class _Votes:
@@ -149,6 +157,9 @@ class _Votes:
             found = self._ask(self._own, question, documents, answer)
             # What our own model did not say is nothing that the provider did.
             self.unasked = None in found
+            # It takes the free branch wherever it names what the voters do: no machine's rounding.
+            if found[0] is not None and found[0] != votes[0]:
+                raise RejectedError(OTHER_PUBLIC)
             self.differing += sum(
                 mine is not None and mine != theirs
                 for mine, theirs in zip(found, votes, strict=True)

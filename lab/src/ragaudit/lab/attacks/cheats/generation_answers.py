@@ -1,19 +1,23 @@
 """Checks answers, generator and replay: answers that are not what votes and coins give."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from ragaudit.lab.attacks.cheats.generation import constructed
 from ragaudit.lab.scenario.charging import Charged, CopyGenerator
 from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
+from ragaudit.verifier.terms import Terms
 
 
 class AnswersFirst(GeneratingWindow):
@@ -180,10 +184,55 @@ class _Other(CopyGenerator):
         return [public, *(5 for _ in votes)]
 
 
+class _Agreeing(CopyGenerator):
+    """A model that says without a document what most voters say with theirs."""
+
+    def next_tokens(
+        self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
+    ) -> list[int | None]:
+        public, *votes = super().next_tokens(question, documents, answer)
+        return [Counter(votes).most_common(1)[0][0] if votes else public, *votes]
+
+
+class Tolerant(GeneratingWindow):
+    """The policy has a million votes of an answer differ, with nothing that pays for them.
+
+    Check 1 (`policy`): the verifier's terms allow none.
+    """
+
+    def terms_json(self) -> dict[str, Any]:
+        return {**super().terms_json(), "replay": {"differing_votes": 10**6}}
+
+
+TOLERATES: Final = Terms.of({**SMALL_TERMS.to_json(), "most_differing_votes": 10**6})
+
+
 class AsksAnotherModel(GeneratingWindow):
     """The votes are those of another model than the committed one.
 
     Check 30 (`replay`) asks the verifier's own.
+    """
+
+    @property
+    def voters(self) -> TokenVoters:
+        return _Other()
+
+
+class TakesTheFreeBranch(Tolerant):
+    """The vote that reads no document is said to be the one that most documents give.
+
+    Check 30 (`replay`): the policy lets votes differ, and that one never does.
+    """
+
+    @property
+    def voters(self) -> TokenVoters:
+        return _Agreeing()
+
+
+class InventsVotesWithinATolerance(Tolerant):
+    """All votes are invented, and the policy has so many of them differ.
+
+    Check 30 (`replay`) establishes nothing where one does.
     """
 
     @property
@@ -287,6 +336,29 @@ CHEATS: Final = (
         window=AsksAnotherModel,
         checks=("replay",),
         reason="votes are not those of the committed model",
+    ),
+    constructed(
+        name="free-branch-taken",
+        description="Says that the model that reads no document agrees with those that do.",
+        window=partial(TakesTheFreeBranch, terms=TOLERATES),
+        checks=("replay",),
+        reason="the vote that reads no document",
+        slow=False,
+    ),
+    constructed(
+        name="votes-invented-within-a-tolerance",
+        description="Invents every vote, as far as the policy lets votes differ.",
+        window=partial(InventsVotesWithinATolerance, terms=TOLERATES),
+        checks=("replay",),
+        reason="votes differ, as the policy tolerates",
+        conditional=True,
+    ),
+    constructed(
+        name="tolerance-above-the-terms",
+        description="Lets more votes differ than the verifier's terms do.",
+        window=Tolerant,
+        checks=("policy",),
+        reason="votes of an answer that may differ",
     ),
     constructed(
         name="answer-of-no-vote",

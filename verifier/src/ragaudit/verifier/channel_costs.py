@@ -1,0 +1,67 @@
+"""What the generation channel of a policy costs a document (docs/spec/10-verdict.md §10.10)."""
+
+from fractions import Fraction
+from typing import Final
+
+from ragaudit.ledger.messages.answerers import KeywordVoting
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.privacy.accounting.channel import (
+    ChannelCosts,
+    ChannelEpsilon,
+    KeywordChannelEpsilon,
+    Loss,
+)
+
+__all__ = ["channel_costs", "largest_loss"]
+
+_DRAWS: Final = 2
+"""Coins of one token at most: the test, and the choice."""
+
+
+def channel_costs(policy: Policy, charges: int) -> ChannelCosts:
+    """Return what the channel costs, as policy and log have it.
+
+    Args:
+        policy: with a generation channel.
+        charges: entries of the log; 0 before the window, when no coin is drawn yet.
+    """
+    terms = policy.generation
+    assert terms is not None
+    answerer = terms.answerer
+    if isinstance(answerer, KeywordVoting):
+        return KeywordChannelEpsilon(
+            uses=terms.uses,
+            epsilon_choice=answerer.epsilon_choice,
+            sigma=answerer.sigma,
+            delta_test=answerer.delta_test,
+            delta_conversion=answerer.delta_conversion,
+            # The permutation, the choice and the test.
+            draws=charges * (answerer.voters + 1),
+        )
+    bins = 0 if terms.adaptive is None else len(terms.adaptive.edges)
+    # The counts, the threshold of a vote, the permutation, and what each token may draw.
+    each = bins + 1 + (answerer.slots - 1) + _DRAWS * answerer.tokens
+    return ChannelEpsilon(
+        mechanism=terms.mechanism,
+        uses=terms.uses,
+        question=terms.epsilon,
+        group=policy.rows_per_document,
+        draws=charges * each,
+        private=min(answerer.tokens, int(terms.answer_epsilon / answerer.epsilon_token)),
+    )
+
+
+def largest_loss(policy: Policy) -> Loss:
+    """Return what all answers of a window tell of one document that is replaced, at most.
+
+    All factors are in: uses, rows of a document, and that two documents are replaced by each other.
+
+    Args:
+        policy: any; without a generation channel nothing is lost.
+    """
+    if policy.generation is None:
+        return Loss(Fraction(0), Fraction(0))
+    costs = channel_costs(policy, 0)
+    if isinstance(costs, KeywordChannelEpsilon):
+        return costs.replace_one
+    return Loss(costs.replace_one, Fraction(0))
