@@ -56,8 +56,10 @@ class FakeProvider(Window):
     slots = 4
     queries_per_account = 6
 
-    def __init__(self, *, now: int | None = None, api_key: str = API_KEY) -> None:
-        """``now``: Unix seconds; the window began 100 s before."""
+    def __init__(
+        self, *, now: int | None = None, api_key: str = API_KEY, seed: str | None = None
+    ) -> None:
+        """``now``: Unix seconds; the window began 100 s before. ``seed``: of an experiment."""
         self.now = int(time.time()) if now is None else now
         self.api_key = api_key
         self.interfere: Callable[[str, Any], Any] = lambda _call, reply: reply
@@ -77,6 +79,7 @@ class FakeProvider(Window):
                 "promise_life_seconds": 60,
                 "claim_margin_seconds": 5,
                 "keys/arbiter": ARBITER.public.raw.hex(),
+                "experiment_seed": seed,
             },
         )
         self.account = Account("ann", "acme", structure("pseudonym", b"ann"), None)

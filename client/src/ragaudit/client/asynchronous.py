@@ -14,8 +14,17 @@ from typing import Any, TypeVar, Unpack
 from ragaudit.client import disputing
 from ragaudit.client.asking import Asked, check_asked, request_body, request_of
 from ragaudit.client.checker import Checker
+from ragaudit.client.demands import Demands
 from ragaudit.client.errors import StateConflict
-from ragaudit.client.options import ClientOptions, anchored, arbiter, pins, system_clock, verifier
+from ragaudit.client.options import (
+    ClientOptions,
+    anchored,
+    arbiter,
+    pins,
+    provider,
+    system_clock,
+    verifier,
+)
 from ragaudit.client.proofs import complete
 from ragaudit.client.results import (
     COMPLETION_SECONDS,
@@ -25,15 +34,14 @@ from ragaudit.client.results import (
     CheckedReceipt,
     SearchResult,
     WordsResult,
+    file_json,
     public_halves,
 )
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.session import Session
-from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import AccountState, Window
 from ragaudit.client.words import Words
-from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.submissions import Submission
@@ -56,24 +64,20 @@ class AsyncClient:
             options: see `ClientOptions`.
 
         Raises:
-            MalformedError: not an address, a key or a digest.
+            MalformedError: not an address, a key, a digest or a demand.
         """
         seconds = options.get("timeout_seconds", 30.0)
-        headers = {"Authorization": f"Bearer {api_key}"}
         state_dir = options.get("state_dir")
+        self._demands = Demands.of(options)
         self._session = Session(
-            Service(
-                base_url,
-                headers=headers,
-                timeout_seconds=seconds,
-                transport=options.get("transport"),
-            ),
+            provider(options, seconds, base_url, api_key),
             verifier(options, seconds),
             pins(options),
             window=options.get("window"),
             embedder=options.get("embedder"),
             state_root=None if state_dir is None else Path(state_dir),
             anchored=anchored(options),
+            demands=self._demands,
             clock=options.get("clock", system_clock),
         )
         self._arbiter = partial(arbiter, options, seconds)
@@ -155,6 +159,7 @@ class AsyncClient:
             PromiseUnanswered: an anchored query was revealed and not answered.
             AnswerRejected: a promise, an answer or a receipt is false; evidence is kept.
             StateConflict: the state directory does not fit the account.
+            LessThanDemanded: the window or the answer gives less than the options demand.
         """
         check_asked(query, top_k)
         return await self._queued(self._search(query, top_k, filter))
@@ -284,7 +289,7 @@ class AsyncClient:
             StateConflict: the account has no dispute key, which it keeps in its state directory.
         """
         verifier = self._required_verifier()
-        await self._queued(disputing.dispute(self._session, verifier, _file(receipt)))
+        await self._queued(disputing.dispute(self._session, verifier, file_json(receipt)))
 
     async def settle(
         self,
@@ -307,10 +312,10 @@ class AsyncClient:
         """
         verifier, window = self._required_verifier(), await self.window()
         if arbiter_url is None:
-            return await disputing.settle(window.origin, verifier, _file(receipt))
+            return await disputing.settle(window.origin, verifier, file_json(receipt))
         arbiter = disputing.Arbiter(self._arbiter(arbiter_url), window)
         try:
-            return await disputing.settle(window.origin, verifier, _file(receipt), arbiter)
+            return await disputing.settle(window.origin, verifier, file_json(receipt), arbiter)
         finally:
             await arbiter.service.aclose()
 
@@ -330,11 +335,14 @@ class AsyncClient:
     async def _search(self, query: Asked, top_k: int, wanted: str) -> Result:
         await self._session.ready()
         request = request_of(self._session.window.view.policy, query, top_k, wanted)
-        if not self.anchored:
-            return await self._search_plain(request)
-        # A promise from before a crash has the chain's next value; nothing else may take it.
-        await self._resume()
-        return await self._search_anchored(request)
+        if self.anchored:
+            # A promise from before a crash has the chain's next value; nothing else may take it.
+            await self._resume()
+            result = await self._search_anchored(request)
+        else:
+            result = await self._search_plain(request)
+        self._demands.check_answer(result)
+        return result
 
     async def _ask(self, question: str, wanted: str) -> WordsResult:
         await self._resume()
@@ -381,15 +389,11 @@ class AsyncClient:
         queries = self._session.window.view.policy.queries_per_account
         checked_receipt = AsyncReceipt(receipt.file, receipt.checks, receipt.path, self.complete)
         documents = receipt.file.answer.documents
-        return SearchResult(documents, checked_receipt, queries - receipt.counter - 1, missed)
+        remaining = queries - receipt.counter - 1
+        withheld = receipt.withdrawn
+        return SearchResult(documents, checked_receipt, remaining, missed, withheld)
 
     def _required_verifier(self) -> VerifierService:
         if self._session.verifier is None:
             raise StateConflict("this client knows no verifier", expected="verifier_url=")
         return self._session.verifier
-
-
-def _file(receipt: AnyReceipt | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the receipt file as JSON; a rejected answer is JSON as it was received."""
-    file = receipt.file if isinstance(receipt, CheckedReceipt | CheckedAnswer) else receipt
-    return file.to_json() if isinstance(file, ReceiptFile | GeneratedFile) else file

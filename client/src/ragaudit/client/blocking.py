@@ -251,7 +251,7 @@ def blocking_result(result: SearchResult[AsyncReceipt]) -> SearchResult[Receipt]
     """Return the same result, with a receipt whose completion blocks."""
     # Completed on the loop of all blocking clients: a connection belongs to its loop.
     receipt = result.receipt.blocking(run)
-    return SearchResult(result.documents, receipt, result.remaining, result.missed)
+    return SearchResult(result.documents, receipt, result.remaining, result.missed, result.withheld)
 
 
 def window(prover_url: str, name: str) -> Any:

@@ -5,6 +5,7 @@ RagauditError
 │                    └── BudgetExhausted (with the provider's signed refusal)
 │                    StateConflict (registration, state directory or clock do not fit)
 │                    CannotClaim (a nonce that is not revealed: no claim could follow it)
+│                    LessThanDemanded (a window or an answer gives less than the caller demands)
 ├── RejectedError    AnswerRejected (an answer, promise or registration that is false)
 ├── UnavailableError ServiceUnreachable (no whole answer in time)
 │                    └── PromiseUnanswered (a revealed nonce, and no answer)
@@ -13,17 +14,21 @@ RagauditError
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragaudit.encoding.errors import InternalError, RefusedError, RejectedError, UnavailableError
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.text import rfc3339
+
+if TYPE_CHECKING:
+    from ragaudit.client.results import SearchResult
 
 __all__ = [
     "AnswerRejected",
     "BudgetExhausted",
     "CannotClaim",
     "InvalidReply",
+    "LessThanDemanded",
     "PromiseUnanswered",
     "ProviderRefusal",
     "ServiceUnreachable",
@@ -91,6 +96,27 @@ class CannotClaim(RefusedError):
 
     The promise is void when it expires; ask again then.
     """
+
+
+class LessThanDemanded(RefusedError):
+    """The window, or an answer in it, gives less than the options of the client demand.
+
+    Nothing false was signed: ask in another window, or demand less.
+
+    Attributes:
+        result: the answer, checked, if there is one; its receipt is kept like any other.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        result: "SearchResult[Any] | None" = None,
+    ) -> None:
+        super().__init__(what, where=where, expected=expected)
+        self.result = result
 
 
 class AnswerRejected(RejectedError):

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import httpx
 from ragaudit.client.transport import Service
@@ -16,7 +16,7 @@ from ragaudit.encoding.text import hex_decode
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
-__all__ = ["ClientOptions", "anchored", "arbiter", "pins", "system_clock", "verifier"]
+__all__ = ["ClientOptions", "anchored", "arbiter", "pins", "provider", "system_clock", "verifier"]
 
 
 class ClientOptions(TypedDict, total=False):
@@ -30,8 +30,13 @@ class ClientOptions(TypedDict, total=False):
         allow_unpinned: go without a pin, and believe whoever answers; False by default.
         embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
         state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
-        anchored: whether the account asks through a nonce chain, where there is noise: by default
-            if there is a state_dir, which it needs.
+        anchored: whether the account asks through a nonce chain. True demands it: a window without
+            noise, where there is none, is refused. By default it does so where there are noise and
+            a state_dir, which it needs.
+        privacy: "required" refuses windows without noise, and those whose noise follows from a
+            published seed. None by default: the window's policy says what it is.
+        most_withheld: share of an answer's rows that may be withheld, 0..1; an answer that
+            withholds more is refused. None by default: any share.
         timeout_seconds: of one call, retries and every byte of the reply included; 30 by default.
         transport, verifier_transport: httpx transports, for tests and proxies.
         clock: Unix milliseconds; this machine's by default.
@@ -45,6 +50,8 @@ class ClientOptions(TypedDict, total=False):
     embedder: "Embedder | None"
     state_dir: str | Path | None
     anchored: bool | None
+    privacy: Literal["required"] | None
+    most_withheld: float | None
     timeout_seconds: float
     transport: httpx.AsyncBaseTransport | None
     verifier_transport: httpx.AsyncBaseTransport | None
@@ -82,6 +89,20 @@ def anchored(options: ClientOptions) -> bool:
         raise MalformedError("an anchored account keeps its chain", expected="state_dir=")
     # Anchored where that is possible: the audit says more about its queries.
     return has_state if chosen is None else chosen
+
+
+def provider(options: ClientOptions, seconds: float, url: str, api_key: str) -> Service:
+    """Return the calls of the provider at ``url``, each bounded by ``seconds``.
+
+    Args:
+        options: of the client.
+        seconds: for a whole call.
+        url: of the prover service.
+        api_key: of the account.
+    """
+    headers = {"Authorization": f"Bearer {api_key}"}
+    transport = options.get("transport")
+    return Service(url, headers=headers, timeout_seconds=seconds, transport=transport)
 
 
 def verifier(options: ClientOptions, seconds: float) -> VerifierService | None:

@@ -1,6 +1,6 @@
 """What a search returns: the documents and a receipt that was checked."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -19,6 +19,7 @@ __all__ = [
     "Receipt",
     "SearchResult",
     "WordsResult",
+    "file_json",
     "public_halves",
 ]
 
@@ -113,6 +114,16 @@ def public_halves(receipts: Sequence[AnyReceipt]) -> list[PublicHalf]:
     return [file.public for file in files]
 
 
+def file_json(receipt: AnyReceipt | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a receipt file as JSON; a rejected answer is JSON as it was received.
+
+    Args:
+        receipt: of either channel, or what was received.
+    """
+    file = receipt.file if isinstance(receipt, CheckedReceipt | CheckedAnswer) else receipt
+    return file.to_json() if isinstance(file, ReceiptFile | GeneratedFile) else file
+
+
 @dataclass(frozen=True)
 class WordsResult:
     """What a question was answered in words.
@@ -202,9 +213,12 @@ class SearchResult(Generic[R]):
         remaining: queries that the account has left.
         missed: logged records of this account since the client's last one that it did not see
             (a plain account that is used elsewhere too); always 0 for anchored accounts.
+        withheld: rows that were selected and are not among the documents: the provider says that
+            they were deleted or changed since the index was committed. The receipt names them.
     """
 
     documents: tuple[Document, ...]
     receipt: R
     remaining: int
     missed: int = 0
+    withheld: int = 0

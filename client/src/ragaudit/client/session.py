@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragaudit.client.demands import Demands
 from ragaudit.client.errors import (
     AnswerRejected,
     ProviderRefusal,
@@ -22,6 +23,7 @@ from ragaudit.client.window import (
     authenticate,
     check_activated,
     check_entry,
+    registered_instead,
 )
 from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
@@ -68,6 +70,7 @@ class Session:
         embedder: "Embedder | None",
         state_root: Path | None,
         anchored: bool,
+        demands: Demands,
         clock: Callable[[], int],
     ) -> None:
         self.provider = provider
@@ -81,6 +84,7 @@ class Session:
         self.began_chain = False
         self.last_counter: int | None = None
         self._pins = pins
+        self._demands = demands
         self._wanted = window
         self._state_root = state_root
         self._window: Window | None = None
@@ -123,13 +127,24 @@ class Session:
 
         Raises:
             StateConflict: not countersigned, or several windows are served and none was named.
+            LessThanDemanded: it gives less than the client's options demand.
             AnswerRejected: as `authenticate`.
         """
         if self._window is None:
-            self._window = await self._fetch_window()
+            window = await self._fetch_window()
+            self._demands.check_window(window)
             # Nothing is drawn there that a chain could keep the provider from drawing again.
-            self.anchored = self.anchored and self._window.view.policy.noised
+            self.anchored = self.anchored and window.view.policy.noised
+            # From here on it is this one, whatever else is served later.
+            self._window, self._wanted = window, window.name
         return self._window
+
+    async def _fetch_again(self) -> None:
+        window = await self._fetch_window()
+        # What was demanded, and what the account's keys are for, was looked at under this policy.
+        if window.view.policy.digest != self.window.view.policy.digest:
+            raise AnswerRejected("another policy than before", where=window.name)
+        self._window = window
 
     async def follow(self, record: Record) -> None:
         """Fetch the window again if a record names a version that nothing activates here yet.
@@ -147,7 +162,7 @@ class Session:
         versions = self.window.view.schedule.versions
         known = [each.index for each in versions if each.activation is not None]
         if (record.tenant, record.version) not in [(it.tenant, it.version) for it in known]:
-            self._window = await self._fetch_window()
+            await self._fetch_again()
 
     def plain_counter(self, counter: int) -> int:
         """Take the counter of a plain account's answer; return how many queries were missed.
@@ -214,7 +229,8 @@ class Session:
         key = None if self.keys is None else self.keys.dispute_key.public.raw
         if account.slot is None:
             # Repeatable: the same values again get the same registration (spec 8.6).
-            body = {"anchor": _hex(anchor), "dispute_key": _hex(key)}
+            halves = {"anchor": anchor, "dispute_key": key}
+            body = {name: half and half.hex() for name, half in halves.items()}
             await self.provider.post(self.path("registration"), body, repeatable=True)
             account = await self.account()
         if account.slot is None:
@@ -222,7 +238,7 @@ class Session:
         # Registered by somebody else with this API key, or from another directory.
         if (account.anchor, account.dispute_key) != (anchor, key):
             raise StateConflict(
-                _difference(account, anchor),
+                registered_instead(account, anchor),
                 where=self.window.name,
                 expected="the state directory of the registration, or another account",
             )
@@ -343,7 +359,7 @@ class Session:
             await asyncio.sleep(POLL_SECONDS)
             account = await self.account()
         if activation_of(entry.index, self.window.view.covered_sizes) is None:
-            self._window = await self._fetch_window()  # released since the first look, perhaps
+            await self._fetch_again()  # released since the first look, perhaps
         # The provider refuses queries before that; this error names the instant to wait for.
         check_activated(entry, self.window, self.clock())
         if self.state is not None:
@@ -375,20 +391,9 @@ class Session:
             )
 
 
-def _difference(account: AccountState, anchor: bytes | None) -> str:
-    """Return what the provider has registered instead."""
-    if account.anchor == anchor:
-        return "registered with another dispute key"
-    return "registered with another nonce chain" if account.anchor else "registered as plain"
-
-
 def _parsed(read: Callable[[Any], T], value: Any) -> T:
     """Return what ``read`` makes of a reply; AnswerRejected also where it is malformed."""
     try:
         return read(value)
     except MalformedError as error:
         raise AnswerRejected(error.what, where=error.where, expected=error.expected) from error
-
-
-def _hex(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()

@@ -17,7 +17,15 @@ from ragaudit.ledger.messages.records import Registration
 from ragaudit.ledger.messages.shown import ShownAccount, ShownWindow
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 
-__all__ = ["AccountState", "Pins", "Window", "authenticate", "check_activated", "check_entry"]
+__all__ = [
+    "AccountState",
+    "Pins",
+    "Window",
+    "authenticate",
+    "check_activated",
+    "check_entry",
+    "registered_instead",
+]
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,18 @@ class AccountState(ShownAccount):
             dispute_key=self.dispute_key,
             time=0,
         )
+
+
+def registered_instead(account: AccountState, anchor: bytes | None) -> str:
+    """Return what the provider has registered instead of this chain, or with another key.
+
+    Args:
+        account: as it is registered.
+        anchor: of the client's chain; None: it is plain.
+    """
+    if account.anchor == anchor:
+        return "registered with another dispute key"
+    return "registered with another nonce chain" if account.anchor else "registered as plain"
 
 
 def check_entry(entry: RegistrationEntry, window: Window, expected: Registration) -> bool:
