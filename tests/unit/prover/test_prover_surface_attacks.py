@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pytest
 from ragaudit.prover.errors import BackendUnavailable, MalformedQuery
 from ragaudit.prover.surface_settings import DelegationSettings
-from ragaudit.prover.surfaces.caller import end_user_name, named_user
+from ragaudit.prover.surfaces.caller import end_user_name, named_user, names_user
 from ragaudit.prover.surfaces.prover_port import ServicePort
 from scenario import ProverScenario
 from starlette.datastructures import Headers
@@ -187,10 +187,30 @@ def test_two_idempotency_keys_are_refused(scenario: ProverScenario) -> None:
 )
 def test_a_user_has_one_name(raw: list[tuple[bytes, bytes]]) -> None:
     keys = {"issuer": "i", "audience": "a", "jwks_url": "http://keys.example"}
-    settings = DelegationSettings.model_validate({"accounts": ("ada",), "jwt": keys})
+    settings = DelegationSettings.model_validate(
+        {"accounts": ("ada",), "jwt": keys, "header": "Ragaudit-User"}
+    )
     with pytest.raises(MalformedQuery):
         named_user(settings, Headers(raw=raw), lambda token: token)
     good = Headers(raw=[(b"ragaudit-user", "Zoë".encode())])
     assert named_user(settings, good, lambda token: token) == "Zoë"
     token = Headers(raw=[(b"ragaudit-user-token", b"t")])
     assert named_user(settings, token, lambda given: f"of {given}") == "of t"
+
+
+def test_beside_tokens_a_bare_name_counts_only_where_it_was_asked_for() -> None:
+    keys = {"issuer": "i", "audience": "a", "jwks_url": "http://keys.example"}
+    for given, header in (
+        ({}, "Ragaudit-User"),
+        ({"jwt": None}, "Ragaudit-User"),
+        ({"jwt": keys}, None),
+        ({"jwt": keys, "header": "X-User"}, "X-User"),
+        ({"header": None}, None),
+    ):
+        settings = DelegationSettings.model_validate(given)
+        assert settings.header == header, given
+        # As settings are written and read again.
+        assert DelegationSettings.model_validate(settings.model_dump()).header == header
+    only_tokens = DelegationSettings.model_validate({"jwt": keys})
+    assert not names_user(only_tokens, Headers({"Ragaudit-User": "grace"}))
+    assert names_user(only_tokens, Headers({"Ragaudit-User-Token": "t"}))

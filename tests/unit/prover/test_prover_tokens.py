@@ -2,6 +2,12 @@
 
 import json
 import logging
+import math
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic, sleep
 from typing import Any
 
 import httpx
@@ -55,6 +61,32 @@ class Time:
         return self.now
 
 
+@contextmanager
+def dripping() -> Iterator[tuple[str, threading.Event]]:
+    """A server that sends a byte of a head now and then; its address, and whether it was asked."""
+    listener, asked = socket.create_server(("127.0.0.1", 0)), threading.Event()
+    ended = threading.Event()
+
+    def drip(peer: socket.socket) -> None:
+        asked.set()
+        with peer, suppress(OSError):
+            peer.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+            while not ended.wait(0.01):
+                peer.sendall(b"x")
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=drip, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
+    finally:
+        ended.set()
+        listener.close()
+
+
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     clock = Time()
@@ -78,68 +110,136 @@ def verifier() -> Tokens:
     return Tokens(SETTINGS, lambda: 1000 * NOW)
 
 
-def test_keys_are_fetched_once_and_again_when_they_are_old(login: Login, time: Time) -> None:
-    subject = verifier().subject
-    assert login.asked == 0
-    assert [subject(login.token("k1")) for _ in range(3)] == ["grace"] * 3
+def test_keys_that_are_there_are_used_without_asking(login: Login, time: Time) -> None:
+    made = verifier()
+    with pytest.raises(UnavailableError, match="being fetched") as waiting:
+        made.subject(login.token("k1"))
+    assert login.asked == 0 and waiting.value.retry_after == 1
+    made.check()
+    assert [made.subject(login.token("k1")) for _ in range(3)] == ["grace"] * 3
     assert login.asked == 1
-    time.now += tokens.KEYS_LAST_SECONDS
     login.add("k2")
+    old = login.token("k1")
     del login.keys["k1"]
-    with pytest.raises(NotAuthenticated):
-        subject(login.token("k1"))
-    assert login.asked == 2
+    made.check()
+    with pytest.raises(NotAuthenticated, match="unknown key"):
+        made.subject(old)
+    assert made.subject(login.token("k2")) == "grace"
 
 
-def test_a_new_key_is_found_and_invented_ones_do_not_ask_each_time(
-    login: Login, time: Time
-) -> None:
-    subject = verifier().subject
-    subject(login.token("k1"))
-    login.add("k2")
-    time.now += tokens.PAUSE_SECONDS
-    assert subject(login.token("k2")) == "grace" and login.asked == 2
-    for n in range(20):
-        with pytest.raises(NotAuthenticated, match="unknown key"):
-            subject(login.token(f"invented {n}"))
+def test_a_missing_key_may_be_a_new_one_until_it_was_looked_for(login: Login, time: Time) -> None:
+    made = verifier()
+    made.check()
+    for age, error in ((0.0, NotAuthenticated), (tokens.PAUSE_SECONDS, UnavailableError)):
+        time.now += age
+        for n in range(3):
+            with pytest.raises(error):
+                made.subject(login.token(f"invented {n}"))
     with pytest.raises(NotAuthenticated, match="not a token"):
-        subject(login.token("k1", signer="k2"))
-    assert login.asked == 2 and subject(login.token("k1")) == "grace"
+        made.subject(login.token("k1", signer="k2"))
+    assert login.asked == 1 and made.subject(login.token("k1")) == "grace"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        httpx.Response(500),
-        httpx.Response(302, headers={"Location": "http://elsewhere.example"}),
-        httpx.Response(200, content=b"{"),
-        httpx.Response(200, content=b"\xff"),
-        httpx.Response(200, json={"keys": []}),
-        httpx.Response(200, json=[]),
-        httpx.Response(200, json={"keys": [1]}),
-        httpx.Response(200, json={"keys": [{"kty": 1, "kid": []}]}),
-        httpx.Response(200, json={"keys": 1}),
-        httpx.Response(200, content=b"x" * (tokens.MAX_BYTES + 1)),
-        httpx.Response(200, content=b"", headers={"Content-Encoding": "gzip"}),
-    ],
-)
-def test_without_keys_nobody_is_anybody(
-    login: Login, time: Time, answer: httpx.Response, caplog: pytest.LogCaptureFixture
+def test_keys_are_fetched_beside_at_the_start_and_when_one_is_missing(
+    login: Login, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    login.answer = answer
-    subject, token = verifier().subject, login.token("k1")
-    with caplog.at_level(logging.WARNING), pytest.raises(UnavailableError, match="cannot be"):
-        subject(token)
-    assert "http://keys.example" in caplog.text and token not in caplog.text
-    # Not each request waits for a server that does not answer.
-    with pytest.raises(UnavailableError):
-        subject(token)
-    assert login.asked == 1
-    login.answer, time.now = None, time.now + tokens.PAUSE_SECONDS
-    assert subject(token) == "grace"
-    # Keys outlast a short failure, and no longer one.
-    login.answer, time.now = httpx.Response(500), time.now + tokens.KEYS_LAST_SECONDS - 1
-    assert subject(token) == "grace"
-    time.now += 1
-    with pytest.raises(UnavailableError):
-        subject(token)
+    monkeypatch.setattr(tokens, "PAUSE_SECONDS", 0.01)
+    made = verifier()
+
+    def comes(token: str) -> bool:
+        for _ in range(1000):
+            with suppress(UnavailableError, NotAuthenticated):
+                return made.subject(token) == "grace"
+            sleep(0.01)
+        return False
+
+    with made.running():
+        assert comes(login.token("k1"))
+        login.add("k2")
+        assert comes(login.token("k2"))
+
+
+def test_without_keys_nobody_is_anybody(
+    login: Login, time: Time, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = login.token("k1")
+    for name, answer in {
+        "refused": httpx.Response(500),
+        "redirected": httpx.Response(302, headers={"Location": "http://elsewhere.example"}),
+        "no JSON": httpx.Response(200, content=b"{"),
+        "no text": httpx.Response(200, content=b"\xff"),
+        "no keys": httpx.Response(200, json={"keys": []}),
+        "a list": httpx.Response(200, json=[]),
+        "keys that are numbers": httpx.Response(200, json={"keys": [1]}),
+        "a key of no kind": httpx.Response(200, json={"keys": [{"kty": 1, "kid": []}]}),
+        "keys that are a number": httpx.Response(200, json={"keys": 1}),
+        "too long": httpx.Response(200, content=b"x" * (tokens.MAX_BYTES + 1)),
+        "packed": httpx.Response(200, content=b"", headers={"Content-Encoding": "gzip"}),
+    }.items():
+        made = verifier()
+        login.answer = answer
+        caplog.clear()
+        with (
+            caplog.at_level(logging.WARNING),
+            pytest.raises(UnavailableError, match="cannot be fetched"),
+        ):
+            made.check()
+        assert "http://keys.example" in caplog.text and token not in caplog.text, name
+        with pytest.raises(UnavailableError):
+            made.subject(token)
+        login.answer = None
+        made.check()
+        # The last good keys outlast a failure, and no long one.
+        login.answer = answer
+        with pytest.raises(UnavailableError):
+            made.check()
+        time.now += tokens.KEYS_TRUSTED_SECONDS - 1
+        assert made.subject(token) == "grace", name
+        time.now += 1
+        with pytest.raises(UnavailableError):
+            made.subject(token)
+
+
+def test_a_server_that_drips_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "FETCH_SECONDS", 0.05)
+    with dripping() as (url, asked):
+        made = Tokens(SETTINGS.model_copy(update={"jwks_url": url}), lambda: 1000 * NOW)
+        token = Login().token("k1")
+        with made.running():
+            assert asked.wait(10), "nobody asked for the keys"
+            since = monotonic()
+            for _ in range(20):
+                with pytest.raises(UnavailableError):
+                    made.subject(token)
+        assert monotonic() - since < 0.5, "a token waited for the server of keys"
+        # One deadline for the whole answer, however slowly its head arrives.
+        since = monotonic()
+        with pytest.raises(UnavailableError, match="cannot be fetched"):
+            made.check()
+        assert monotonic() - since < 5
+
+
+def test_times_are_finite_numbers(login: Login) -> None:
+    made = verifier()
+    made.check()
+    good = {"sub": "grace", "iss": "https://login.example", "aud": "rag", "exp": NOW + 60}
+
+    def subject(**changes: Any) -> str:
+        claims = {**good, **changes}
+        # Spelt by hand: what a library would not write, a stranger does.
+        payload = json.dumps(claims).replace("Infinity", "1e999").encode()
+        header = {"alg": "ES256", "kid": "k1"}
+        return made.subject(jwt.PyJWS().encode(payload, login.keys["k1"], "ES256", header))
+
+    good_times: list[Any] = [NOW + 60, NOW + 60.5, 10**400]
+    for time in good_times:
+        assert subject(exp=time) == "grace", time
+    ends: list[Any] = [math.inf, math.nan, True, None, "never", [NOW], {}]
+    for time in ends:
+        with pytest.raises(NotAuthenticated):
+            subject(exp=time)
+    begins: list[Any] = [-math.inf, math.inf, math.nan, False, "now", 10**400]
+    for time in begins:
+        with pytest.raises(NotAuthenticated):
+            subject(nbf=time)
+    assert subject(nbf=-(10**400)) == "grace"

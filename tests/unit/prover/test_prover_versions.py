@@ -1,6 +1,9 @@
 """Later versions of an index within a window: writes are taken up at an allowed instant."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Lock
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -325,6 +328,36 @@ def index_count(scenario: ProverScenario) -> int:
     """Return the number of versions of the index of tenant one that are logged."""
     version: int = scenario.service.open_windows.get("w1").versions.latest("one").version
     return version
+
+
+def test_a_store_that_keeps_one_window_waiting_keeps_no_other(
+    scenario: ProverScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(scenario, **VERSIONS)
+    replace_all(scenario, edited())
+    refresher, reading, goes_on = scenario.service.refresher, Event(), Event()
+
+    def stuck(*_: Any) -> Any:
+        reading.set()
+        goes_on.wait(60)
+        raise VerifierUnreachable("the end of the test")
+
+    live = scenario.service.open_windows.get("w1")
+    other = SimpleNamespace(policy=live.policy, refreshing=Lock(), catch_up=lambda: None)
+    windows = SimpleNamespace(get=lambda name: live if name == "w1" else other)
+    monkeypatch.setattr(refresher, "_commit", stuck)
+    monkeypatch.setattr(refresher, "_open_windows", windows)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(refresher.refresh, "w1", "one")
+        assert reading.wait(60)
+        try:
+            # Its own row has the state of the first one.
+            stored, get = refresher._windows, refresher._windows.get
+            monkeypatch.setattr(stored, "get", lambda _name, *rest: get("w1", *rest))
+            assert pool.submit(refresher.step, "w2").result(10)
+        finally:
+            goes_on.set()
+        assert isinstance(first.exception(60), VerifierUnreachable)
 
 
 def test_null_rows_take_no_documents_place(scenario: ProverScenario) -> None:

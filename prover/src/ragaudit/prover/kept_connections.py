@@ -6,11 +6,15 @@ no redirection is followed, the environment of the process decides nothing.
 """
 
 import select
+import socket
 import ssl
 import time
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from io import BufferedReader, RawIOBase
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -37,7 +41,7 @@ class KeptConnections:
 
         Args:
             url: of the server, ``http`` or ``https``, with a path if it has one.
-            timeout: seconds for each phase of a call; an answer has `ANSWER_TIMEOUTS` of them.
+            timeout: seconds for each phase of a call; a whole one has `ANSWER_TIMEOUTS` of them.
             most: bytes that are read of an answer.
             verify: as of `trusted_authorities`.
         """
@@ -77,6 +81,11 @@ class KeptConnections:
             kept = False
             try:
                 sent = {"Accept-Encoding": "identity", **headers}
+                until = time.monotonic() + ANSWER_TIMEOUTS * self._timeout
+                connection.sock.settimeout(self._timeout)
+                # Anything that makes an answer will do.
+                made = partial(_Response, self._timeout, until)
+                connection.response_class = made  # type: ignore[assignment]
                 connection.request(method, self._path + path, body, sent)
                 response = connection.getresponse()
                 content = self._read(response)
@@ -127,12 +136,9 @@ class KeptConnections:
         # Whatever the peer was asked for: what it packs is not unpacked.
         if (response.headers.get("content-encoding") or "identity").lower() != "identity":
             raise PackedAnswer
-        body, until = bytearray(), time.monotonic() + ANSWER_TIMEOUTS * self._timeout
+        body = bytearray()
         while part := response.read1(_PART_BYTES):
             body += part
-            # A peer that sends a byte now and then never runs into the phases' timeout.
-            if time.monotonic() > until:
-                raise TimeoutError("a drip")
             if len(body) > self._most:
                 raise LongAnswer
         # `read1` takes an early end for the end.
@@ -140,6 +146,42 @@ class KeptConnections:
             raise NoAnswer("an answer that is cut short")
         response.close()  # of the connection, only this answer
         return bytes(body)
+
+
+class _Response(HTTPResponse):
+    """An answer that ends in time: a peer which sends a byte now and then, of a header too, never
+    runs into the timeout of a phase."""
+
+    def __init__(self, timeout: float, until: float, sock: socket.socket, **more: Any) -> None:
+        super().__init__(sock, **more)
+        self.fp.close()
+        self.fp = BufferedReader(_Timed(sock, timeout, until))
+
+
+class _Timed(RawIOBase):
+    """What arrives on a socket, until an instant."""
+
+    def __init__(self, sock: socket.socket, timeout: float, until: float) -> None:
+        # Of the file, which keeps the socket open until the answer was read.
+        self._file = sock.makefile("rb", buffering=0)
+        self._sock, self._timeout, self._until = sock, timeout, until
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        """Read what there is, at least a byte but at the end."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the answer took too long")
+        self._sock.settimeout(min(left, self._timeout))
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        self._file.close()
+        super().close()
 
 
 def _readable(connection: HTTPConnection) -> bool:

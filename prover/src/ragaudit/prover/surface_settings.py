@@ -17,6 +17,8 @@ Tenant = Annotated[str, Field(pattern=NAME_PATTERN)]
 Collection = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{1,126}[A-Za-z0-9]$")]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 
+USER_HEADER = "Ragaudit-User"
+
 
 def _url(text: str) -> str:
     try:
@@ -49,11 +51,18 @@ class JwtSettings(Section):
 
 
 class DelegationSettings(Section):
-    """Whose key may name an end user, and how; the end user is then the account."""
+    """Whose key may name an end user, and how.
+
+    Attributes:
+        header: in which a name is believed as it stands; left out, ``Ragaudit-User`` without
+            ``jwt`` and none beside it: who has tokens verified wants no name that is not.
+    """
 
     accounts: tuple[str, ...] = ()
-    header: HeaderName | None = "Ragaudit-User"
     jwt: JwtSettings | None = None
+    header: HeaderName | None = Field(
+        default_factory=lambda given: None if given.get("jwt") else USER_HEADER
+    )
     register_tenants: tuple[Tenant, ...] = ()
 
 

@@ -6,14 +6,22 @@ nothing; the trace of the request that is being worked on is passed on.
 
 import ssl
 import time
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import httpx
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.serving.exchange import outgoing
 
-ANSWER_TIMEOUTS = 12  # for a whole answer, in timeouts of one phase
+ANSWER_TIMEOUTS = 12  # for a whole call, in timeouts of one phase
+LEAST_RATE = 2**17  # bytes a second: for so much of a body a call has a second more
+
+_PART_BYTES = 2**16
+_until: ContextVar[float] = ContextVar(
+    "until"
+)  # of the call in this thread, on the monotonic clock
 
 
 class OddAnswer(Exception):
@@ -47,7 +55,8 @@ class BoundedHttp:
 
         Args:
             url: of the server, with a path if it has one.
-            timeout: seconds for each phase of a call; an answer has `ANSWER_TIMEOUTS` of them.
+            timeout: seconds for each phase of a call; a whole one, to the last byte of its answer,
+                has `ANSWER_TIMEOUTS` of them, and more where it has a long body.
             most: bytes that are read of an answer.
             verify: as of `trusted_authorities`.
             headers: sent with every call; may hold a secret.
@@ -59,17 +68,18 @@ class BoundedHttp:
         self._most = most
         if verify is True:
             verify = _usual_authorities()
-        if transport is None and connects > 1:
-            transport = httpx.HTTPTransport(verify=verify, retries=connects - 1)
+        if transport is None:
+            transport = httpx.HTTPTransport(
+                verify=verify, trust_env=False, retries=connects - 1, proxy=proxy
+            )
+            _bound(transport)
         self._http = httpx.Client(
             event_hooks={"request": [_pass_trace_on]},
             base_url=url,
             timeout=timeout,
             # Proxy and authorities are settings, not variables.
             trust_env=False,
-            verify=verify,
             transport=transport,
-            proxy=proxy,
             headers={"Accept-Encoding": "identity", **(headers or {})},
         )
         self.build_request = self._http.build_request
@@ -90,17 +100,24 @@ class BoundedHttp:
             httpx.HTTPError: no answer, or none in time.
             PackedAnswer, LongAnswer: it is not read.
         """
+        sent = int(request.headers.get("content-length", "0"))
+        set_before = _until.set(
+            time.monotonic() + ANSWER_TIMEOUTS * self._timeout + sent / LEAST_RATE
+        )
+        try:
+            return self._send(request)
+        finally:
+            _until.reset(set_before)
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
         response = self._http.send(request, stream=True)
         try:
             # Whatever the peer was asked for: what it packs is not unpacked.
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 raise PackedAnswer
-            body, until = bytearray(), time.monotonic() + ANSWER_TIMEOUTS * self._timeout
+            body = bytearray()
             for part in response.iter_bytes():
                 body += part
-                # A peer that sends a byte now and then never runs into the phases' timeout.
-                if time.monotonic() > until:
-                    raise httpx.ReadTimeout("a drip", request=request)
                 if len(body) > self._most:
                     raise LongAnswer
         finally:
@@ -112,6 +129,61 @@ class BoundedHttp:
             content=bytes(body),
             request=request,
         )
+
+
+def _bound(transport: httpx.HTTPTransport) -> None:
+    """Let every step of a connection end with the call that takes it.
+
+    httpx bounds each step for itself, so that a peer which sends a byte of a header now and then is
+    listened to without end. Where it takes its connections from is not in its interface.
+    """
+    pool: Any = transport._pool
+    pool._network_backend = _Backend(pool._network_backend)
+
+
+class _Backend:
+    """httpcore's network, with streams that end in time."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.sleep = inner.sleep
+
+    def connect_tcp(self, host: str, port: int, timeout: float | None = None, **more: Any) -> Any:
+        """Return a stream to a host."""
+        return _Stream(self._inner.connect_tcp(host, port, timeout=_left(timeout), **more))
+
+
+class _Stream:
+    """httpcore's stream; each step has the time that is left."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.close = inner.close
+        self.get_extra_info = inner.get_extra_info
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> Any:
+        """Return bytes that arrived."""
+        return self._inner.read(max_bytes, timeout=_left(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Send bytes, a part at a time: the inner stream gives each part its whole timeout."""
+        for start in range(0, len(buffer), _PART_BYTES):
+            self._inner.write(buffer[start : start + _PART_BYTES], timeout=_left(timeout))
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:  # fmt: skip
+        """Return the stream, encrypted."""
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, timeout=_left(timeout)))
+
+
+def _left(timeout: float | None) -> float:
+    """Return for how many seconds a step may go on."""
+    left = _until.get() - time.monotonic()
+    if left <= 0:
+        raise httpx.ReadTimeout("the call took too long")
+    return left if timeout is None else min(timeout, left)
 
 
 def trusted_authorities(authorities: Path | None, setting: str) -> ssl.SSLContext | bool:

@@ -6,7 +6,6 @@ instant that activates its entry; until then changed documents are withdrawn.
 """
 
 import logging
-import threading
 from bisect import bisect_right
 from collections.abc import Callable
 
@@ -67,8 +66,6 @@ class Refresher:
         self._verifier = verifier
         self._clock = clock
         self._before = before_seconds
-        # One at a time: two would commit to one version twice.
-        self._lock = threading.Lock()
 
     def mark_stale(self, tenant: str) -> None:
         """Note that a tenant's documents changed, durably."""
@@ -93,7 +90,7 @@ class Refresher:
         policy, now = live.policy, self._clock()
         if not policy.retrieval.versions:
             return False
-        with self._lock:
+        with live.refreshing:
             live.catch_up()
         instants = policy.activation_instants[:-1]
         # The first instant that is still to come; an entry behind the last one is never activated.
@@ -148,7 +145,7 @@ class Refresher:
             )
         if self._clock() >= 1000 * policy.activation_instants[-2]:
             raise WrongState("no instant is left", where=name, expected="the next window")
-        with self._lock:
+        with live.refreshing:
             # A version that is logged and, for a failure just after that, not in memory comes into
             # force all the same, and must not be logged twice.
             live.catch_up()

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -76,10 +76,11 @@ class Surfaces:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Keep what must run while requests are answered."""
-        if self._mcp is None:
-            yield
-            return
-        async with self._mcp.run():
+        async with AsyncExitStack() as stack:
+            if self._tokens is not None:
+                stack.enter_context(self._tokens.running())
+            if self._mcp is not None:
+                await stack.enter_async_context(self._mcp.run())
             yield
 
     def caller(self, key: str | None, request: Request) -> Caller:

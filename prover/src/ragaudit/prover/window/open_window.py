@@ -137,6 +137,9 @@ class OpenWindow:
         # The generation of the window's row whose activations and versions are in memory.
         self.generation = 0
         self.catch_up: Callable[[], None] = lambda: None
+        # Held while later versions are committed to: two would commit to one version twice. Store
+        # and verifier are asked under it, so that only this window's refreshes wait for them.
+        self.refreshing = threading.Lock()
         self._account_locks: dict[str, threading.RLock] = {}
         self._locks_guard = threading.Lock()
 
