@@ -12,20 +12,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
-from http.client import HTTPException
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Self
-from urllib.error import HTTPError, URLError
-from urllib.request import (
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    build_opener,
-)
 
+import httpx
 from pydantic import Field, field_validator
 from ragaudit.encoding.errors import (
     MalformedError,
@@ -41,13 +32,13 @@ from ragaudit.ledger.messages.beacon import (
     Engine,
 )
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.serving.bounded_http import BoundedHttp, LongAnswer, OddAnswer, trusted_authorities
 from ragaudit.serving.settings import Section
 
 __all__ = ["BeaconSettings", "RoundFinder"]
 
 MAX_FILE_BYTES = 16 * 2**20  # of a file with rounds
 KEPT = 4096  # rounds in memory: those that were needed last
-_SECONDS = 12  # for a whole answer, in timeouts of one phase
 _WEB = ("http://", "https://")
 
 _log = logging.getLogger(__name__)
@@ -139,8 +130,8 @@ class RoundFinder:
         """
         self.chain = settings.chain()
         self._settings, self._engine = settings, engine
-        opener = _opener(settings)
-        self._sources = {source: _reader(source, settings, opener) for source in settings.sources}
+        verify = trusted_authorities(settings.ca_file, "beacon.ca_file")
+        self._sources = {source: _reader(source, settings, verify) for source in settings.sources}
         self._pool = ThreadPoolExecutor(1, "beacon")
         self._lock = threading.Lock()
         self._found: OrderedDict[tuple[bytes, int], BeaconRound] = OrderedDict()
@@ -260,12 +251,13 @@ class RoundFinder:
             found.verify(chain, number, engine=self._engine)
         except RagauditError as error:
             raise NoRound(f"refused: {error}") from None
-        except HTTPError as error:
-            error.close()
-            raise NoRound(f"it answered {error.code}") from None
-        except (TimeoutError, URLError, HTTPException, OSError) as error:
-            reason = getattr(error, "reason", error)
-            why = getattr(reason, "strerror", None) or type(reason).__name__
+        except OddAnswer as error:
+            what = "too long" if isinstance(error, LongAnswer) else "packed"
+            raise NoRound(f"refused: {what}") from None
+        except httpx.RemoteProtocolError:
+            raise NoRound("it cannot be read: not HTTP, or not JSON to its end") from None
+        except (httpx.HTTPError, OSError) as error:
+            why = getattr(error, "strerror", None) or type(error).__name__
             raise NoRound(f"it cannot be read: {why}") from None
         return found
 
@@ -278,52 +270,24 @@ class RoundFinder:
             _log.warning("beacon: %s: %s", source, why)
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *_args: Any) -> None:
-        """Follow none: a source is the one that the operator names."""
-
-
-def _opener(settings: BeaconSettings) -> OpenerDirector:
-    proxies = {} if settings.proxy is None else dict.fromkeys(("http", "https"), settings.proxy)
-    try:
-        context = _authorities(settings.ca_file)
-    except (OSError, ssl.SSLError):
-        where = f"beacon.ca_file: {settings.ca_file}"
-        raise MalformedSettings("no certificates", where=where, expected="a PEM file") from None
-    # Proxy and authorities are settings, not variables.
-    return build_opener(ProxyHandler(proxies), HTTPSHandler(context=context), _NoRedirect())
-
-
-@cache
-def _usual_authorities() -> ssl.SSLContext:
-    return ssl.create_default_context()
-
-
-def _authorities(file: Path | None) -> ssl.SSLContext:
-    return _usual_authorities() if file is None else ssl.create_default_context(cafile=file)
-
-
 def _reader(
-    source: str, settings: BeaconSettings, opener: OpenerDirector
+    source: str, settings: BeaconSettings, verify: ssl.SSLContext | bool
 ) -> Callable[[BeaconChain, int], BeaconRound]:
     if not source.startswith(_WEB):
         return lambda _chain, number: _of_file(Path(source), number)
+    http = BoundedHttp(
+        source,
+        timeout=settings.timeout_seconds,
+        most=MAX_ANSWER_BYTES,
+        verify=verify,
+        proxy=settings.proxy,
+    )
 
     def read(chain: BeaconChain, number: int) -> BeaconRound:
-        url = f"{source.rstrip('/')}/{chain.hash.hex()}/public/{number}"
-        # What is packed is not unpacked: a small answer could become huge.
-        request = Request(url, headers={"Accept-Encoding": "identity"})  # noqa: S310 - of _WEB
-        until = time.monotonic() + _SECONDS * settings.timeout_seconds
-        body = b""
-        with opener.open(request, timeout=settings.timeout_seconds) as answer:
-            while part := answer.read1(MAX_ANSWER_BYTES + 1):
-                body += part
-                if len(body) > MAX_ANSWER_BYTES:
-                    raise MalformedError("too long", expected=f"{MAX_ANSWER_BYTES} bytes")
-                # A peer that sends a byte now and then never runs into the phases' timeout.
-                if time.monotonic() > until:
-                    raise TimeoutError("a drip")
-        return BeaconRound.parse(body)
+        answer = http.send(http.build_request("GET", f"{chain.hash.hex()}/public/{number}"))
+        if answer.status_code != HTTPStatus.OK:
+            raise NoRound(f"it answered {answer.status_code}")
+        return BeaconRound.parse(answer.content)
 
     return read
 
