@@ -89,6 +89,7 @@ BEHAVIOURS = {
         "vote of no document lied about": "free-branch-taken",
         "votes invented within a tolerance": "votes-invented-within-a-tolerance",
         "tolerance that nothing pays for": "tolerance-above-the-terms",
+        "an enormous replay": "enormous-replay",
         "an answer that no vote gives": "answer-of-no-vote",
         "no charge entry sampled": "charges-unsampled",
         "a failed test answered with the set": "failed-test-answered",

@@ -375,6 +375,8 @@ def check_intake(finished: Finished) -> None:
     ):
         assert put(client, call, message) == 204
         assert put(client, call, b"another") == 409
+        # Longer than arguments and answers of the policy can be.
+        assert put(client, call, b"[" + b"[]," * 4_000_000 + b"[]]") == 413
     assert put(client, "challenge/budgets/nobody", b"x") == 404
     assert put(client, "challenge/replays/0", b"x") == 404
 

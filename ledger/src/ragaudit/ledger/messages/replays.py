@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final, Self
 
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.answerers import Answerer, KeywordVoting
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.generated_answers import (
     AnyAnswer,
@@ -13,7 +14,16 @@ from ragaudit.ledger.messages.generated_answers import (
     read_answer,
 )
 
-__all__ = ["PaidRow", "Replay", "UsedRow", "Votes", "VotesOfAnswer", "read_votes", "votes_json"]
+__all__ = [
+    "PaidRow",
+    "Replay",
+    "UsedRow",
+    "Votes",
+    "VotesOfAnswer",
+    "longest_replay",
+    "read_votes",
+    "votes_json",
+]
 
 MAX_REPLAY_BYTES: Final = 2**26
 MAX_ROWS: Final = 2**16
@@ -21,6 +31,10 @@ MAX_STEPS: Final = 4096
 MAX_RESPONSE_BYTES: Final = 2**14
 _MAX_TEXT: Final = 2**20
 _SCALAR_BYTES: Final = 32
+_NAMES: Final = 256  # bytes of the members of a row, but for vector and texts
+_ENTRY: Final = 7  # of a vector: "-32768,"
+_TOKEN: Final = 9  # "16777216,"
+_REST: Final = 2**20  # the answer, and what stands around the lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +209,33 @@ class Replay(JsonMessage):
         return cls(f.hex("blinding", _SCALAR_BYTES), rows, used, votes, answer, salt)
 
     @classmethod
-    def parse(cls, data: bytes) -> Self:
-        """Return the replay of canonical bytes, at most 2^26; MalformedError."""
-        if len(data) > MAX_REPLAY_BYTES:
-            raise MalformedRecord("replay too long", expected=f"at most {MAX_REPLAY_BYTES} bytes")
+    def parse(cls, data: bytes, most: int = MAX_REPLAY_BYTES) -> Self:
+        """Return the replay of canonical bytes.
+
+        Args:
+            data: from a provider.
+            most: how many bytes it may have, `longest_replay`; of more, nothing is parsed.
+
+        Raises:
+            MalformedError: longer, or as of `JsonMessage.parse`.
+        """
+        if len(data) > most:
+            raise MalformedRecord(f"{len(data)} bytes", where="replay", expected=f"at most {most}")
         return super(Replay, cls).parse(data)
+
+
+def longest_replay(answerer: Answerer, dimension: int, rows: int) -> int:
+    """Return how many bytes a replay of a question may have (spec 11.12), at most 2^26.
+
+    Args:
+        answerer: of the policy.
+        dimension: d.
+        rows: N of the tenant's index, of which a question may charge every one.
+    """
+    paid = min(rows, MAX_ROWS) * (_NAMES + _ENTRY * (dimension + 4))
+    used = min(rows, answerer.slots) * (_NAMES + 2 * _MAX_TEXT)
+    if isinstance(answerer, KeywordVoting):
+        votes = answerer.voters * 2 * MAX_RESPONSE_BYTES
+    else:
+        votes = answerer.tokens * (_NAMES + _TOKEN * (answerer.voters + 1))
+    return min(paid + used + votes + _REST, MAX_REPLAY_BYTES)

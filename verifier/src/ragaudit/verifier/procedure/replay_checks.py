@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from ragaudit.ledger.messages.charges import Generated
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
 from ragaudit.ledger.messages.questions import Question
-from ragaudit.ledger.messages.replays import Replay, Votes
+from ragaudit.ledger.messages.replays import Replay, Votes, longest_replay
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy.mechanisms.bins import bin_counts, running_sums
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
@@ -192,8 +193,10 @@ class _Replayed:
         self.gone = 0  # used documents that are said to be no longer there
         self.unasked = False  # whether the verifier's model did not answer for it
         self._response: Response = context.response(logged)
-        name = items.replay_name(logged.index)
-        self._replay = context.parsed(name, "replay", Replay.parse)
+        rows = context.stated_index(logged.charge.tenant, 1).rows
+        most = longest_replay(context.generation.answerer, context.policy.dimension, rows)
+        name, parse = items.replay_name(logged.index), partial(Replay.parse, most=most)
+        self._replay = context.parsed(name, "replay", parse)
         self._coins = KeyedCoins(self._key(nonce))
 
     def check_opened(self) -> None:

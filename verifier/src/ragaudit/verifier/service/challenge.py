@@ -14,18 +14,22 @@ from ragaudit.encoding.errors import Conflict, InternalError, NotFound
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
 from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.handover import read_handover
 from ragaudit.ledger.messages.items import (
     CHALLENGE,
     FINAL_CHECKPOINT,
+    OPENING,
     RECEIPTS_LIST,
     RECORDS,
+    OpeningItem,
     budget_name,
     replay_name,
     response_name,
 )
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.records import Opening, Record
+from ragaudit.ledger.messages.replays import longest_replay
 from ragaudit.privacy.charge_sample import charge_stratum_id, draw_charges
 from ragaudit.privacy.sample import (
     DrawnStratum,
@@ -46,6 +50,8 @@ from ragaudit.verifier.service.submissions import Kind
 from ragaudit.verifier.service.windows import Window, check_due
 from sqlalchemy import Connection
 
+# Of an argument (4.10) beside its M points: 9 + 3 (mx + my) + 2 k of them, each log at most 33.
+_BUDGET_WORDS = 512
 MAX_SAMPLES = 16  # kept in memory: those of the windows asked about last
 MAX_SAMPLED = 2**20  # records in them, but for a larger one that is asked about now
 
@@ -175,9 +181,7 @@ class Sampler:
             NotFound: no such tenant, or no generation channel in this window.
             Conflict: as `respond`.
         """
-        with self._database.read() as connection:
-            policy = windows.policy(connection, windows.get(connection, origin))
-        if policy.generation is None or tenant not in policy.tenants:
+        if tenant not in self._generating(origin)[0].tenants:
             raise NotFound("no such tenant with charge entries", where=tenant)
         self._keep(origin, budget_name(tenant), body, None)
 
@@ -190,11 +194,30 @@ class Sampler:
         Raises:
             NotFound, Conflict: as `respond`, and NotFound where the policy has no replay.
         """
-        with self._database.read() as connection:
-            policy = windows.policy(connection, windows.get(connection, origin))
-        if policy.generation is None or not policy.generation.replays:
+        if not self._generating(origin)[1].replays:
             raise NotFound("nothing is replayed in this window", where=origin)
         self._keep(origin, replay_name(index), body, index)
+
+    def budget_bytes(self, origin: Origin) -> int:
+        """Return how long a budget argument may be (spec 4.10); NotFound as `put_budget`."""
+        return 32 * (self._generating(origin)[1].uses + _BUDGET_WORDS)
+
+    def replay_bytes(self, origin: Origin) -> int:
+        """Return how long a replay may be in this window, in bytes; NotFound as `put_replay`."""
+        policy, terms = self._generating(origin)
+        with self._database.read() as connection:
+            item = OpeningItem.parse(_demand(connection, origin, OPENING))
+        # Whose entry it is, the log says; the largest index has the longest replay.
+        rows = max(opened.rows for opened in Opening.parse(item.body).tenants)
+        return longest_replay(terms.answerer, policy.dimension, rows)
+
+    def _generating(self, origin: Origin) -> tuple[Policy, GenerationTerms]:
+        """Return the policy of a window, and the terms of its generation channel; NotFound."""
+        with self._database.read() as connection:
+            policy = windows.policy(connection, windows.get(connection, origin))
+        if policy.generation is None:
+            raise NotFound("no generation channel in this window", where=origin)
+        return policy, policy.generation
 
     def _keep(self, origin: Origin, name: str, body: Body, index: int | None) -> None:
         """Store an item of a challenged window; of an entry of its sample, if it is about one."""

@@ -9,7 +9,6 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.ledger.messages.evidence_access import BUNDLE
-from ragaudit.ledger.messages.replays import MAX_REPLAY_BYTES
 from ragaudit.serving.bodies import Body
 from ragaudit.serving.problems import documented
 from ragaudit.serving.ranges import resumable
@@ -37,8 +36,6 @@ router = APIRouter(prefix="/v1/windows/{window}")
 
 ZIP = "application/zip"
 JSON_LINES = "application/jsonl"
-# Of 2^16 uses and 2^32 rows and entries (spec 4.10) it has 2.2 MB.
-MAX_BUDGET_BYTES = 4 * 2**20
 # A report shows texts of the provider's: should one slip through as markup, nothing of it runs.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -47,12 +44,12 @@ def _response_limit(_service: Service, _window: Origin) -> int:
     return MAX_RESPONSE_BYTES
 
 
-def _budget_limit(_service: Service, _window: Origin) -> int:
-    return MAX_BUDGET_BYTES
+def _budget_limit(service: Service, window: Origin) -> int:
+    return service.sampler.budget_bytes(window)
 
 
-def _replay_limit(_service: Service, _window: Origin) -> int:
-    return MAX_REPLAY_BYTES
+def _replay_limit(service: Service, window: Origin) -> int:
+    return service.sampler.replay_bytes(window)
 
 
 def _small(_service: Service) -> int:

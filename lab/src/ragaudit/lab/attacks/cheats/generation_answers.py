@@ -14,6 +14,7 @@ from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
+from ragaudit.ledger.messages.items import replay_name
 from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
@@ -240,6 +241,18 @@ class InventsVotesWithinATolerance(Tolerant):
         return _Other()
 
 
+class SendsAnEnormousReplay(GeneratingWindow):
+    """The first answer's replay is a list of millions of lists.
+
+    Check 30 (`replay`): how long one may be follows from policy and index, and a longer one is
+    not parsed.
+    """
+
+    def items(self) -> dict[str, bytes]:
+        enormous = b"[" + b"[]," * 4_000_000 + b"[]]"
+        return {**super().items(), replay_name(self.charged[0].index): enormous}
+
+
 class AnswersSomethingElse(GeneratingWindow):
     """The first answer is not what votes and coins give.
 
@@ -359,6 +372,13 @@ CHEATS: Final = (
         window=Tolerant,
         checks=("policy",),
         reason="votes of an answer that may differ",
+    ),
+    constructed(
+        name="enormous-replay",
+        description="Shows a replay that is longer than any of the policy.",
+        window=SendsAnEnormousReplay,
+        checks=("replay",),
+        reason="replay: 12000004 bytes (expected at most",
     ),
     constructed(
         name="answer-of-no-vote",
