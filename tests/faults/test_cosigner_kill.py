@@ -1,7 +1,7 @@
 """SIGKILL of a cosigner's process: what was answered binds it for good."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -9,6 +9,7 @@ import pytest
 from cosigner_service import CosignerProcess, Log
 from ragaudit.ledger.log.cosigner_protocol import parse_conflict, parse_cosignatures
 from ragaudit.ledger.log.notes import parse_note
+from restoring import BackUp
 
 pytestmark = pytest.mark.slow
 
@@ -80,4 +81,41 @@ def test_after_every_kill_the_last_head_still_binds(process: CosignerProcess) ->
             assert client.post("/add-checkpoint", content=fork.request(size)).status_code == 422
             stale = client.post("/add-checkpoint", content=log.request(0))
             assert (stale.status_code, stale.content) == (409, f"{size}\n".encode())
+        process.stop()
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_one_whose_database_was_put_back_never_signs_a_second_history(
+    tmp_path: Path, engine: str, make_database: Callable[..., str]
+) -> None:
+    members = {"database": make_database("postgresql")} if engine == "postgresql" else {}
+    process = CosignerProcess(tmp_path / "one", **members)
+    url = process.settings.database_url
+
+    def ask(log: Log, old: int) -> httpx.Response:
+        return httpx.post(f"{process.url}/add-checkpoint", content=log.request(old))
+
+    try:
+        process.start()
+        log = Log(6)
+        assert ask(log, 0).status_code == 200
+        old = BackUp(url)
+        assert ask(log.grow(5), 6).status_code == 200
+        newest = BackUp(url)
+        old.restore()
+        for request in (Log(11, 6), Log(12, 6)):
+            assert ask(request, 6).status_code == 503
+        ready = httpx.get(f"{process.url}/readyz")
+        assert ready.status_code == 503 and "behind the fence" in ready.json()["detail"]
+        process.kill()
+        said = process.fails()
+        assert "behind the fence" in said and "new keys" in said
+        newest.restore()
+        process.start()
+        assert ask(Log(11, 6), 6).status_code == 409
+        assert ask(Log(12, 6), 11).status_code == 422
+        assert ask(log.grow(1), 11).status_code == 200
+        for each in (old, newest):
+            each.close()
+    finally:
         process.stop()

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ragaudit.ledger.log.cosigner_protocol import (
 from ragaudit.ledger.log.notes import parse_note
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.verifier.service import cosigner, windows
+from restoring import BackUp
 from service_window import ServiceWindow
 from verifier_process import ProcessScenario, VerifierProcess
 
@@ -201,3 +203,30 @@ def test_killed_during_an_upload(process: Any, scenario: Any) -> None:
     process.kill()
     process.start()
     assert scenario.send("POST", target, window.opening_request()).content == first.content
+
+
+def test_a_database_that_was_put_back_is_not_served(process: Any, scenario: Any) -> None:
+    process.start()
+    window = ServiceWindow(scenario)
+    window.open()
+    url = process.settings.database_url
+
+    def cosign(size: int, old: int) -> Any:
+        while window.tree.size < size:
+            window.tree.append(b"entry %d" % window.tree.size)
+        return scenario.add_checkpoint(Pusher(process.url, window, {}).request(old))
+
+    assert cosign(6, 0).status_code == 200
+    with closing(BackUp(url)) as older:
+        assert cosign(11, 6).status_code == 200
+        with closing(BackUp(url)) as newest:
+            older.restore()
+            assert cosign(12, 6).status_code == 503
+            ready = scenario.client.get("/readyz")
+            assert ready.status_code == 503 and "behind the fence" in ready.json()["detail"]
+            process.kill()
+            said = process.fails()
+            assert "behind the fence" in said and "new keys" in said
+            newest.restore()
+    process.start()
+    assert cosign(12, 11).status_code == 200

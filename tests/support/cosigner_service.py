@@ -101,12 +101,22 @@ class CosignerProcess:
         self.process: subprocess.Popen[bytes] | None = None
         take_up(self.settings, *logs)
 
-    def start(self) -> None:
-        """Start it, with ``prelude`` (Python code) run before."""
+    def fails(self) -> str:
+        """Start it, and wait until it ends by itself; all that it ever logged."""
+        self._launch()
+        assert self.process is not None and self.process.wait(60) != 0
+        return self.log.read_text()
+
+    def _launch(self) -> None:
         script = f"{self.prelude}\n{COMMAND}"
         command = [sys.executable, "-c", script, "serve", "--settings", str(self.path)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def start(self) -> None:
+        """Start it, with ``prelude`` (Python code) run before."""
+        self._launch()
+        assert self.process is not None
         with httpx.Client(base_url=self.url) as client:
             for _ in range(1200):
                 assert self.process.poll() is None, self.log.read_text()

@@ -30,7 +30,6 @@ from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.verifier import settings as verifier_settings
 from ragaudit.verifier.service import cosigner, windows
 from ragaudit.verifier.service.database import Database
-from ragaudit.verifier.service.fence import Fence as VerifierFence
 from sqlalchemy import Connection
 
 WINDOW = "w1"
@@ -156,8 +155,8 @@ def check_verifier(path: Path, standing: Standing) -> Attested:
         standing: the prover's, as far as this verifier answered it.
     """
     loaded = verifier_settings.load(path)
-    fence = VerifierFence(loaded.fence_path)
-    with closing(Database(loaded.database_url, lambda: 2**44, fence)) as database:
+    place = loaded.fence_place
+    with closing(Database(loaded.database_url, lambda: 2**44, place)) as database:
         origin = windows.of("p.example", WINDOW)
         with database.read() as connection:
             window = windows.find(connection, origin)

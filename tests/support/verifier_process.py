@@ -91,6 +91,12 @@ class VerifierProcess:
                     time.sleep(0.1)
         raise AssertionError("the service does not start: " + self.log.read_text())
 
+    def fails(self) -> str:
+        """Start it, and wait until it ends by itself; all that it ever logged."""
+        self.launch()
+        assert self.process is not None and self.process.wait(60) != 0
+        return self.log.read_text()
+
     def launch(self) -> None:
         """Start it, and do not wait."""
         script = f"{self.prelude}\n{COMMAND}"

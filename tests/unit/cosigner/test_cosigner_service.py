@@ -269,12 +269,12 @@ def test_a_database_that_cannot_be_written_gives_no_cosignature(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Log(5)
-    fence = service.client.app.state.cosigner.store._fence  # type: ignore[attr-defined]
+    history = service.client.app.state.cosigner.store._history  # type: ignore[attr-defined]
 
-    def full(_time: int) -> None:
+    def full(*_given: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fence, "advance", full)
+    monkeypatch.setattr(history, "advance", full)
     answer = service.post(log.request(0))
     assert answer.status_code == 503 and b"ENOSPC" in answer.content
     monkeypatch.undo()
@@ -312,7 +312,7 @@ def test_a_database_of_another_version_is_refused(path: Path) -> None:
     settings = settings_files.load(path)
     engine = open_engine(settings.database_url)
     with write_transaction(engine) as connection:
-        connection.execute(update(metadata.tables["cosigner_state"]).values(schema=2))
+        connection.execute(update(metadata.tables["cosigner_state"]).values(schema=1))
     engine.dispose()
-    with pytest.raises(UnsupportedError, match="version 2"):
+    with pytest.raises(UnsupportedError, match="version 1"):
         create_app(settings, clock=Clock())

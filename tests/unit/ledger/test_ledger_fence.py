@@ -57,6 +57,21 @@ def test_the_highest_values_survive(path: Any) -> None:
     assert path.stat().st_size == HEADER_BYTES + 2 * RECORD_BYTES
 
 
+def test_a_file_that_grew_is_compacted_while_it_is_written(
+    path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragaudit.ledger.log.fence.GROWTH_BYTES", 4 * RECORD_BYTES)
+    fence, largest = opened(path, log_is_empty=True), 0
+    for size in range(1, 20):
+        fence.advance(TREE.head(size), (ANN, BOB)[size % 2], size)
+        largest = max(largest, path.stat().st_size)
+    fence.close()
+    assert largest <= HEADER_BYTES + 7 * RECORD_BYTES
+    again = opened(path)
+    assert (again.head, again.records) == (TREE.head(19), {ANN: 18, BOB: 19})
+    again.close()
+
+
 def test_records_are_fixed_bytes() -> None:
     record = FenceRecord(TREE.head(4), ANN, 2)
     assert FenceRecord.parse(record.encode()) == record

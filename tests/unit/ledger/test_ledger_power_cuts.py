@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from disk_trace import SYNCED, SYNCING, DiskTrace
 from ledger_logs import KEY
 from ragaudit.ledger.log.database import open_engine
 from ragaudit.ledger.log.store import LogStore
-from ragaudit.verifier.service.fence import Fence
+from ragaudit.verifier.history import FencePlace
 
 APPENDS = """
 import sys
@@ -30,11 +31,11 @@ for _ in range(12):
 ATTESTS = """
 import sys
 from pathlib import Path
-from ragaudit.verifier.service.fence import Fence
-fence = Fence(Path(sys.argv[1]) / "apart/fence")
-
-for time in range(1, 9):
-    fence.advance(time)
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.verifier.history import FencePlace
+fence = FencePlace(Path(sys.argv[1]) / "apart/fence", "regulator.example/one").open()
+for count in range(1, 9):
+    fence.advance(TreeHead(count, bytes(32)))
 """
 HONEST = ""
 NOT_SYNCHRONOUS = """
@@ -105,11 +106,12 @@ def test_the_verifiers_fence_is_there_before_anything_rests_on_it(tmp_path: Path
     disk, attested = trace.disk(), 0
     for number, each in enumerate(trace.operations()):
         disk.apply(each)
-        if each.kind == SYNCED:
+        if each.kind == SYNCED and Path(each.path).name == "fence":
             attested += 1
             for how in ("synced", "torn"):
                 disk.write(how, tmp_path / "left", number)
-                fence = Fence(tmp_path / "left/apart/fence")
-                assert fence.existed and fence.latest >= attested
-                fence.close()
+                place = FencePlace(tmp_path / "left/apart/fence", "regulator.example/one")
+                assert place.path.exists()
+                with closing(place.open()) as fence:
+                    assert fence.head.size >= attested
     assert attested == 8

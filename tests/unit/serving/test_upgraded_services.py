@@ -29,7 +29,6 @@ from ragaudit.verifier.command.cli import app as verifier_app
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.service import cosigner, windows
 from ragaudit.verifier.service.database import Database, Origin
-from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.service.schema import SCHEMA as VERIFIER
 from ragaudit.verifier.settings import load
 from sqlalchemy import select
@@ -145,9 +144,9 @@ def test_a_verifier_of_the_first_release(verifier: Path) -> None:
     loaded = load(verifier)
     # That release's start made it; without it, nothing tells an older copy.
     loaded.fence_path.unlink(missing_ok=True)
-    fence = Fence(loaded.fence_path)
+    fence = loaded.fence_place.open()
     said = run(verifier_app, "migrate", "--settings", verifier, code=4)
-    assert "another process serves this database" in said
+    assert "another process holds the fence" in said
     fence.close()
     done = run_json(verifier_app, "migrate", "--settings", verifier)
     assert done == {"before": "0001", "after": VERIFIER.head}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,16 +12,18 @@ from typing import Any
 import pytest
 from postgresql_server import Server
 from ragaudit.encoding.errors import (
+    InternalError,
     MalformedError,
     RefusedError,
     UnavailableError,
     UnsupportedError,
 )
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
+from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.serving.clock import system_clock
+from ragaudit.verifier.history import FencePlace
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.database import Database, create_tables
-from ragaudit.verifier.service.fence import RECORD_BYTES, Fence
 from recording_auditor import RecordingAuditor
 from sqlalchemy import event
 from verifier_service_harness import (
@@ -143,6 +144,8 @@ def test_a_start_that_cannot_be_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(UnavailableError, match="no folder"):
         start(data=tmp_path / "file" / "data")
+    scenario.settings.data.mkdir()
+    create_tables(scenario.settings.database_url)
     with pytest.raises(UnavailableError, match="fence cannot be opened"):
         start(fence=tmp_path / "file" / "fence")
     (tmp_path / "rubbish.db").write_bytes(b"not a database at all" * 999)
@@ -185,24 +188,6 @@ def opened(folder: Any) -> VerifierScenario:
     return VerifierScenario(folder, RecordingAuditor())
 
 
-def test_a_restored_database_is_refused(tmp_path: Path) -> None:
-    with opened(tmp_path).running() as scenario:
-        scenario.open_window()
-    backup = (tmp_path / "data" / "verifier.db").read_bytes()
-    with opened(tmp_path).running() as scenario:
-        scenario.clock.now += 1000
-        assert scenario.add_checkpoint(scenario.log.add_request(0)).status_code == 200
-    shutil.copy(tmp_path / "data" / "verifier.db", tmp_path / "current.db")
-    (tmp_path / "data" / "verifier.db").write_bytes(backup)
-    with pytest.raises(RestoredBackup), opened(tmp_path).running():
-        pass
-    shutil.copy(tmp_path / "current.db", tmp_path / "data" / "verifier.db")
-    scenario = opened(tmp_path)
-    scenario.clock.now += 1000
-    with scenario.running():
-        assert scenario.client.get("/readyz").status_code == 200
-
-
 def test_a_missing_fence_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path).running() as scenario:
         scenario.register()
@@ -228,44 +213,21 @@ def test_one_process_serves_a_database(tmp_path: Path) -> None:
         pass
 
 
-def test_the_latest_whole_record_counts(tmp_path: Path) -> None:
-    path = tmp_path / "fence"
-    fence = Fence(path)
-    assert (fence.existed, fence.latest) == (False, 0)
-    for time in (5, 7, 9):
-        fence.advance(time)
-    fence.close()
-    again = Fence(path)
-    assert (again.existed, again.latest) == (True, 9)
-    again.close()
-    whole = path.read_bytes()
-    assert len(whole) == 2 * RECORD_BYTES
-    for torn in range(RECORD_BYTES):  # the third record went to the first place
-        path.write_bytes(bytes(torn) + whole[torn:])
-        torn_fence = Fence(path)
-        assert torn_fence.latest in (7, 9)
-        torn_fence.advance(11)
-        assert torn_fence.latest == 11
-        torn_fence.close()
-        repaired = Fence(path)
-        assert repaired.latest == 11
-        repaired.close()
-        path.write_bytes(whole)
-
-
 def test_what_still_runs_after_the_close_writes_nowhere(tmp_path: Path) -> None:
     """As a tick may that a shutdown abandoned, while another file has the fence's descriptor."""
-    fence = Fence(tmp_path / "fence")
     create_tables(f"sqlite:///{tmp_path}/verifier.db")
-    database = Database(f"sqlite:///{tmp_path}/verifier.db", lambda: 1, fence)
+    place = FencePlace(tmp_path / "fence", "one")
+    database = Database(f"sqlite:///{tmp_path}/verifier.db", lambda: 1, place)
+    assert database._history is not None
+    fence = database._history._fence
     descriptor = fence._file
     database.close()
     with (tmp_path / "secret").open("w+b") as file:
-        assert file.fileno() == descriptor
+        os.dup2(file.fileno(), descriptor)
         with pytest.raises(StoreUnavailable, match="closed"), database.write():
             pass
-        with pytest.raises(StoreUnavailable, match="closed"):
-            fence.advance(1)
+        with pytest.raises(InternalError, match="open it again"):
+            fence.advance(TreeHead(1, bytes(32)))
         file.seek(0)
         assert file.read() == b""
 
@@ -280,7 +242,7 @@ def test_what_the_fence_cannot_hold_is_not_answered(
             raise OSError("disk full")
 
         with monkeypatch.context() as patched:
-            patched.setattr("ragaudit.verifier.service.fence.os.pwrite", fail)
+            patched.setattr("ragaudit.ledger.log.fence.os.pwrite", fail)
             answer = scenario.add_checkpoint(scenario.log.add_request(0))
             problem_of(answer, 503, "store-unavailable")
         problem_of(scenario.client.get("/readyz"), 503, "store-unavailable")  # type: ignore[arg-type]

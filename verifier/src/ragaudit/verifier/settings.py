@@ -25,6 +25,7 @@ from ragaudit.serving.settings import FileSettings, Section, beside
 from ragaudit.serving.validation import HEX32_PATTERN
 from ragaudit.verifier.embedder_settings import EmbedderSettings, absolute_embedder
 from ragaudit.verifier.generator_settings import GeneratorSettings
+from ragaudit.verifier.history import FencePlace
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
 SETTINGS_VARIABLE = "RAGAUDIT_VERIFIER_SETTINGS"
@@ -154,6 +155,11 @@ class Settings(FileSettings):
     @property
     def fence_path(self) -> Path:
         return self.fence or self.data / "verifier.fence"
+
+    @property
+    def fence_place(self) -> FencePlace:
+        """Where the fence is, and whose."""
+        return FencePlace(self.fence_path, self.name)
 
 
 def load(path: Path) -> Settings:

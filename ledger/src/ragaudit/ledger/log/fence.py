@@ -11,8 +11,9 @@ SHA-256 of the 80 bytes before, cut to 16. The records of one commit are synchro
 What a crash cut short is of the last commit; its answers never left, because the synchronisation
 had not returned. A file of version 1, whose commits have one record each, is read, too.
 
-The verifier has a fence of its own: it attests times of many windows, so a single time is enough
-there, while here each log's head and each account's counter must not go back.
+Verifier and cosigner have one file for all logs: the head is the number and mark of their last
+transaction, and the counts are how far each statement of each log has come
+(`ragaudit.verifier.history`).
 
 Keep the file on another device than the database's backup covers, and never restore it.
 """
@@ -34,6 +35,7 @@ HEADER = "ragaudit/v2/fence"
 HEADER_V1 = "ragaudit/v1/fence"
 PSEUDONYM_BYTES = 32
 RECORD_BYTES = 96
+GROWTH_BYTES = 2**22  # since it was compacted last, before it is again
 GROUP_RECORDS = 32  # at most, of one commit: what a crash can damage at the end of the file
 _PAYLOAD_BYTES = 80
 _COUNT_BYTES = 6
@@ -283,6 +285,11 @@ class Fence(FenceReader):
             self._end += len(data)
             for record in group:
                 self._merge(record)
+            # A process that runs for a year would leave a file that the next start reads for long.
+            if self._end > self._compacted + GROWTH_BYTES:
+                grown = self._file
+                self._file, self._end = self._compact()
+                os.close(grown)
             self._broken = False
 
     def close(self) -> None:
@@ -300,6 +307,7 @@ class Fence(FenceReader):
         data = self._header + b"".join(record.encode() for record in records)
         # Whole or not at all: a crash here leaves the old fence, which is as high.
         replace_file(self.path, data)
+        self._compacted = len(data)
         return os.open(self.path, os.O_WRONLY | os.O_CLOEXEC), len(data)
 
 

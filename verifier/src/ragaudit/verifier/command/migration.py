@@ -10,7 +10,6 @@ from ragaudit.serving.jobs.opening import make_queue
 from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.command.options import DEFAULT_SETTINGS, AsJson, SettingsPath
 from ragaudit.verifier.service.database import migrate_tables
-from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.settings import Settings
 from ragaudit.verifier.work import JOBS
 
@@ -44,5 +43,5 @@ def _not_served(settings: Settings) -> Iterator[None]:
     if not settings.fence_path.exists():
         yield
         return
-    with closing(Fence(settings.fence_path)):
+    with closing(settings.fence_place.open()):
         yield

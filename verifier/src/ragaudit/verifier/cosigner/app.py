@@ -22,7 +22,6 @@ from ragaudit.serving.problems import documented
 from ragaudit.verifier.cosigner.decisions import Answer, Cosigner, refusal
 from ragaudit.verifier.cosigner.settings import Settings, load_keys, make_data_folder
 from ragaudit.verifier.cosigner.store import Store
-from ragaudit.verifier.service.fence import Fence
 
 __all__ = ["create_app"]
 
@@ -53,8 +52,7 @@ def create_app(settings: Settings, *, clock: Callable[[], int] | None = None) ->
     observer = Observer(settings.operation, service="ragaudit-cosigner", name=settings.name)
     keys = load_keys(settings)
     make_data_folder(settings)
-    fence = Fence(settings.fence_path)
-    store = Store(settings.database_url, clock or EvenClock(UNTIL_IT_STAYS), fence)
+    store = Store(settings.database_url, clock or EvenClock(UNTIL_IT_STAYS), settings.fence_place)
     cosigner = Cosigner(keys, store)
 
     @asynccontextmanager
@@ -75,7 +73,7 @@ def create_app(settings: Settings, *, clock: Callable[[], int] | None = None) ->
 
     @app.get("/readyz", responses=documented(503))
     def readyz() -> dict[str, str]:
-        """Say that the store is writable."""
+        """Say that the store is writable, and has all that was cosigned."""
         store.check()
         return {"status": "ready"}
 

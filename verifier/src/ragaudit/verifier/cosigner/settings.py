@@ -15,6 +15,7 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, MLDSA_COSIGNATURE, Signing
 from ragaudit.serving.operation import OperationSettings
 from ragaudit.serving.settings import FileSettings, beside
 from ragaudit.verifier import keys as key_files
+from ragaudit.verifier.history import FencePlace
 from ragaudit.verifier.settings import Listen as VerifierListen
 from ragaudit.verifier.settings import make_private_folder
 
@@ -64,6 +65,11 @@ class Settings(FileSettings):
     def fence_path(self) -> Path:
         """Path of the fence."""
         return self.fence or self.data / "cosigner.fence"
+
+    @property
+    def fence_place(self) -> FencePlace:
+        """Where the fence is, and whose."""
+        return FencePlace(self.fence_path, self.name)
 
 
 def load(path: Path) -> Settings:

@@ -2,7 +2,7 @@
 
 A decision is made in one writing transaction, which holds the lock of the row ``state`` (SQLite: of
 the whole database) from before the head is read until the new one is committed; nothing is
-answered before that, and before the fence has the time.
+answered before that, and before the fence has the head.
 """
 
 import errno
@@ -10,7 +10,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ragaudit.encoding.errors import ClockStepped, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
@@ -24,7 +24,15 @@ from ragaudit.ledger.log.database import (
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.verifier.service.fence import Fence
+from ragaudit.verifier.history import (
+    NEW,
+    FencePlace,
+    History,
+    HistoryLost,
+    Standing,
+    Statement,
+    statement_key,
+)
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -32,15 +40,13 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    SmallInteger,
     Table,
     Text,
-    insert,
     select,
     update,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 metadata = MetaData()
 
 _STATE = Table(
@@ -49,7 +55,9 @@ _STATE = Table(
     Column("id", Integer, primary_key=True),
     Column("schema", Integer, nullable=False),
     Column("latest", BigInteger, nullable=False),  # of the last cosignature, Unix milliseconds
-    Column("fenced", SmallInteger, nullable=False),  # 1 once a fence has guarded the database
+    Column("writes", BigInteger, nullable=False),  # these three: `Standing`
+    Column("mark", LargeBinary(32), nullable=False),
+    Column("before", LargeBinary(32), nullable=False),
 )
 _LOG = Table(
     "cosigner_log",
@@ -92,7 +100,7 @@ class KnownLog:
         return TreeHead(self.size, self.root_hash) if self.note else None
 
 
-_LOGS = Rows(KnownLog, _LOG)
+_LOGS, _STANDING = Rows(KnownLog, _LOG), Rows(Standing, _STATE)
 
 
 class Store:
@@ -107,16 +115,17 @@ class Store:
         MalformedError, UnsupportedError: not a URL of a database that is supported, or one of
             another version.
         StoreUnavailable: it does not answer, or its file cannot be made.
+        RefusedError: another process holds the fence.
         RestoredBackup: it is behind the fence, or the fence is gone.
     """
 
-    def __init__(self, url: str, clock: Callable[[], int], fence: Fence | None = None) -> None:
+    def __init__(self, url: str, clock: Callable[[], int], fence: FencePlace | None = None) -> None:
         self._clock = clock
-        self._fence = fence
+        self._history: History | None = None
         self._threads = threading.Lock()
         self._engine = open_engine(url)
         try:
-            self._prepare()
+            self._prepare(fence)
         except BaseException:
             self.close()
             raise
@@ -124,8 +133,8 @@ class Store:
     def close(self) -> None:
         """Close the connections and release the fence."""
         self._engine.dispose()
-        if self._fence is not None:
-            self._fence.close()
+        if self._history is not None:
+            self._history.close()
 
     def add(self, key: VerifierKey) -> bool:
         """Take up a log, and return whether it is new.
@@ -154,13 +163,22 @@ class Store:
 
     def logs(self) -> list[KnownLog]:
         """Return all logs, by origin."""
-        with _reported(), read_transaction(self._engine) as connection:
+        with self._reading() as connection:
             return _LOGS.all(connection, _LOGS.select().order_by(_LOG.c.origin))
 
     def find(self, digest: bytes) -> KnownLog | None:
         """Return the log whose origin has this SHA-256, or None."""
-        with _reported(), read_transaction(self._engine) as connection:
+        with self._reading() as connection:
             return _find(connection, digest)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        history = self._history
+        head = None if history is None else history.head
+        with _reported(), read_transaction(self._engine) as connection:
+            if history is not None and head is not None:
+                history.compare_read(head, _standing(connection))
+            yield connection
 
     @contextmanager
     def deciding(self, origin: str) -> Iterator["Decision"]:
@@ -170,28 +188,37 @@ class Store:
             origin: of the log, which may be unknown.
 
         Raises:
+            HistoryLost: the database is behind the fence.
             StoreUnavailable: database or fence cannot be written; nothing may be answered.
         """
-        # Held until the fence is written: times reach it in their order.
+        # Held until the fence is written: marks reach it in their order.
         with self._threads, _reported():
             with write_transaction(self._engine) as connection:
                 latest = self._lock(connection)
+                standing = _standing(connection)
                 log = _find(connection, origin_hash(origin))
-                decision = Decision(connection, log, self._clock, latest)
+                if self._history is not None:
+                    self._history.compare(standing)
+                    if log is not None:
+                        self._history.check(_key(log.origin), log.size)
+                decision = Decision(connection, log, self._clock, latest, standing.next())
                 yield decision
             # After the commit: a fence ahead of a commit that failed would refuse an honest
             # database at the next start. Before the answer: written later, it could miss one.
-            if decision.kept is not None and self._fence is not None:
-                self._fence.advance(decision.kept)
+            if decision.kept is not None and self._history is not None:
+                self._history.advance(decision.standing, {_key(origin): decision.kept})
 
     def check(self) -> None:
-        """Check that the database can be written.
+        """Check that the database can be written, and has all that was cosigned.
 
         Raises:
-            StoreUnavailable: it cannot.
+            HistoryLost: it is behind the fence.
+            StoreUnavailable: it cannot be written.
         """
-        with _reported(), write_transaction(self._engine) as connection:
+        with self._threads, _reported(), write_transaction(self._engine) as connection:
             self._lock(connection)
+            if self._history is not None:
+                self._compare(self._history, connection)
             connection.execute(update(_STATE).values(schema=SCHEMA_VERSION))
 
     def _lock(self, connection: Connection) -> int:
@@ -199,20 +226,29 @@ class Store:
         query = select(_STATE.c.latest).where(_STATE.c.id == _ID).with_for_update()
         return int(connection.execute(query).scalar_one())
 
-    def _prepare(self) -> None:
-        with _reported():
+    def _compare(self, history: History, connection: Connection) -> None:
+        history.compare(_standing(connection))
+        for log in _LOGS.all(connection, _LOGS.select()):
+            history.check(_key(log.origin), log.size)
+
+    def _prepare(self, fence: FencePlace | None) -> None:
+        with _reported(start=True):
             make_private(self._engine)
             with write_transaction(self._engine) as connection:
                 metadata.create_all(connection)
-                row = connection.execute(select(_STATE)).one_or_none()
-                if row is None:
-                    fresh = {"id": _ID, "schema": SCHEMA_VERSION, "latest": 0, "fenced": 0}
-                    connection.execute(insert(_STATE).values(**fresh))
-                    row = connection.execute(select(_STATE)).one()
-                _check_version(row.schema)
-                if self._fence is not None:
-                    _check_fence(self._fence, row.latest, fenced=bool(row.fenced))
-                    connection.execute(update(_STATE).values(fenced=1))
+                version = connection.scalar(select(_STATE.c.schema))
+                if version is None:
+                    more = {"id": _ID, "schema": SCHEMA_VERSION, "latest": 0}
+                    _STANDING.insert(connection, NEW, **more)
+                elif version != SCHEMA_VERSION:
+                    raise UnsupportedError(
+                        f"database of version {version}",
+                        where="store",
+                        expected=f"version {SCHEMA_VERSION}",
+                    )
+                if fence is not None:
+                    self._history = History(fence, _standing(connection))
+                    self._compare(self._history, connection)
 
 
 class Decision:
@@ -220,13 +256,20 @@ class Decision:
 
     Attributes:
         log: what is known of it, None if it is unknown.
-        kept: time of what was kept, Unix milliseconds; None if nothing was.
+        standing: of the database, once something is kept.
+        kept: size of the head that was kept; None if none was.
     """
 
     def __init__(
-        self, connection: Connection, log: KnownLog | None, clock: Callable[[], int], latest: int
+        self,
+        connection: Connection,
+        log: KnownLog | None,
+        clock: Callable[[], int],
+        latest: int,
+        standing: Standing,
     ) -> None:
         self.log = log
+        self.standing = standing
         self.kept: int | None = None
         self._connection = connection
         self._clock = clock
@@ -255,8 +298,8 @@ class Decision:
         columns = {"size": head.size, "root_hash": head.root_hash, "note": note}
         mine = _LOG.c.origin_hash == origin_hash(self.log.origin)
         self._connection.execute(update(_LOG).where(mine).values(**columns))
-        self._connection.execute(update(_STATE).values(latest=time))
-        self.kept = time
+        self._connection.execute(update(_STATE).values(latest=time, **asdict(self.standing)))
+        self.kept = head.size
 
 
 def origin_hash(origin: str) -> bytes:
@@ -268,27 +311,27 @@ def _find(connection: Connection, digest: bytes) -> KnownLog | None:
     return _LOGS.find(connection, _LOG.c.origin_hash == digest)
 
 
-def _check_version(found: int) -> None:
-    if found != SCHEMA_VERSION:
-        raise UnsupportedError(
-            f"database of version {found}", where="store", expected=f"version {SCHEMA_VERSION}"
-        )
+def _standing(connection: Connection) -> Standing:
+    found = _STANDING.find(connection)
+    if found is None:
+        raise StoreUnavailable("the row of the state is gone", where="store")
+    return found
 
 
-def _check_fence(fence: Fence, latest: int, *, fenced: bool) -> None:
-    if latest < fence.latest:
-        raise RestoredBackup("the database is behind the fence", expected="the database as it was")
-    # Otherwise whoever restores a backup would only have to remove the fence as well.
-    if fenced and not fence.existed:
-        raise RestoredBackup("the fence is missing", expected="the file beside which it ran")
+def _key(origin: str) -> bytes:
+    return statement_key(Statement.COSIGNATURE, origin)
 
 
 @contextmanager
-def _reported() -> Iterator[None]:
+def _reported(*, start: bool = False) -> Iterator[None]:
     """Say in errors of ours what is wrong with database or disk."""
     try:
         with refused_statements():
             yield
+    except RestoredBackup as error:
+        if start:
+            raise
+        raise HistoryLost(error.what, where=error.where, expected=error.expected) from None
     except OSError as error:  # of the fence
         name = errno.errorcode.get(error.errno or 0, type(error).__name__)
         raise StoreUnavailable(

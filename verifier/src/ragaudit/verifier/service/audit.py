@@ -19,6 +19,7 @@ from ragaudit.encoding.errors import (
     TooEarly,
 )
 from ragaudit.ledger.messages.items import RESPONSES
+from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import challenge, evidence, providers, releases, windows
 from ragaudit.verifier.service.auditor import Auditor
@@ -196,6 +197,7 @@ class AuditRunner:
         """Store the verdict; return False while the clock does not say when that is."""
         try:
             with self._database.write() as transaction:
+                transaction.attest(Statement.VERDICT, origin)
                 windows.put_item(transaction, origin, windows.VERDICT, verdict)
                 windows.advance(transaction, origin, State.DECIDED)
         except ClockStepped as error:

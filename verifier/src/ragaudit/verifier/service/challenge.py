@@ -40,6 +40,7 @@ from ragaudit.privacy.sample import (
 )
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.serving.rounds import RoundFinder
+from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure import logged_records
 from ragaudit.verifier.service import submissions, windows
@@ -82,6 +83,7 @@ class Sampler:
                 return
             policy = windows.policy(transaction.connection, window)
             check_due(policy.sampling_instant, transaction.now)
+            transaction.attest(Statement.RECEIPTS_LIST, origin)
             places = submissions.places(transaction.connection, origin, Kind.RECEIPT)
             receipts = [(place.position, place.identity) for place in places]
             message = ReceiptsList.issue(
@@ -122,6 +124,7 @@ class Sampler:
             # Those that nobody asked for, too: who got the challenge can be sure of all rounds.
             for a in range(1, policy.activations):
                 ensure_activation(transaction, self._keys, self.rounds, window, policy, a)
+            transaction.attest(Statement.CHALLENGE, origin)
             deadline = transaction.now + 1000 * policy.audit.deadline_seconds
             message = Challenge.issue(
                 self._keys.statement,

@@ -18,7 +18,6 @@ from ragaudit.verifier.service.bundles import Bundles
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
 from ragaudit.verifier.service.disputes import Disputes
-from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.service.intake import Intake
 from ragaudit.verifier.service.later_versions import LaterVersions
 from ragaudit.verifier.service.parted_handover import PartedHandover
@@ -83,7 +82,7 @@ class Service:
         terms = DEFAULT if settings.terms is None else Terms.load(settings.terms)
         keys = key_files.load(settings.secrets, settings.name, settings.arbiter)
         make_data_folder(settings)
-        database = Database(settings.database_url, clock, Fence(settings.fence_path))
+        database = Database(settings.database_url, clock, settings.fence_place)
         workers = None
         if settings.jobs.executor != PROCESS:
             workers = open_runner(settings.jobs, JOBS, database.engine)

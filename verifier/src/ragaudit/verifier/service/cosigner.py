@@ -26,6 +26,7 @@ from ragaudit.ledger.log.notes import Note, NoteSignature, SigningKey, parse_not
 from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.verifier.history import Statement
 from ragaudit.verifier.service import tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.windows import Window
@@ -126,6 +127,9 @@ def _decide(
     elif count(transaction.connection, window.origin) >= cap:
         return _refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many checkpoints")
     else:
+        known = 0 if latest is None else latest.size
+        after = verdict.checkpoint.head.size
+        transaction.attest(Statement.COSIGNATURE, window.origin, before=known, after=after)
         line = _persist(transaction, window.origin, policy, key, verdict.checkpoint)
     return Answer(COSIGNED, encode_cosignatures((line,) if line else ()))
 

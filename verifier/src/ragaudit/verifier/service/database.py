@@ -8,10 +8,10 @@ import errno
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import NewType, TypeVar
 
-from ragaudit.encoding.errors import ClockStepped
+from ragaudit.encoding.errors import ClockStepped, InternalError
 from ragaudit.ledger.errors import CorruptLog, RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.database import (
     close_engine,
@@ -23,34 +23,26 @@ from ragaudit.ledger.log.database import (
 )
 from ragaudit.ledger.log.rows import Rows
 from ragaudit.serving.revisions import Upgrade
+from ragaudit.verifier.history import (
+    NEW,
+    FencePlace,
+    History,
+    HistoryLost,
+    Standing,
+    Statement,
+    statement_key,
+)
 from ragaudit.verifier.service import tables
-from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.service.schema import SCHEMA
-from sqlalchemy import Connection, Engine, select, update
+from sqlalchemy import Connection, Engine, func, select, update
 
 Clock = Callable[[], int]  # Unix milliseconds
 Origin = NewType("Origin", str)
 """Origin of a window's log, `<provider>/ragaudit/<window>`: the window's key in every table."""
 T = TypeVar("T")
 
-_AS_IT_WAS = "the database as it was; if that is lost, new keys and new windows (docs/regulator.md)"
 _ID = 1  # of the only clock row
-
-
-@dataclass(frozen=True)
-class ClockRow:
-    """The only row of the table ``clock``.
-
-    Attributes:
-        latest: time of the last writing transaction, Unix milliseconds.
-        fenced: 1 once a fence has guarded the database, else 0.
-    """
-
-    latest: int
-    fenced: int
-
-
-_CLOCK = Rows(ClockRow, tables.clock)
+_STANDING = Rows(Standing, tables.clock)
 
 
 @dataclass(frozen=True)
@@ -60,10 +52,31 @@ class Transaction:
     Attributes:
         now: the verifier's clock when the transaction took the lock, Unix milliseconds; never
             before that of an earlier transaction.
+        history: of the service; commands, which attest nothing, have none.
+        counts: how far statements have come with this transaction, by key.
     """
 
     connection: Connection
     now: int
+    history: History | None = None
+    counts: dict[bytes, int] = field(default_factory=dict)
+
+    def attest(self, kind: Statement, origin: Origin, *, before: int = 0, after: int = 1) -> None:
+        """Note that this transaction signs a statement; to be called before it is signed.
+
+        Args:
+            before: how far it had come, by what the database holds.
+            after: how far it comes.
+
+        Raises:
+            RestoredBackup: it went further than ``before``, and what left is lost.
+            InternalError: no fence would know of it.
+        """
+        if self.history is None:
+            raise InternalError("nothing is attested without a fence", where=origin)
+        key = statement_key(kind, origin)
+        self.history.check(key, before)
+        self.counts[key] = after
 
 
 class Database:
@@ -75,20 +88,21 @@ class Database:
         fence: of the service; commands that attest nothing do without.
 
     Raises:
+        RefusedError: another process holds the fence.
         MalformedError, UnsupportedError: not a URL of a database that is supported.
         UnsupportedError: the database is of another revision.
         UnavailableError: it does not answer, or has no tables.
         RestoredBackup: it is behind the fence.
     """
 
-    def __init__(self, url: str, clock: Clock, fence: Fence | None = None) -> None:
+    def __init__(self, url: str, clock: Clock, fence: FencePlace | None = None) -> None:
         self._clock = clock
-        self._fence = fence
+        self._history: History | None = None
         self._engine = open_engine(url)
         self._closed = False
         self._lock = threading.Lock()  # spares the threads of one process the wait for SQLite's
         try:
-            self._prepare()
+            self._prepare(fence)
         except BaseException:
             self.close()
             raise
@@ -107,10 +121,15 @@ class Database:
         """Yield a transaction with one consistent reading.
 
         Raises:
+            HistoryLost: the database is behind the fence.
             StoreUnavailable: the database cannot be used.
             InternalError: it refused a statement.
         """
-        with _reported(), read_transaction(self._engine) as connection:
+        history = self._history
+        head = None if history is None else history.head
+        with _behind(), _reported(), read_transaction(self._engine) as connection:
+            if history is not None and head is not None:
+                history.compare_read(head, _standing(connection))
             yield connection
 
     @contextmanager
@@ -119,51 +138,73 @@ class Database:
 
         Raises:
             ClockStepped: the clock is behind the time of an earlier transaction.
+            HistoryLost: the database is behind the fence.
             StoreUnavailable: the database cannot be used, or was closed; or the fence could not be
                 written, and what was committed must not be answered for.
             InternalError: the database refused a statement.
         """
-        with self._lock, _reported():  # held until the fence is written: times reach it in order
+        with (
+            self._lock,
+            _behind(),
+            _reported(),
+        ):  # held until the fence is written: marks reach it in order
             if self._closed:
                 raise StoreUnavailable("the database was closed", expected="a service that runs")
             with write_transaction(self._engine) as connection:
-                transaction = Transaction(connection, self._advance(connection))
+                now, standing = self._advance(connection)
+                transaction = Transaction(connection, now, self._history)
                 yield transaction
             # After the commit: a fence ahead of a commit that failed would refuse an honest
             # database at the next start. Before the answer: written later, it could miss what was
             # attested.
-            if self._fence is not None:
-                self._fence.advance(transaction.now)
+            if self._history is not None:
+                self._history.advance(standing, transaction.counts)
 
-    def _advance(self, connection: Connection) -> int:
-        """Take the lock row and move the latest time on to now."""
-        latest_column = tables.clock.c.latest
-        query = select(latest_column).where(tables.clock.c.id == _ID).with_for_update()
+    def _advance(self, connection: Connection) -> tuple[int, Standing]:
+        """Take the lock row, compare with the fence, and move time and mark on."""
+        query = select(tables.clock.c.latest).where(tables.clock.c.id == _ID).with_for_update()
         latest = connection.execute(query).scalar_one()
+        standing = _standing(connection)
+        if self._history is not None:
+            self._history.compare(standing)
+            standing = standing.next()
         now = self._clock()  # read under the lock: times order as transactions do
         # A time that was attested binds: nothing of later may look as if it had been before it.
         if now < latest:
             raise ClockStepped("the clock went back", expected="a time already attested")
-        connection.execute(update(tables.clock).values(latest=now))
-        return now
+        connection.execute(update(tables.clock).values(latest=now, **asdict(standing)))
+        return now, standing
+
+    def check(self) -> None:
+        """Check that something can be attested, and that nothing that was is lost.
+
+        Raises:
+            ClockStepped, HistoryLost, StoreUnavailable, InternalError: as `write`.
+        """
+        with self.write() as transaction:
+            if transaction.history is not None:
+                _compare_heads(transaction.history, transaction.connection)
 
     def close(self) -> None:
         """Close the connections and release the fence, once no transaction writes any more."""
         # A tick that a shutdown abandoned may still write: never into a fence of another process.
         with self._lock:
+            if self._closed:
+                return
             self._closed = True
             close_engine(self._engine)
-            if self._fence is not None:
-                self._fence.close()
+            if self._history is not None:
+                self._history.close()
 
-    def _prepare(self) -> None:
+    def _prepare(self, fence: FencePlace | None) -> None:
         with self._lock, _reported():
             make_private(self._engine)
             with write_transaction(self._engine) as connection:
-                stored = _clock(connection)
-                if self._fence is not None:
-                    _check_fence(self._fence, stored)
-                    connection.execute(update(tables.clock).values(fenced=1))
+                SCHEMA.demand(connection)
+                standing = _standing(connection)
+                if fence is not None:
+                    self._history = History(fence, standing)
+                    _compare_heads(self._history, connection)
 
 
 def create_tables(url: str) -> None:
@@ -201,35 +242,37 @@ def _change(url: str, change: Callable[[Connection], T]) -> T:
             make_private(engine)
             with write_transaction(engine) as connection:
                 done = change(connection)
-                if _CLOCK.find(connection) is None:
-                    _CLOCK.insert(connection, ClockRow(latest=0, fenced=0), id=_ID)
+                if _STANDING.find(connection) is None:
+                    _STANDING.insert(connection, NEW, id=_ID, latest=0)
                 return done
     finally:
         engine.dispose()
 
 
-def _clock(connection: Connection) -> ClockRow:
-    """Return the clock row.
-
-    Raises:
-        UnsupportedError: the tables are of another revision.
-        StoreUnavailable: there are none.
-    """
-    SCHEMA.demand(connection)
-    stored = _CLOCK.find(connection)
+def _standing(connection: Connection) -> Standing:
+    """Return how far the database has come."""
+    stored = _STANDING.find(connection)
     if stored is None:
         raise CorruptLog("the clock has no row", where="store")
     return stored
 
 
-def _check_fence(fence: Fence, stored: ClockRow) -> None:
-    if stored.latest < fence.latest:
-        raise RestoredBackup("the database is behind the fence", expected=_AS_IT_WAS)
-    # Otherwise whoever restores a backup would only have to remove the fence as well.
-    if stored.fenced and not fence.existed:
-        raise RestoredBackup(
-            "the fence is missing", expected=f"the file beside which it ran, or {_AS_IT_WAS}"
-        )
+def _compare_heads(history: History, connection: Connection) -> None:
+    """Check that the largest head of each log that was cosigned is there."""
+    window, head = tables.window.c, tables.checkpoint.c
+    joined = tables.window.outerjoin(tables.checkpoint, window.origin == head.window)
+    query = select(window.origin, func.max(head.size)).select_from(joined).group_by(window.origin)
+    for origin, size in connection.execute(query):
+        history.check(statement_key(Statement.COSIGNATURE, origin), size or 0)
+
+
+@contextmanager
+def _behind() -> Iterator[None]:
+    """Say of a service that runs: not now, and why; at a start it is a refusal."""
+    try:
+        yield
+    except RestoredBackup as error:
+        raise HistoryLost(error.what, where=error.where, expected=error.expected) from None
 
 
 @contextmanager

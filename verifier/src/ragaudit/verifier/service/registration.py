@@ -39,6 +39,7 @@ from ragaudit.ledger.messages.items import (
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.bodies import Body
 from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
 from ragaudit.verifier.service import providers, releases, submissions, windows
 from ragaudit.verifier.service.auditor import Auditor
@@ -241,6 +242,7 @@ class Registrar:
             # A countersignature after an instant would commit to a value that is out already.
             if transaction.now >= 1000 * min(policy.start, *policy.activation_instants):
                 raise TooLate("the window has begun", where=window.origin)
+            transaction.attest(Statement.COUNTERSIGNATURE, window.origin)
             message = Countersignature.issue(
                 self._keys.statement,
                 window=window.name,

@@ -16,11 +16,12 @@ from ragaudit.ledger.messages.chains import activation_anchor, activation_preima
 from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.rounds import RoundFinder
+from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import cosigner, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.windows import Window, check_due
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 _SEED_TAG = "ragaudit/v1/activation-seed"
 
@@ -152,6 +153,8 @@ def ensure_activation(
         return stored
     instant = policy.activation_instants[a - 1]
     shown = due_round(policy, rounds, a, transaction.now)
+    released = _count(transaction.connection, window.origin)
+    transaction.attest(Statement.ACTIVATION, window.origin, before=released, after=released + 1)
     message = Activation.issue(
         keys.statement,
         window=window.name,
@@ -166,6 +169,12 @@ def ensure_activation(
     row = {"window": window.origin, "a": a, "message": message}
     transaction.connection.execute(insert(tables.activation).values(row))
     return message
+
+
+def _count(connection: Connection, window: Origin) -> int:
+    table = tables.activation
+    query = select(func.count()).select_from(table).where(table.c.window == window)
+    return int(connection.execute(query).scalar_one())
 
 
 def _find_activation(connection: Connection, window: Origin, a: int) -> bytes | None:

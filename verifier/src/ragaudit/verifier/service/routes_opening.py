@@ -70,9 +70,9 @@ def healthz() -> dict[str, str]:
 
 @router.get("/readyz", responses=documented(503))
 def readyz(service: ServiceOf) -> dict[str, str]:
-    """Say that keys are loaded, the store is writable and the clock is not behind."""
-    with service.database.write():
-        return {"status": "ready"}
+    """Say that keys are loaded, store and fence agree and are writable, the clock is not behind."""
+    service.database.check()
+    return {"status": "ready"}
 
 
 @router.get("/v1/keys")

@@ -31,7 +31,10 @@ clock = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("latest", BigInteger, nullable=False),
-    Column("fenced", Integer, nullable=False),  # 1 once a fence has guarded the database
+    # `ragaudit.verifier.history.Standing`: what the fence compares.
+    Column("writes", BigInteger, nullable=False),
+    Column("mark", LargeBinary(32), nullable=False),
+    Column("before", LargeBinary(32), nullable=False),
 )
 
 provider = Table(
