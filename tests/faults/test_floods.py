@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from footprint import MIB, Footprint, Taken
+from footprint import MIB, WATCHED, Footprint, Taken
 from prover_process import STEPPING, Setting
 from ragaudit.encoding.tagged import enc
 from ragaudit.lab.scenario.policy import END
@@ -119,7 +119,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessScenar
         scenario.ahead = 1000 * (END + 1) - now()
         offset = folder / "offset"
         offset.write_text(str(scenario.ahead))
-        process.prelude = STEPPING % str(offset)
+        process.prelude = f"{WATCHED}\n{STEPPING % str(offset)}"
         process.start()
         yield scenario
     finally:
@@ -250,6 +250,7 @@ def test_questions_about_a_window(verifier: Target) -> None:
 @pytest.fixture
 def prover(tmp_path: Path) -> Iterator[Target]:
     made = Setting(tmp_path)
+    made.prover.prelude = WATCHED
     made.prover.start()
     assert made.prover.process is not None
     yield Target(

@@ -27,10 +27,15 @@ class Taken:
     log: int
 
 
+WATCHED = "from ragaudit.serving import server; server.keep_private = lambda: True"
+"""A prelude: a service that its own user may watch, as otherwise nobody may."""
+
+
 class Footprint:
     """A process that is watched.
 
     Args:
+        pid: of one that was started with `WATCHED`.
         folders: where it may write; a file that it holds open counts wherever it is.
     """
 

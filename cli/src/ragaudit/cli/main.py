@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from ragaudit.encoding.commands import ExitCode, report_error
 from ragaudit.encoding.errors import RagauditError, UnsupportedError
+from ragaudit.encoding.private_process import keep_private
 from typer.core import TyperCommand, TyperGroup
 
 __all__ = ["app", "run"]
@@ -132,6 +133,7 @@ def _root(
 
 def run() -> None:
     """Entry point of the console script: errors of ours become one line and an exit code."""
+    keep_private()  # most commands read a key
     try:
         app()
     except RagauditError as error:

@@ -18,6 +18,7 @@ from typing import Any
 
 import uvicorn
 from ragaudit.encoding.errors import MalformedError, UnavailableError
+from ragaudit.encoding.private_process import keep_private
 from ragaudit.serving import log_lines
 from ragaudit.serving.connections import ConnectionLimits, protocol_factory
 from ragaudit.serving.operation import OperationSettings
@@ -72,6 +73,8 @@ def run(
     try:
         watched = operation or OperationSettings()
         log_lines.configure(log_level, watched.log_format)
+        if not keep_private():
+            _log.warning("this system lets others of this user read the service's memory")
         chosen = _within_descriptors(limits or ConnectionLimits())
         server = _Server(make_app(), chosen, certificate, key, watched.drain_seconds)
         for number in (signal.SIGINT, signal.SIGTERM):
