@@ -17,6 +17,7 @@ from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.generator_manifest import Vocabulary
+from ragaudit.ledger.messages.predicate import Predicate
 from ragaudit.ledger.messages.replays import Replay
 from ragaudit.ledger.messages.verdict import Status, Verdict
 from ragaudit.privacy.accounting.channel import ChannelEpsilon
@@ -24,7 +25,7 @@ from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome
-from ragaudit.verifier.procedure.covered import UNLOGGED
+from ragaudit.verifier.procedure.covered import UNLOGGED, VOIDED
 from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.report import render_html, render_text
 from second_policies import judged
@@ -114,6 +115,34 @@ def test_an_honest_window_passes_and_says_what_it_costs() -> None:
     first, second, third = (each for each in window.charged if each.account.tenant == "acme")
     assert first.positions == second.positions != ()
     assert third.positions == ()
+
+
+def test_void_charges_are_counted_by_account_and_said() -> None:
+    outcome = outcome_of(GeneratingWindow)
+    window, _ = played(GeneratingWindow)
+    names = ("voids", "voids_anchored", "voids_plain", "accounts_with_voids")
+    assert [outcome.counts[name] for name in names] == [1, 0, 1, 1]
+    voided = window.charged[2].charge.pseudonym
+    assert outcome.check("answers").evidence == (
+        f"1 of 1 charges of account {voided.hex()} are void",
+    )
+    assert VOIDED in outcome.not_covered
+    assert outcome.claims is not None
+    assert outcome.claims.statements[0].endswith(
+        "Of the charges 1 are void: documents paid for them as for answers, and none was given."
+    )
+    # Whoever reads a verdict derives it again.
+    predicate = outcome.predicate(time=TIME)
+    assert predicate.claims is not None
+    value = predicate.to_json()
+    assert Predicate.from_json(value).claims == predicate.claims
+    for changed in ({"voids": 2}, {"voids": True}, {"voids": -1}, {"voids": "1"}, {"more": 1}):
+        claims = value["claims"]
+        integrity = {**claims["integrity"], **changed}
+        with pytest.raises(MalformedError):
+            Predicate.from_json({**value, "claims": {**claims, "integrity": integrity}})
+    with pytest.raises(MalformedError):
+        Predicate.from_json({**value, "counts": {**value["counts"], "voids": 0}})
 
 
 def test_an_honest_window_with_an_anchored_account_passes(tmp_path: Path) -> None:

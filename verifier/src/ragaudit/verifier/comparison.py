@@ -323,7 +323,12 @@ class Comparison:
     def _compare_counts(self) -> None:
         signed = self._signed.counts
         self._compare_known(_Rank.NUMBERS, "counts", signed, self.outcome.counts)
-        for whole, kinds in (("accounts", ""), ("records", "records_"), ("charges", "charges_")):
+        for whole, kinds in (
+            ("accounts", ""),
+            ("records", "records_"),
+            ("charges", "charges_"),
+            ("voids", "voids_"),
+        ):
             parts = (f"{kinds}anchored", f"{kinds}plain")
             numbers = [signed.get(name) for name in (whole, *parts)]
             known = [number for number in numbers if type(number) is int]

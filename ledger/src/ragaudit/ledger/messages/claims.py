@@ -90,6 +90,10 @@ _OPEN: Final = {
 }
 """What the statement of integrity says further of each of `MAY_BE_OPEN` that is left open."""
 
+_VOID: Final = (
+    "Of the charges {} are void: documents paid for them as for answers, and none was given."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Claims:
@@ -100,19 +104,24 @@ class Claims:
         privacy: PASS, FAIL, EXCEEDED, CONDITIONAL, REFUSED or NOT CLAIMED.
         open: ids of the checks, in the order of `MAY_BE_OPEN` and `CONDITIONS`, that leave open
             what they are about in a window with integrity.
+        voids: charges of the generation channel that have no answer, in a window with integrity.
     """
 
     integrity: str
     privacy: str
     open: tuple[str, ...] = ()
+    voids: int = 0
 
     @classmethod
-    def of(cls, statuses: Mapping[str, Status], *, refused: bool = False) -> Self:
+    def of(
+        cls, statuses: Mapping[str, Status], *, refused: bool = False, voids: object = None
+    ) -> Self:
         """Return the claims that follow from the statuses of checks.
 
         Args:
             statuses: by the check's id.
             refused: whether the opening was refused.
+            voids: the verdict's count of void charges; anything but a number above 0 is none.
         """
         private = [status for name, status in statuses.items() if name in PRIVACY_CHECKS]
         unclaimed = bool(private) and all(one is Status.NOT_APPLICABLE for one in private)
@@ -126,9 +135,10 @@ class Claims:
         left = _left(lambda name: statuses.get(name) is Status.NOT_ESTABLISHED)
         if unclaimed:
             return cls(PASS, NOT_CLAIMED, left)
+        void = voids if type(voids) is int and voids > 0 else 0
         privacy = _privacy(private)
         conditional = privacy == PASS and any(name in CONDITIONS for name in left)
-        return cls(PASS, CONDITIONAL if conditional else privacy, left)
+        return cls(PASS, CONDITIONAL if conditional else privacy, left, void)
 
     @property
     def result(self) -> str:
@@ -155,7 +165,8 @@ class Claims:
 
         A result never hides what is left open beside it: each has its own sentence.
         """
-        left = (_OPEN[name] for name in self.open if name in _OPEN)
+        left = [_OPEN[name] for name in self.open if name in _OPEN]
+        left += [_VOID.format(self.voids)] if self.voids else []
         integrity = " ".join((_STATEMENTS["integrity", self.integrity], *left))
         privacy = _STATEMENTS["privacy", self.privacy]
         if self.privacy == EXCEEDED and self.conditional:
@@ -170,7 +181,7 @@ class Claims:
     def to_json(self) -> dict[str, Any]:
         """Return the member ``claims``."""
         integrity, privacy = self.statements
-        return {
+        found: dict[str, Any] = {
             name: {
                 "result": result,
                 "statement": statement,
@@ -181,6 +192,9 @@ class Claims:
                 ("privacy", self.privacy, privacy, True),
             )
         }
+        if self.voids:
+            found["integrity"]["voids"] = self.voids
+        return found
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -191,10 +205,13 @@ class Claims:
         """
         match value:
             case {
-                "integrity": {"result": str(integrity), "open": list(first)},
+                "integrity": {"result": str(integrity), "open": list(first), **more},
                 "privacy": {"result": str(privacy), "open": list(second)},
             }:
-                claims = cls(integrity, privacy, _left(lambda name: name in (*first, *second)))
+                voids, left = more.get("voids", 0), _left(lambda name: name in (*first, *second))
+                if type(voids) is not int or voids < 0:
+                    raise MalformedError("not a number of charges", where="claims")
+                claims = cls(integrity, privacy, left, voids)
                 # A statement of another result would be what a reader believes.
                 known = ("integrity", integrity) in _STATEMENTS and (
                     "privacy",

@@ -198,7 +198,8 @@ def _check_claims(predicate: Predicate) -> None:
             raise MalformedVerdict("no such status", where="check")
         return
     # Whoever shows a verdict shows its claims: none may promise what the checks do not.
-    expected = Claims.of(statuses, refused=predicate.result == REFUSED)
+    refused, voids = predicate.result == REFUSED, predicate.counts.get("voids")
+    expected = Claims.of(statuses, refused=refused, voids=voids)
     if predicate.claims != expected or len(statuses) < len(predicate.checks):
         raise MalformedVerdict("claims that do not follow from the checks", where="predicate")
     if predicate.result != expected.result:

@@ -98,6 +98,13 @@ UNLOGGED: Final = (
     "for no answer that was given beside the log."
 )
 
+VOIDED: Final = (
+    "Void charges: who left them without an answer, and why. Documents paid for them as for "
+    "answers, and one whose uses went to them answers no more. For plain accounts the provider "
+    "knew documents and coins when it chose which to void: that there is no answer can tell what "
+    "an answer may not."
+)
+
 NO_PRIVACY: Final = (
     "Privacy: no noise was added and no epsilon is claimed. Answers show what the documents hold, "
     "and how near each is to the question, to whoever may ask."
@@ -186,6 +193,8 @@ def not_covered(
         texts.append(EPOCHS)
     if generation:
         texts.append(UNLOGGED)
+    if numbers.get("voids"):
+        texts.append(VOIDED)
     return tuple(texts)
 
 

@@ -284,7 +284,10 @@ class Outcome:
     @property
     def claims(self) -> Claims | None:
         """The claims of a v2 verdict, as they follow from the results; None of a v1 verdict."""
-        return claims(self.checks, refused=self.result == REFUSED) if self.claimed else None
+        if not self.claimed:
+            return None
+        voids = self.counts.get("voids")
+        return claims(self.checks, refused=self.result == REFUSED, voids=voids)
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -301,7 +304,11 @@ def signed_epsilon(predicate: Predicate) -> EpsilonTable | None:
 
 
 def claims(
-    results: Sequence[CheckResult], removed: Collection[str] = (), *, refused: bool = False
+    results: Sequence[CheckResult],
+    removed: Collection[str] = (),
+    *,
+    refused: bool = False,
+    voids: object = None,
 ) -> Claims:
     """Return the claims of a v2 verdict, as they follow from results (spec 10.6).
 
@@ -309,11 +316,12 @@ def claims(
         results: of the checks that ran.
         removed: as for :func:`conclude`.
         refused: whether they refuse the opening.
+        voids: as of `Claims.of`.
     """
     statuses = {
         result.id: Status.PASS if _excused(result, removed) else result.status for result in results
     }
-    return Claims.of(statuses, refused=refused)
+    return Claims.of(statuses, refused=refused, voids=voids)
 
 
 def conclude(results: Sequence[CheckResult], removed: Collection[str] = ()) -> str:

@@ -14,7 +14,7 @@ from ragaudit.verifier.procedure.answer_checks import check_openings, compare_qu
 from ragaudit.verifier.procedure.charge_groups import ChargeGroups
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
-from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings
 from ragaudit.verifier.procedure.logged_charges import ChargeSummary, LoggedCharge, ReplySummary
 from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds, in_order
 
@@ -183,6 +183,10 @@ def check_answers(context: Context, found: Findings) -> None:
     for charge in charges.summaries():
         if not replied[charge.number]:
             found.fault("neither answered nor void", charge.name)
+    voided = context.voids
+    for pseudonym in sorted(voided, key=lambda account: (-voided[account], account))[:MAX_EVIDENCE]:
+        whole = charges.count(pseudonym)
+        found.note(f"{voided[pseudonym]} of {whole} charges of account {pseudonym.hex()} are void")
     found.summary = f"{sum(replied) - voids} answers and {voids} voids, one for each charge entry"
 
 

@@ -1,5 +1,6 @@
 """Entries of the generation channel, and what was opened of them (docs/spec/11-generation.md)."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
@@ -81,6 +82,14 @@ class GenerationFacts(LogFacts):
     def replies(self) -> LoggedReplies:
         """Answer and void entries, in log order."""
         return self.log.columns.replies
+
+    @fact("log")
+    def voids(self) -> Counter[bytes]:
+        """How many of its charge entries are void, by pseudonym, of accounts that have any."""
+        numbers = map(self.charges.number_of, self.replies.voided())
+        return Counter(
+            self.charges.summary(number).pseudonym for number in numbers if number is not None
+        )
 
     def answer_of(self, charge: int) -> Generated | None:
         """Return the first answer to the charge entry at a place of the log, if it has one."""

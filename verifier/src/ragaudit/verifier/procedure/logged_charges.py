@@ -231,6 +231,12 @@ class LoggedReplies:
         """Return what is kept of the replies that name an entry of the log, in log order."""
         return [self.summary(number) for number in self._numbers(charge)]
 
+    def voided(self) -> Iterator[int]:
+        """Yield the entry of the log that each void names, in log order; nothing is read."""
+        for number, position in enumerate(self._positions):
+            if self._entries.kind(position) == Void.KIND:
+                yield self._charges[number]
+
     def answer_to(self, charge: int) -> Generated | None:
         """Return the first answer that names an entry of the log, None without one."""
         for number in self._numbers(charge):

@@ -191,16 +191,23 @@ def _count(signed: Mapping[str, Any], name: str) -> int:
 
 
 def _charge_counts(context: Context, anchored: frozenset[bytes] | None) -> dict[str, int | None]:
-    """How many charge entries there are, and of how many the account showed its chain."""
-    charges = known(lambda: context.charges)
-    shown = None
+    """How many charge entries there are, how many of them void, and whose."""
+    charges, voids = known(lambda: context.charges), known(lambda: context.voids)
+    shown = void_shown = None
     if charges is not None and anchored is not None:
         shown = sum(logged.pseudonym in anchored for logged in charges.summaries())
+    if voids is not None and anchored is not None:
+        void_shown = sum(voids[pseudonym] for pseudonym in anchored)
     total = None if charges is None else len(charges)
+    void = None if voids is None else voids.total()
     return {
         "charges": total,
         "charges_anchored": shown,
         "charges_plain": _difference(total, shown),
+        "voids": void,
+        "voids_anchored": void_shown,
+        "voids_plain": _difference(void, void_shown),
+        "accounts_with_voids": None if voids is None else len(voids),
     }
 
 
