@@ -323,12 +323,8 @@ class Comparison:
     def _compare_counts(self) -> None:
         signed = self._signed.counts
         self._compare_known(_Rank.NUMBERS, "counts", signed, self.outcome.counts)
-        for whole, kinds in (
-            ("accounts", ""),
-            ("records", "records_"),
-            ("charges", "charges_"),
-            ("voids", "voids_"),
-        ):
+        for whole in ("accounts", "records", "charges", "voids"):
+            kinds = "" if whole == "accounts" else f"{whole}_"
             parts = (f"{kinds}anchored", f"{kinds}plain")
             numbers = [signed.get(name) for name in (whole, *parts)]
             known = [number for number in numbers if type(number) is int]
