@@ -264,7 +264,7 @@ def test_under_murag_ada_released_sums_are_audited(setting: Setting, tmp_path: P
     bins = {"edges": [12000, 6000, 0], "epsilon": "1", "enough": 4}
     asked = play(
         setting,
-        window={"length_seconds": 50, "sampling_after_seconds": 20},
+        window={"length_seconds": 50, "merge_delay_seconds": 18, "sampling_after_seconds": 20},
         then=lambda files: hand_in(setting, files, tmp_path),
         mechanism="murag-ada", threshold=None, bins=bins, epsilon_token="2",
     )  # fmt: skip

@@ -249,6 +249,9 @@ def test_workers_are_killed_in_every_kind_of_job(scene: Scene, tmp_path: Path) -
         setting.open(
             opens_after_seconds=round(30 * pace),
             length_seconds=round(15 * pace),
+            merge_delay_seconds=round(4 * pace),
+            clock_skew_seconds=round(2 * pace),
+            sampling_after_seconds=round(4 * pace) + round(2 * pace),
             privacy="gaussian",
             generation=WITHIN_TERMS,
         )

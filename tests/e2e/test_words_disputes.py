@@ -123,6 +123,7 @@ def open_window(setting: Setting, clients: dict[str, Client]) -> None:
     setting.prover.start()
     setting.create(
         length_seconds=25,
+        merge_delay_seconds=8,
         sampling_after_seconds=10,
         privacy="gaussian",
         retry_seconds=60,

@@ -105,9 +105,8 @@ def test_a_late_and_a_forged_beacon_delay_and_change_nothing(setting: Setting) -
     waiting.start()
     setting.open(
         opens_after_seconds=15,
-        length_seconds=30,
+        length_seconds=29,
         activation_every_seconds=12,
-        sampling_after_seconds=5,
         release_seconds=2,
         claim_margin_seconds=1,
         privacy="gaussian",

@@ -24,7 +24,12 @@ from verifier_process import VerifierProcess
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 QUERIES = 5  # of each account
-TIMES = {"opens_after_seconds": 15, "length_seconds": 12, "sampling_after_seconds": 5}
+TIMES = {
+    "opens_after_seconds": 15,
+    "length_seconds": 12,
+    "merge_delay_seconds": 15,
+    "sampling_after_seconds": 20,
+}
 
 
 class Recorded:
@@ -51,7 +56,6 @@ class Recorded:
         self.verifier.start()
         self.setting.open(
             **TIMES,
-            merge_delay_seconds=600,
             release_seconds=2,
             claim_margin_seconds=1,
             audit={"mode": "A", "deadline_seconds": 3000},

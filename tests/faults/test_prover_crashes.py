@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from postgresql_server import Server
-from prover_process import ANCHORED, PATIENCE, PLAIN, WORDS, Setting, body_of, check_log
+from prover_process import ANCHORED, PATIENCE, PATIENT, PLAIN, WORDS, Setting, body_of, check_log
 from ragaudit.ledger.messages.records import Record
 
 
@@ -61,7 +61,7 @@ class Asking(threading.Thread):
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("on_each_engine")
 def test_killed_at_random_points_of_200_queries(setting: Setting) -> None:
-    setting.open(length_seconds=150)
+    setting.open(length_seconds=126, **PATIENT)
     threads = [Asking(setting, account, 50) for account in (*PLAIN, ANCHORED)]
     for thread in threads:
         thread.start()

@@ -13,7 +13,7 @@ import httpx
 import postgresql_server
 import pytest
 from databases import prover_tables
-from prover_process import PATIENCE, PLAIN, Prover, Setting, body_of, check_log
+from prover_process import PATIENCE, PATIENT, PLAIN, Prover, Setting, body_of, check_log
 from ragaudit.ledger.messages.records import Record
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -169,7 +169,7 @@ def check_audit(setting: Several, prover: Prover) -> None:
 
 
 def test_the_leader_is_killed_under_load(setting: Several) -> None:
-    setting.open(length_seconds=120)
+    setting.open(length_seconds=96, **PATIENT)
     setting.join()
     threads = load(setting, 40)
     until_answered(threads, 5)
@@ -185,7 +185,7 @@ def test_the_leader_is_killed_under_load(setting: Several) -> None:
 
 def test_a_leader_that_stands_still_signs_nothing_when_it_goes_on(setting: Several) -> None:
     """Past the take-over; its accounts wait for no longer than its silence may last."""
-    setting.open(length_seconds=150)
+    setting.open(length_seconds=126, **PATIENT)
     setting.join()
     threads = load(setting, 40)
     until_answered(threads, 5)
@@ -208,7 +208,7 @@ def test_a_leader_that_stands_still_signs_nothing_when_it_goes_on(setting: Sever
 def test_the_server_is_killed_and_restarted_under_load(
     setting: Several, postgresql: postgresql_server.Server
 ) -> None:
-    setting.open(length_seconds=150)
+    setting.open(length_seconds=126, **PATIENT)
     setting.join()
     threads = load(setting, 40)
     for count in (5, 15):

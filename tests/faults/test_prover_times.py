@@ -13,6 +13,7 @@ from ragaudit.verifier.service import cosigner
 from restoring import BackUp
 
 SKEW = 1
+TIMES = {"length_seconds": 34, "merge_delay_seconds": 12, "sampling_after_seconds": 17}
 
 # One account's answers take longer than the clocks may differ, in the midst of the work.
 _SLOW = """
@@ -45,7 +46,7 @@ def result(setting: Setting) -> Any:
 @pytest.mark.timeout(900)
 def test_answers_slower_than_the_skew_pass(setting: Setting) -> None:
     setting.prover.prelude = _SLOW % (3 * SKEW)
-    setting.open(length_seconds=45, clock_skew_seconds=SKEW)
+    setting.open(**TIMES, clock_skew_seconds=SKEW)
     other = Steady(setting, "bea")
     other.start()
     answers = [setting.post("ada", "query", body_of(n)) for n in range(3)]
@@ -59,7 +60,7 @@ def test_answers_slower_than_the_skew_pass(setting: Setting) -> None:
 def test_cosigner_slower_than_the_skew_passes(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setting.open(length_seconds=45, clock_skew_seconds=SKEW)
+    setting.open(**TIMES, clock_skew_seconds=SKEW)
     honest, waits = cosigner.add_checkpoint, iter([3 * SKEW, 3 * SKEW])
 
     def slow(*arguments: Any, **options: Any) -> Any:
@@ -85,7 +86,7 @@ def test_a_clock_that_is_set_and_set_back_passes(
     offset = tmp_path / "offset"
     offset.write_text("0")
     setting.prover.prelude = STEPPING % str(offset)
-    setting.open(length_seconds=45, clock_skew_seconds=5)
+    setting.open(**TIMES, clock_skew_seconds=5)
     assert setting.post("ada", "query", body_of(0)).status_code == 200
     offset.write_text(str(step))
     during = [setting.post("ada", "query", body_of(n)) for n in range(1, 4)]

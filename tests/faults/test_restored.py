@@ -25,6 +25,7 @@ from postgresql_server import Server
 from prover_process import PATIENCE, body_of
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import b64_decode
+from ragaudit.lab.scenario.policy import small_terms_file
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
 from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.cosigner.store import Store as CosignerStore
@@ -45,15 +46,20 @@ class Scene(MovedWindow):
     """A window whose policy names four cosigners; one of them signs with a key of its own."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.answers: list[dict[str, Any]] = []
         self.cosigners = {name: CosignerProcess(folder / name) for name in NAMES}
         self.other = SigningKey("wrong.example", COSIGNATURE_V1, PrivateKey.generate())
+        keys = {
+            name: self.other if name == "wrong" else each.keys[0]
+            for name, each in self.cosigners.items()
+        }
+        known = sorted(str(key.verifier_key) for key in keys.values())
+        terms = small_terms_file(folder / "terms", further_cosigners=known)
+        super().__init__(folder, terms=str(terms))
+        self.answers: list[dict[str, Any]] = []
         lines = []
         for name, each in self.cosigners.items():
             each.prelude = self.clock.prelude
-            key = self.other if name == "wrong" else each.keys[0]
-            lines.append(f"witness {name} {key.verifier_key} {each.url}")
+            lines.append(f"witness {name} {keys[name].verifier_key} {each.url}")
         policy = folder / "cosigners.policy"
         policy.write_text("\n".join([*lines, f"group them 2 {' '.join(NAMES)}", "quorum them", ""]))
         self.prover.environment = {

@@ -72,7 +72,9 @@ def setting(tmp_path: Path, hands: Hands) -> Iterator[Setting]:
 
 
 def test_a_clock_an_hour_off_for_a_second(setting: Setting, hands: Hands) -> None:
-    setting.open(length_seconds=45, sampling_after_seconds=15, clock_skew_seconds=5)
+    setting.open(
+        length_seconds=45, sampling_after_seconds=65, merge_delay_seconds=60, clock_skew_seconds=5
+    )
     asking = Steady(setting, "ada")
     asking.start()
     for step in (HOUR, -HOUR):

@@ -19,6 +19,7 @@ EXACT = {
     "length_seconds": 600,
     "activation_every_seconds": 100,
     "sampling_after_seconds": 60,
+    "merge_delay_seconds": 55,
     "top_k_max": 4,
     "queries_per_account": 30,
     "slots": 4,

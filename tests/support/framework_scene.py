@@ -53,6 +53,7 @@ WINDOW = {
     "length_seconds": 3600,
     "activation_every_seconds": 600,
     "sampling_after_seconds": 60,
+    "merge_delay_seconds": 55,
     "top_k_max": 20,
     "queries_per_account": 40,
     "slots": 16,

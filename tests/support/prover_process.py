@@ -18,6 +18,7 @@ import uvicorn
 from forking import Forked, Forks
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.lab.scenario.policy import small_terms_file
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.policy import Policy
@@ -41,6 +42,12 @@ PLAIN = ("ada", "bea", "cyd")
 ANCHORED = "dan"
 WORDS = ("river", "train", "bread", "violin", "library", "tomato", "museum", "bicycle")
 PATIENCE = 0.05
+
+SOON = {"merge_delay_seconds": 4, "clock_skew_seconds": 2, "sampling_after_seconds": 6}
+"""Of a window whose verdict is waited for, and whose services live."""
+
+PATIENT = {"merge_delay_seconds": 25, "clock_skew_seconds": 5, "sampling_after_seconds": 30}
+"""Of one whose services are killed, or stand still for a while."""
 
 STEPPING = """
 import pathlib, time
@@ -67,6 +74,7 @@ class Verifier:
             data=folder / "data",
             secrets=folder / "secrets",
             tick_seconds=0.2,
+            terms=small_terms_file(folder),
         )
         make_data_folder(settings)
         create_tables(settings.database_url)
@@ -235,7 +243,7 @@ class Setting:
         standard = {
             "opens_after_seconds": 20,
             "activation_every_seconds": 1000,
-            "sampling_after_seconds": 6,
+            **SOON,
             "sigma": "300",
             "epsilon_acc": None,
             "queries_per_account": 100,

@@ -46,6 +46,7 @@ WINDOW = {
     "length_seconds": 600,
     "activation_every_seconds": 100,
     "sampling_after_seconds": 60,
+    "merge_delay_seconds": 55,
     "sigma": "40",
     "epsilon_acc": None,
     "top_k_max": 4,

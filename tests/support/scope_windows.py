@@ -18,6 +18,7 @@ WINDOW = {
     "length_seconds": 600,
     "activation_every_seconds": 100,
     "sampling_after_seconds": 60,
+    "merge_delay_seconds": 55,
     "top_k_max": 8,
     "queries_per_account": 10_000,
     "slots": 4,

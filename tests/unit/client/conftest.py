@@ -57,9 +57,17 @@ class FakeProvider(Window):
     queries_per_account = 6
 
     def __init__(
-        self, *, now: int | None = None, api_key: str = API_KEY, seed: str | None = None
+        self,
+        *,
+        now: int | None = None,
+        api_key: str = API_KEY,
+        seed: str | None = None,
+        merge_delay: int = 10,
     ) -> None:
-        """``now``: Unix seconds; the window began 100 s before. ``seed``: of an experiment."""
+        """``now``: Unix seconds. It began 100 s before; the sample is 100 s after its end.
+
+        ``seed``: of an experiment.
+        """
         self.now = int(time.time()) if now is None else now
         self.api_key = api_key
         self.interfere: Callable[[str, Any], Any] = lambda _call, reply: reply
@@ -75,7 +83,7 @@ class FakeProvider(Window):
             instants=(self.now - 100, self.now + 1100),
             overrides={
                 "top_k_max": 5,
-                "merge_delay_seconds": 10,
+                "merge_delay_seconds": merge_delay,
                 "promise_life_seconds": 60,
                 "claim_margin_seconds": 5,
                 "keys/arbiter": ARBITER.public.raw.hex(),
@@ -308,8 +316,8 @@ class FakeVerifier:
 
 
 @pytest.fixture
-def provider() -> FakeProvider:
-    return FakeProvider()
+def provider(request: pytest.FixtureRequest) -> FakeProvider:
+    return FakeProvider(**getattr(request, "param", {}))
 
 
 @pytest.fixture

@@ -43,6 +43,21 @@ def test_nothing_is_sent_before_the_first_call(opened: Open, provider: Any) -> N
     assert provider.calls == []
 
 
+@pytest.mark.parametrize(
+    ("provider", "warned"), [({"merge_delay": 35}, 0), ({"merge_delay": 36}, 1)],
+    indirect=["provider"],
+)  # fmt: skip
+def test_too_little_time_to_hand_receipts_in_is_said_once(
+    opened: Open, caplog: pytest.LogCaptureFixture, warned: int
+) -> None:
+    client = opened(anchored=False)
+    for _ in range(2):
+        client.search("what is it?")
+    said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len(said) == warned
+    assert all("100 s after its end" in each and "needs 101 s" in each for each in said)
+
+
 def test_counters_and_nonces_run_on(opened: Open) -> None:
     client = opened()
     results = [client.search(f"question {i}", 2) for i in range(3)]

@@ -14,7 +14,15 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.lab.scenario.beacon import BeaconWindow
 from ragaudit.lab.scenario.cosigned import CosignedWindow, trust_text
-from ragaudit.lab.scenario.policy import COUNTERSIGNED, END, INSTANTS, SMALL_TERMS, START
+from ragaudit.lab.scenario.policy import (
+    COUNTERSIGNED,
+    END,
+    INSTANTS,
+    SMALL_TERMS,
+    START,
+    THIRD_PARTIES,
+    third_party,
+)
 from ragaudit.lab.scenario.stamped import StampedWindow
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
@@ -23,7 +31,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import run_opening_checks
-from ragaudit.verifier.terms import DEFAULT, TERMS, Terms
+from ragaudit.verifier.terms import DEFAULT, KNOWN, TERMS, Terms
 from typer.testing import CliRunner
 
 use_cached_table()
@@ -35,6 +43,7 @@ def policy(**changes: Any) -> Policy:
     """A policy that keeps the shipped terms, with members changed by path."""
     settings = {
         "slots": 40,
+        "activation_instants": [*INSTANTS[:-1], END + 3600],
         "coalition_max": 10,
         "epsilon_acc": "20",
         "delta_acc": "0.00001",
@@ -49,7 +58,7 @@ def policy(**changes: Any) -> Policy:
     return Policy.from_json(Window(overrides=settings).policy_json())
 
 
-BOUNDS = [
+BOUNDS: list[tuple[str, dict[str, Any]]] = [
     ("most_beta", {"audit/beta": "0.200000000001"}),
     ("most_beta", {"audit/beta": "0.999"}),
     ("most_eta_tenants", {"audit/tenants": {"eta": "0.06", "minimum": 10}}),
@@ -65,15 +74,16 @@ BOUNDS = [
     ("least_tau_seconds", {"estimator/tau_seconds": 59}),
     ("least_sketch_bits", {"estimator/sketch_bits": 120, "estimator/hamming_threshold": 1}),
     ("most_embedder_tolerance", {"embedder_tolerance": 65_535}),
-    ("most_embedder_tolerance", {"embedder_tolerance": 257}),
+    ("most_embedder_tolerance", {"embedder_tolerance": 5}),
     (
         "most_window_seconds",
         {
             "end": START + 93 * DAY,
-            "activation_instants": [*INSTANTS[:-1], START + 93 * DAY],
+            "activation_instants": [*INSTANTS[:-1], START + 93 * DAY + 3600],
             "merge_delay_seconds": 600,
         },
     ),
+    ("least_sampling_delay_seconds", {"activation_instants": [*INSTANTS[:-1], END + 3599]}),
     ("most_sampling_delay_seconds", {"activation_instants": [*INSTANTS[:-1], END + 7 * DAY + 1]}),
     ("most_deadline_seconds", {"audit/deadline_seconds": 7 * DAY + 1}),
     ("most_clock_skew_seconds", {"clock_skew_seconds": 61}),
@@ -190,6 +200,33 @@ def test_every_bound_of_other_windows() -> None:
         assert caught.value.where == name
 
 
+def test_accounts_have_time_to_hand_in_whatever_the_terms_say() -> None:
+    waiting = {"merge_delay_seconds": 600, "clock_skew_seconds": 60}
+    for term, least in ((0, 660), (1, 661), (59, 719), (60, 720), (700, 720), (721, 721)):
+        terms = Terms.of({"least_sampling_delay_seconds": term})
+        terms.check(policy(**waiting, activation_instants=[*INSTANTS[:-1], END + least]))
+        with pytest.raises(RejectedError, match=f"at least {least}") as caught:
+            terms.check(policy(**waiting, activation_instants=[*INSTANTS[:-1], END + least - 1]))
+        assert caught.value.where == "least_sampling_delay_seconds"
+
+
+def test_further_cosigners_are_those_that_the_verifier_knows() -> None:
+    keys = sorted(str(third_party(name).verifier_key) for name in THIRD_PARTIES)
+    for demand in ("required", "reported"):
+        named = with_members(CosignedWindow, cosigners=further(demand, "any"))
+        (known,) = (each for each in KNOWN if each.name == "further_cosigners")
+        known.check(keys, named)
+        known.check((), Window().policy)
+        for missing in keys:
+            with pytest.raises(RejectedError) as caught:
+                known.check([key for key in keys if key != missing], named)
+            assert caught.value.where == "further_cosigners"
+            assert missing in caught.value.what
+    terms = Terms.of({"further_cosigners": keys})
+    assert Terms.parse(terms.canonical) == terms
+    assert tuple(keys) == terms.known["further_cosigners"]
+
+
 def test_every_term_is_tested() -> None:
     tested = [name for name, *_ in (*BOUNDS, *OF_OTHER_WINDOWS)]
     assert {term.name for term in TERMS if term.of is not None} == set(tested)
@@ -207,6 +244,11 @@ def test_terms_are_read_strictly(tmp_path: Path) -> None:
         {"most_embedder_tolerance": "64"},
         {"least_sketch_bits": True},
         {"least_claimed_anchored_share": "1.1"},
+        {"further_cosigners": "one"},
+        {"further_cosigners": [1]},
+        {"further_cosigners": ["one"]},
+        {"further_cosigners": 2 * [str(third_party("one").verifier_key)]},
+        {"further_cosigners": 1001 * [str(third_party("one").verifier_key)]},
         {"format": "ragaudit/v2/terms"},
         {"format": 2},
     ):

@@ -4,12 +4,14 @@ A provider decides which window it serves and which rows it gives out. Whoever d
 that gets an error, never the lesser thing without a word.
 """
 
+import logging
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ragaudit.client.errors import LessThanDemanded
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.messages.schedule_terms import time_to_hand_in
 
 if TYPE_CHECKING:
     from ragaudit.client.options import ClientOptions
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Demands"]
 
 REQUIRED: Final = "required"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Demands:
         return cls(privacy == REQUIRED, options.get("anchored") is True, share)
 
     def check_window(self, window: "Window") -> None:
-        """Check that a window can give what is demanded.
+        """Check that a window can give what is demanded; warn of one that leaves no time.
 
         Raises:
             LessThanDemanded: it adds no noise, or noise from a published seed.
@@ -77,6 +81,14 @@ class Demands:
                 where=window.name,
                 expected="a window with noise, or no demand for anchored=True",
             )
+        seconds = policy.sampling_instant - policy.end
+        needed = time_to_hand_in(policy.merge_delay_seconds, policy.clock_skew_seconds)
+        if seconds < needed:
+            _log.warning(
+                "window %s: the sample is drawn %d s after its end; handing in the receipts of the "
+                "last answers needs %d s. An answer that is in no log may stay unnoticed",
+                policy.window, seconds, needed,
+            )  # fmt: skip
 
     def check_answer(self, result: "SearchResult[Any]") -> None:
         """Check that an answer withholds no more than is allowed.

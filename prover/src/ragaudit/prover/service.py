@@ -298,6 +298,7 @@ class Service:
         check_kinds(self.embedder, options.query_kinds)
         keys = checked_keys(self.verifier.keys(), self.settings.verifier)
         check_clocks(self.clock(), keys.time, options.clock_skew_seconds)
+        manifest = self.embedder.manifest()
         log_key = PrivateKey.generate()  # never of an experiment's seed, which is public
         policy = self.policy_builder.build(
             window=name,
@@ -305,6 +306,7 @@ class Service:
             settings=options,
             tenants=tenants,
             dimension=self.backend.dimension() or self.embedder.dimension,
+            tolerance=manifest.tolerance,
             verifier=keys,
             previous_checkpoint=self.windows.last_handed_over(keys.verifier),
             now=self.clock(),
@@ -318,7 +320,7 @@ class Service:
         window = self.windows.create(
             name,
             policy=policy.canonical,
-            embedder=self.embedder.manifest().encode(),
+            embedder=manifest.encode(),
             log_seed=log_key.seed(),
             noise_seed=randomness.draw(SECRET_BYTES, "noise seed", name),
             pseudonym_key=randomness.draw(SECRET_BYTES, "pseudonym key", name),

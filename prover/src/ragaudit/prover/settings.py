@@ -187,6 +187,7 @@ class WindowSettings(Section):
         epochs: whether the window may go on under a new seed after a restore.
         time_stamps: likewise, of time stamps.
         beacon_delay_seconds: delta of the beacon, whose chain the policy names with it.
+        embedder_tolerance: None: 0 of a deterministic embedder, 4 of another.
         generation: terms of a generation channel; it needs the section ``generator``.
         register_accounts: whether every account of the served tenants is registered as plain as
             soon as the window is countersigned, so that it can ask from the opening on.
@@ -214,7 +215,7 @@ class WindowSettings(Section):
     opens_after_seconds: int = Field(default=120, ge=1, le=10**7)
     length_seconds: int = Field(default=86_400, ge=1, le=400 * 86_400)
     activation_every_seconds: int = Field(default=3600, ge=1, le=10**7)
-    sampling_after_seconds: int = Field(default=600, ge=1, le=10**7)
+    sampling_after_seconds: int = Field(default=3600, ge=1, le=10**7)
     epsilon_acc: Decimal | None = "10"
     delta_acc: Decimal = "0.000001"
     delta_policy: Decimal = "0.000001"
@@ -226,7 +227,7 @@ class WindowSettings(Section):
     slots: int = Field(default=64, ge=1, le=10**6)
     coalition_max: int = Field(default=10, ge=1, le=10**6)
     query_text_disclosure: Literal["sampled", "none"] = "sampled"
-    embedder_tolerance: int = Field(default=64, ge=0, le=65535)
+    embedder_tolerance: int | None = Field(default=None, ge=0, le=65535)
     estimator: EstimatorSettings = EstimatorSettings()
     audit: AuditSettings = AuditSettings()
     merge_delay_seconds: int = Field(default=60, ge=1, le=86_400)

@@ -16,85 +16,17 @@ from typing import Any, Final
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_policy import MAX_COSIGNERS
-from ragaudit.ledger.messages.policy import Policy, exact
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.schedule_terms import HAND_IN_SECONDS, time_to_hand_in
 from ragaudit.verifier.channel_costs import largest_loss
+from ragaudit.verifier.term import Known, Term
 
 FORMAT: Final = "ragaudit/v1/terms"
 
 DAY: Final = 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One bound on policies.
-
-    Attributes:
-        name: ``most_...`` bounds from above, ``least_...`` from below.
-        meaning: for people.
-        default: a decimal (text) or an integer.
-        low, high: what the bound itself may be.
-        of: what it bounds of a policy; None: of the audited window.
-        of_noise: whether it bounds what only a window with noise has.
-    """
-
-    name: str
-    meaning: str
-    default: str | int
-    low: Fraction
-    high: Fraction
-    of: Callable[[Policy], str | int | Fraction] | None
-    of_noise: bool = False
-
-    def read(self, value: object) -> Fraction:
-        """Return the bound that a member of the document states.
-
-        Args:
-            value: as the document has it; of the type of ``default``.
-
-        Returns:
-            The bound, exactly.
-
-        Raises:
-            MalformedError: of another type than the default, or outside low..high.
-        """
-        # true is an int to Python, and 0.1 is not one tenth: only these two types are exact.
-        decimal = isinstance(self.default, str)
-        if type(value) is not (str if decimal else int):
-            kind = "a decimal in quotes" if decimal else "an integer"
-            raise MalformedError("wrong type", where=self.name, expected=kind)
-        bound = exact(value) if isinstance(value, str) else Fraction(str(value))
-        if not self.low <= bound <= self.high:
-            raise MalformedError(
-                "out of range", where=self.name, expected=f"{self.low}..{self.high}"
-            )
-        return bound
-
-    def check(self, bound: Fraction, policy: Policy) -> None:
-        """Check that the policy keeps the bound.
-
-        Args:
-            bound: as :meth:`read` returned it.
-
-        Raises:
-            RejectedError: it does not; names the bound.
-        """
-        # Of the audited window: check 11 applies it to the log.
-        if self.of is None:
-            return
-        # Without noise nothing is promised that it would bound.
-        if self.of_noise and not policy.noised:
-            return
-        value = self.of(policy)
-        number = exact(value) if isinstance(value, str) else Fraction(value)
-        most = self.name.startswith("most_")
-        if number > bound if most else number < bound:
-            side = "at most" if most else "at least"
-            shown = _text(value) if isinstance(value, Fraction) else value
-            raise RejectedError(
-                f"{self.meaning} is {shown}", where=self.name, expected=f"{side} {_text(bound)}"
-            )
 
 
 def _term(
@@ -103,10 +35,20 @@ def _term(
     default: str | int,
     high: str | int,
     of: Callable[[Policy], str | int | Fraction] | None,
-    *,
-    of_noise: bool = False,
+    **more: Any,
 ) -> Term:
-    return Term(name, meaning, default, Fraction(0), Fraction(high), of, of_noise)
+    return Term(name, meaning, default, Fraction(0), Fraction(high), of, **more)
+
+
+def _enough_time(policy: Policy, bound: Fraction) -> Fraction:
+    """Return the least time from the end to the sampling instant, seconds: accounts hand in."""
+    # Less than the minute is for verifiers whose terms ask for less: nobody hands in by hand there.
+    needed = time_to_hand_in(policy.merge_delay_seconds, policy.clock_skew_seconds)
+    return max(bound, needed - max(Fraction(0), HAND_IN_SECONDS - bound))
+
+
+def _further_cosigners(policy: Policy) -> list[str]:
+    return [] if policy.cosigners is None else [str(key) for key in policy.cosigners.trust.keys]
 
 
 TERMS: Final[tuple[Term, ...]] = (
@@ -139,10 +81,12 @@ TERMS: Final[tuple[Term, ...]] = (
           lambda p: p.estimator.tau_seconds, of_noise=True),
     _term("least_sketch_bits", "the bits of a sketch", 128, 512,
           lambda p: p.estimator.sketch_bits, of_noise=True),
-    _term("most_embedder_tolerance", "the embedder's tolerance, a squared distance,", 256, 256,
+    _term("most_embedder_tolerance", "the embedder's tolerance, a squared distance,", 4, 256,
           lambda p: p.embedder_tolerance),
     _term("most_window_seconds", "the length of the window", 92 * DAY, 400 * DAY,
           lambda p: p.end - p.start),
+    _term("least_sampling_delay_seconds", "the time from the end to the sampling instant", 3600,
+          400 * DAY, lambda p: p.sampling_instant - p.end, raised=_enough_time),
     _term("most_sampling_delay_seconds", "the time from the end to the sampling instant", 7 * DAY,
           400 * DAY, lambda p: p.sampling_instant - p.end),
     _term("most_deadline_seconds", "the provider's time to answer", 7 * DAY, 10**7,
@@ -177,13 +121,25 @@ TERMS: Final[tuple[Term, ...]] = (
           lambda p: 3600 if p.generation is None else p.generation.answer_delay_seconds),
 )  # fmt: skip
 
+KNOWN: Final[tuple[Known, ...]] = (
+    Known("further_cosigners", "the further cosigners that the verifier knows", VerifierKey.parse,
+          _further_cosigners),
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A verifier's terms; ``canonical`` is the document, ``bounds`` its members as fractions."""
+    """A verifier's terms.
+
+    Attributes:
+        canonical: the document.
+        bounds: its numbers, exactly, by name of `TERMS`.
+        known: its lists, by name of `KNOWN`.
+    """
 
     canonical: bytes
     bounds: Mapping[str, Fraction]
+    known: Mapping[str, tuple[str, ...]]
 
     @property
     def digest(self) -> bytes:
@@ -203,13 +159,16 @@ class Terms:
         if values.get("format", FORMAT) != FORMAT:
             raise MalformedError("not terms", where="format", expected=FORMAT)
         # A misspelt term would silently be the shipped one.
-        unknown = sorted(set(values) - {term.name for term in TERMS} - {"format"})
+        names = {"format", *(term.name for term in TERMS), *(each.name for each in KNOWN)}
+        unknown = sorted(set(values) - names)
         if unknown:
             where, expected = unknown[0][:64], "ragaudit verifier terms"
             raise MalformedError("not a term", where=where, expected=expected)
         stated = {term.name: values.get(term.name, term.default) for term in TERMS}
+        lists = {each.name: values.get(each.name, []) for each in KNOWN}
         bounds = {term.name: term.read(stated[term.name]) for term in TERMS}
-        return cls(canonical_json.dumps({"format": FORMAT, **stated}), bounds)
+        known = {each.name: each.read(lists[each.name]) for each in KNOWN}
+        return cls(canonical_json.dumps({"format": FORMAT, **stated, **lists}), bounds, known)
 
     @classmethod
     def parse(cls, data: bytes) -> "Terms":
@@ -251,13 +210,15 @@ class Terms:
             raise MalformedError(error.what, where=where, expected=error.expected) from error
 
     def check(self, policy: Policy) -> None:
-        """Check a policy against every bound.
+        """Check a policy against every bound and list.
 
         Raises:
             RejectedError: naming the first term that it does not keep.
         """
         for term in TERMS:
             term.check(self.bounds[term.name], policy)
+        for each in KNOWN:
+            each.check(self.known[each.name], policy)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document as a JSON value."""
@@ -268,14 +229,11 @@ class Terms:
         """Return the document as TOML, each term with its meaning."""
         values = self.to_json()
         lines = [f"format = {json.dumps(values['format'])}"]
-        for term in TERMS:
-            lines += ["", f"# {term.meaning.rstrip(',')}"]
-            lines.append(f"{term.name} = {json.dumps(values[term.name])}")
+        meanings = {term.name: term.meaning for term in TERMS}
+        meanings |= {each.name: each.meaning for each in KNOWN}
+        for name, meaning in meanings.items():
+            lines += ["", f"# {meaning.rstrip(',')}", f"{name} = {json.dumps(values[name])}"]
         return "\n".join(lines) + "\n"
-
-
-def _text(bound: Fraction) -> str:
-    return str(bound) if bound.denominator == 1 else f"{float(bound):.12g}"
 
 
 DEFAULT: Final = Terms.of({})

@@ -26,6 +26,7 @@ __all__ = ["EndToEnd", "Phase", "run_window"]
 _POLL_SECONDS = 0.25
 _HAND_OVER = 10  # seconds from the end to the sampling instant, beside those for the records
 _HANDED_OVER_PER_SECOND = 500  # records; a busy machine must not miss the instant
+_SKEW = 2
 _RELEASE = 1
 _DEADLINE = 24 * 3600
 _SLACK = 10  # seconds of the window beyond the queries, for the last of their answers
@@ -156,8 +157,10 @@ def run_window(
         rows, top_k=5, accounts=accounts, queries=-(-records // accounts) + accounts,
 seconds=round(records / rate) + _SLACK,
     )  # fmt: skip
+    sampling_after = _HAND_OVER + records // _HANDED_OVER_PER_SECOND
     overrides = {
-        "sampling_after_seconds": _HAND_OVER + records // _HANDED_OVER_PER_SECOND,
+        "sampling_after_seconds": sampling_after,
+        "clock_skew_seconds": _SKEW, "merge_delay_seconds": sampling_after - _SKEW,
         "release_seconds": _RELEASE,
         "audit": {
             "mode": mode, "beta": "0.01", "deadline_seconds": _DEADLINE,

@@ -81,12 +81,16 @@ class WindowPlan:
         Args:
             pace: by which all times are stretched; mode, beta, eta and minimum stay.
         """
+        sampling_after = round(pace * self.sampling_after)
         return {
             **self.terms,
             "opens_after_seconds": round(pace * self.opens_after),
             "length_seconds": round(pace * self.length),
             "activation_every_seconds": round(pace * ACTIVATION_SECONDS),
-            "sampling_after_seconds": round(pace * self.sampling_after),
+            "sampling_after_seconds": sampling_after,
+            # The sampling instant is no earlier than both after the end (docs/spec 9.4).
+            "clock_skew_seconds": sampling_after // 3,
+            "merge_delay_seconds": sampling_after - sampling_after // 3,
             "release_seconds": round(15 * pace),
             "audit": {
                 "mode": self.mode,

@@ -21,9 +21,14 @@ __all__ = ["PROVIDER", "Services", "command", "prepare", "start_service"]
 PROVIDER = "provider.example"
 VERIFIER = "regulator.example/ragaudit"
 TERMS = Terms.of(
-    {"least_coalition_max": 2, "most_epsilon_acc": "1000", "most_generation_epsilon": "40"}
+    {
+        "least_coalition_max": 2,
+        "most_epsilon_acc": "1000",
+        "most_generation_epsilon": "40",
+        "least_sampling_delay_seconds": 0,
+    }
 )
-"""Of the demo's regulator: a coalition of two, and any noise that a visitor tries."""
+"""Of the demo's regulator: a coalition of two, any noise that a visitor tries, nobody waits."""
 _ATTEMPTS = 3
 _COMMAND_SECONDS = 120
 

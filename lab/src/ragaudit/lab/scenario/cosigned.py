@@ -1,32 +1,26 @@
 """A window whose policy names further cosigners (docs/spec/05-records.md §5.2)."""
 
-from hashlib import sha256
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.policy import THIRD_PARTIES, third_party
 from ragaudit.ledger.log.cosignatures import cosign
-from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, parse_note
+from ragaudit.ledger.log.notes import SigningKey, parse_note
 from ragaudit.ledger.messages import items as names
 
-NAMES: Final = ("one", "two", "three")
 
-
-def third_party(name: str) -> SigningKey:
-    """Return the key of a further cosigner: the same in every run."""
-    seed = sha256(name.encode()).digest()
-    return SigningKey(f"{name}.example", COSIGNATURE_V1, PrivateKey.from_seed(seed))
-
-
-def trust_text(threshold: int = 2) -> str:
-    """Return a trust policy of the three, in its canonical text.
+def trust_text(threshold: int = 2, party: Callable[[str], SigningKey] = third_party) -> str:
+    """Return a trust policy of three, in its canonical text.
 
     Args:
         threshold: of the quorum, 1..3.
+        party: gives the key of each by its name.
     """
-    lines = [f"witness {name} {third_party(name).verifier_key}" for name in NAMES]
-    return "\n".join([*lines, f"group them {threshold} {' '.join(NAMES)}", "quorum them", ""])
+    lines = [f"witness {name} {party(name).verifier_key}" for name in THIRD_PARTIES]
+    group = f"group them {threshold} {' '.join(THIRD_PARTIES)}"
+    return "\n".join([*lines, group, "quorum them", ""])
 
 
 class CosignedWindow(IntegrityWindow):
@@ -35,8 +29,12 @@ class CosignedWindow(IntegrityWindow):
     demand = "required"
 
     def document(self, keys: dict[str, str | None], changes: dict[str, Any]) -> dict[str, Any]:
-        asked = {"demand": self.demand, "trust": trust_text()}
+        asked = {"demand": self.demand, "trust": trust_text(party=self.party)}
         return {**super().document(keys, changes), "cosigners": asked}
+
+    def party(self, name: str) -> SigningKey:
+        """Return the key of a further cosigner: a hook for cheats."""
+        return third_party(name)
 
     def cosigned_by(self, size: int, time: int) -> dict[str, int]:
         """Return who cosigns a checkpoint, and when: a hook for cheats.
@@ -57,7 +55,7 @@ class CosignedWindow(IntegrityWindow):
             note = parse_note(text.encode())
             own = note.signature_of(self.log_key.verifier_key)
             assert own is not None
-            lines = [cosign(note.text, third_party(name), at) for name, at in given.items()]
+            lines = [cosign(note.text, self.party(name), at) for name, at in given.items()]
             bare = type(note)(note.text, (own,))
             notes.append(bare.with_signatures(lines).encode().decode())
         return notes

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ragaudit.encoding.parameters import B
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.log.notes import SigningKey
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
 from ragaudit.ledger.messages.columns import PublicColumn
 from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, LARGE_B
 from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR, NOISE_MEMBERS
@@ -31,6 +31,20 @@ THETA: Final = "0.9"
 COLUMNS: Final = (PublicColumn("shelf", "string"), PublicColumn("year", "integer"))
 """The public columns of version 2, by name."""
 
+THIRD_PARTIES: Final = ("one", "two", "three")
+"""The further cosigners that the scenario's verifier knows."""
+
+
+def third_party(name: str) -> SigningKey:
+    """Return the key of a further cosigner: the same in every run."""
+    return SigningKey(f"{name}.example", COSIGNATURE_V1, seeded(name))
+
+
+def seeded(label: str) -> PrivateKey:
+    """Return the private key whose seed is the SHA-256 of a label: the same in every run."""
+    return PrivateKey.from_seed(sha256(label.encode()).digest())
+
+
 SMALL_TERMS: Final = Terms.of(
     {
         "most_beta": "0.5",
@@ -42,29 +56,28 @@ SMALL_TERMS: Final = Terms.of(
         "least_sketch_bits": 64,
         "most_clock_skew_seconds": 3600,
         "most_merge_delay_seconds": 3600,
+        "least_sampling_delay_seconds": 0,
         "most_claim_margin_share": "0.9",
         "most_generation_epsilon": "1000",
         "least_answer_delay_seconds": 1,
+        "further_cosigners": sorted(str(third_party(each).verifier_key) for each in THIRD_PARTIES),
     }
 )
 """A coalition of two, a handful of records: the shipped terms are for windows in earnest."""
 
 
-def small_terms_file(folder: Path) -> Path:
+def small_terms_file(folder: Path, **changes: object) -> Path:
     """Write `SMALL_TERMS` as TOML and return the file's path.
 
     Args:
         folder: where ``terms.toml`` goes; made if it is missing.
+        changes: other terms, by member.
     """
     path = folder / "terms.toml"
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(SMALL_TERMS.to_toml(), encoding="utf-8")
+    terms = Terms.of({**SMALL_TERMS.to_json(), **changes})
+    path.write_text(terms.to_toml(), encoding="utf-8")
     return path
-
-
-def seeded(label: str) -> PrivateKey:
-    """Return the private key whose seed is the SHA-256 of a label: the same in every run."""
-    return PrivateKey.from_seed(sha256(label.encode()).digest())
 
 
 def key_members(

@@ -42,7 +42,7 @@ SETTINGS: Final = WindowSettings(
     embedder_tolerance=4,
     estimator=EstimatorSettings(theta="0.9", tau_seconds=10, sketch_bits=64),
     audit=AuditSettings(mode="A", deadline_seconds=100),
-    merge_delay_seconds=30,
+    merge_delay_seconds=15,
     clock_skew_seconds=2,
     promise_life_seconds=30,
     claim_margin_seconds=5,

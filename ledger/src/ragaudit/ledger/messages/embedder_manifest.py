@@ -17,6 +17,11 @@ MAX_MANIFEST_BYTES = 2**20  # a manifest names files, it does not hold them
 MAX_PROBES = 64  # of 3,072 entries they are a quarter of the manifest
 MAX_PROBE_BYTES = 1024
 
+DETERMINISTIC: Final = frozenset({"none", "wordllama-l2-supercat-256"})
+"""Names of embedders that give every machine the same integers (5.3)."""
+USUAL_TOLERANCE: Final = 4
+"""Of the others, where nobody says more: what the shipped terms allow (9.4)."""
+
 Kind = Literal["files", "none", "endpoint"]
 
 _MEMBERS = frozenset({"format", "name", "dimension", "prompt_template", "schema", "files"})
@@ -114,6 +119,11 @@ class EmbedderManifest:
             raise MalformedError("two probes of one text", where="probes")
         for number, probe in enumerate(self.probes):
             _check_probe(f"probes/{number}", probe, self.dimension)
+
+    @property
+    def tolerance(self) -> int:
+        """The least tolerance (2.2) under which honest re-embeddings usually agree."""
+        return 0 if self.name in DETERMINISTIC else USUAL_TOLERANCE
 
     @classmethod
     def of_none(cls, dimension: int) -> "EmbedderManifest":

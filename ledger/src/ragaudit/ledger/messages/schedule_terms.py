@@ -17,6 +17,7 @@ MAX_SECONDS: Final = 2**40
 MAX_INSTANTS: Final = 10_000
 MAX_CHECKPOINTS: Final = 400_000  # that a verifier cosigns of one window
 MAX_DELAY: Final = 3600  # seconds
+HAND_IN_SECONDS: Final = 60
 NO_BEACON: Final[dict[str, object]] = {"kind": "none"}
 
 
@@ -102,6 +103,17 @@ def read_instants(f: Fields, start: int, end: int, beacon: BeaconTerms | None) -
             f"{rounds[0]}, .., {rounds[-1]}",
         )
     return instants
+
+
+def time_to_hand_in(merge_delay: int, skew: int) -> int:
+    """Return what an account needs from the end to the sampling instant, for its last receipts.
+
+    That is until it knows that an answer is in no log, and a minute to say so.
+
+    Args:
+        merge_delay, skew: of the policy, seconds.
+    """
+    return merge_delay + skew + HAND_IN_SECONDS
 
 
 def read_merge_delay(f: Fields, seconds: int) -> int:

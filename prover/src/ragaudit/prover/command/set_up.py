@@ -51,7 +51,7 @@ window:
   opens_after_seconds: 120
   length_seconds: 86400
   activation_every_seconds: 3600
-  sampling_after_seconds: 600
+  sampling_after_seconds: 3600
   epsilon_acc: "10"           # promised to an account at delta_acc; sigma follows unless given
   delta_acc: "0.000001"
   relation: null-replace

@@ -38,6 +38,7 @@ class NewWindow(TypedDict):
         log_key: of this window's log, and of no other.
         tenants: rising names.
         dimension: d, of the embedder.
+        tolerance: of the embedder, where the settings say none.
         verifier: the keys that the verifier shows, checked against the settings' pins.
         previous_checkpoint: the final one of the provider's last window, a note, or None.
         now: Unix milliseconds.
@@ -51,6 +52,7 @@ class NewWindow(TypedDict):
     settings: WindowSettings
     tenants: Sequence[str]
     dimension: int
+    tolerance: NotRequired[int]
     verifier: ShownKeys
     previous_checkpoint: str | None
     now: int
@@ -93,11 +95,13 @@ class PolicyBuilder:
         verifier: ShownKeys,
         previous_checkpoint: str | None,
         now: int,
+        tolerance: int = 0,
         trust: TrustPolicy | None = None,
         chain: BeaconChain = QUICKNET,
         generator: GeneratorManifest | None = None,
     ) -> dict[str, Any]:
         """Return the policy document before it is checked; arguments as `NewWindow`."""
+        chosen = settings.embedder_tolerance
         # Rounded up: the verifier gets no less time to countersign than the setting says.
         start = -(-now // 1000) + settings.opens_after_seconds
         end = start + settings.length_seconds
@@ -125,7 +129,7 @@ class PolicyBuilder:
             "activation_instants": instants,
             **beacon_members(settings, chain, instants),
             "query_text_disclosure": settings.query_text_disclosure,
-            "embedder_tolerance": settings.embedder_tolerance,
+            "embedder_tolerance": tolerance if chosen is None else chosen,
             "estimator": estimator(settings, window),
             "filter_grammar": FILTER_GRAMMAR if settings.filters else "empty",
             "proof_mode": "on-demand",

@@ -7,6 +7,7 @@ from ragaudit.encoding.text import ceil_decimal, parse_decimal, rfc3339
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.answerers import KeywordVoting
+from ragaudit.ledger.messages.embedder_manifest import DETERMINISTIC
 from ragaudit.ledger.messages.items import OpeningItem
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
@@ -141,6 +142,10 @@ def check_commitments(context: Context, found: Findings) -> None:
     with found.attempt("embedder"):
         if opening.embedder_digest != context.embedder_digest:
             found.fault("the opening names another embedder manifest")
+        name, tolerance = context.embedder_manifest.name, policy.embedder_tolerance
+        # What it gives is known to the last digit: every other vector was chosen.
+        if name in DETERMINISTIC and tolerance:
+            found.fault(f"embedder_tolerance is {tolerance} for {name}, which needs none")
     # Without noise a commitment to keys would be to nothing; with it, noise could be chosen.
     if bool(opening.seed_root) != policy.noised:
         found.fault("noise keys are committed to if, and only if, the window has noise")

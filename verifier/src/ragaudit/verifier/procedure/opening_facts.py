@@ -92,8 +92,8 @@ class OpeningFacts(Inputs):
         return {opened.tenant: opened for opened in self.opening.tenants}
 
     @fact("commitments")
-    def embedder_digest(self) -> bytes:
-        """C_emb of the manifest at hand, which is for the policy's dimension and questions."""
+    def embedder_manifest(self) -> EmbedderManifest:
+        """The manifest at hand, which is for the policy's dimension and questions."""
         try:
             manifest = EmbedderManifest.parse(self.item(items.EMBEDDER, "commitments"))
         except MalformedError as error:
@@ -107,7 +107,12 @@ class OpeningFacts(Inputs):
         # Nobody could say what the vector of a text should be: A1 of such records is never shown.
         if manifest.kind == "none" and "text" in self.policy.retrieval.query_kinds:
             raise RejectedError("no embedder, and a policy with texts", expected="vectors alone")
-        return manifest.digest()
+        return manifest
+
+    @fact("commitments")
+    def embedder_digest(self) -> bytes:
+        """C_emb of the manifest at hand."""
+        return self.embedder_manifest.digest()
 
     @property
     def unnoised(self) -> bool:

@@ -4,10 +4,10 @@ from functools import partial
 from typing import Final
 
 from ragaudit.lab.attacks.cheat import ConstructedCheat
-from ragaudit.lab.scenario.cosigned import CosignedWindow, third_party
-from ragaudit.lab.scenario.policy import CLOSED
+from ragaudit.lab.scenario.cosigned import CosignedWindow
+from ragaudit.lab.scenario.policy import CLOSED, seeded, third_party
 from ragaudit.ledger.log.cosignatures import cosign
-from ragaudit.ledger.log.notes import parse_note
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, parse_note
 
 
 class HidesTheEnd(CosignedWindow):
@@ -66,6 +66,16 @@ class ShowsAnotherLog(CosignedWindow):
         return [other if at == 2 else text for at, text in enumerate(super().further())]
 
 
+class InventsThirdParties(CosignedWindow):
+    """The further cosigners of the policy are the provider itself, three times.
+
+    Check 1 (`policy`) wants those that the verifier lists in its terms (9.4).
+    """
+
+    def party(self, name: str) -> SigningKey:
+        return SigningKey(f"{name}.example", COSIGNATURE_V1, seeded(f"the provider as {name}"))
+
+
 constructed = partial(
     ConstructedCheat,
     family="INTEGRITY",
@@ -103,5 +113,14 @@ CHEATS: Final = (
         description="Shows the further cosigners another log than the verifier.",
         window=ShowsAnotherLog,
         reason="not one that the verifier cosigned",
+    ),
+    ConstructedCheat(
+        name="third-parties-of-its-own",
+        family="INTEGRITY",
+        description="Names three further cosigners of which it holds the keys.",
+        why="the verifier's terms do not list them",
+        window=InventsThirdParties,
+        checks=("policy",),
+        reason="is not among the further cosigners that the verifier knows",
     ),
 )

@@ -1,17 +1,22 @@
 """Checks policy, accounting and commitments: what a policy states, and who signed which one."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.parameters import LIMITS
+from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening
+from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.privacy.accounting import calibrate
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.lifecycle.committing import Committer
@@ -184,6 +189,72 @@ class KeepsItsLogKey(Window):
         return SigningKey(super().previous_log().name, ED25519, self.log_key.private)
 
 
+class SampledAtOnce(Window):
+    """The sample is drawn 10 s after the end; answers of the last second have no noise, no record.
+
+    An account knows that its answer is in no log when the merge delay is over, and the verifier
+    takes no receipt any more: nothing of it is in the evidence. Check 1 (`policy`) compares the
+    instant with the verifier's terms (9.4).
+    """
+
+    unlogged = False
+
+    def __post_init__(self) -> None:
+        self.instants = (*self.instants[:-1], self.end + 10)
+        super().__post_init__()
+
+    def script(self) -> list[Event]:
+        return [*super().script(), ("answer_exactly", "bob", "what is worth most?", 3, 119)]
+
+    def answer_exactly(self, name: str, text: str, top_k: int, time: int) -> None:
+        """Answer a query without noise, and log nothing."""
+        self.unlogged = True
+        self.answer(self.accounts[name], text, top_k, 1000 * (self.start + time))
+
+    def noise(self, record: Record, key: bytes) -> npt.NDArray[np.int64]:
+        noise = super().noise(record, key)
+        return np.zeros_like(noise) if self.unlogged else noise
+
+
+class ChoosesVectors(Window):
+    """Of all vectors within the tolerance, the one that favours a row is said to be the text's.
+
+    That undoes or redoes as much noise as the score moves by, B times the tolerance's root at most.
+    Check 1 (`policy`) compares the tolerance with the verifier's terms (9.4).
+    """
+
+    tolerance = 256
+
+    def __post_init__(self) -> None:
+        self.overrides = {**self.overrides, "embedder_tolerance": self.tolerance}
+        super().__post_init__()
+
+    def embed(self, text: str) -> npt.NDArray[np.int16]:
+        honest = super().embed(text)
+        row = self.indices["acme"].vectors[0].astype(np.float64)
+        for step in np.arange(math.sqrt(self.tolerance), 0, -0.5):
+            moved = honest + step * row / np.linalg.norm(row)
+            # Toward zero: no longer than B.
+            chosen = np.trunc(moved * min(1.0, B / float(np.linalg.norm(moved))))
+            if np.sum((chosen - honest) ** 2) <= self.tolerance:
+                return np.asarray(chosen, dtype=np.int16)
+        return honest
+
+
+class ToleratesTheExact(ChoosesVectors):
+    """A tolerance for an embedder that gives everybody the same integers.
+
+    Check 3 (`commitments`) allows it none (2.2).
+    """
+
+    tolerance = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.model = HashEmbedder(self.dimension, "wordllama-l2-supercat-256")
+        self.embedder = self.model.installed()
+
+
 CHEATS: Final = (
     ServiceCheat(
         name="late-policy", family="POLICY",
@@ -249,6 +320,27 @@ CHEATS: Final = (
         description="States an embedder tolerance that every vector keeps.",
         parts={"policy_builder": AcceptsEveryVector}, refused=True,
         checks=("policy",), reason="most_embedder_tolerance",
+    ),
+    ConstructedCheat(
+        name="vectors-chosen-within-the-tolerance", family="POLICY",
+        description="Answers with the vector, within a tolerance of 256, that favours a row.",
+        why="the verifier countersigns no such tolerance",
+        window=ChoosesVectors,
+        checks=("policy",), reason="most_embedder_tolerance",
+    ),
+    ConstructedCheat(
+        name="tolerance-of-an-exact-embedder", family="POLICY",
+        description="Tolerates vectors near those of an embedder that everybody computes alike.",
+        why="the verifier countersigns no such tolerance",
+        window=ToleratesTheExact,
+        checks=("commitments",), reason="which needs none",
+    ),
+    ConstructedCheat(
+        name="sampled-before-receipts-come", family="POLICY",
+        description="Has the sample drawn before receipts of its last, unlogged answers can come.",
+        why="the verifier countersigns no such instant",
+        window=SampledAtOnce,
+        checks=("policy",), reason="least_sampling_delay_seconds",
     ),
     ServiceCheat(
         name="samples-of-one", family="POLICY",
