@@ -1,6 +1,7 @@
 """The cosigner: the status table of tlog-witness, forks, parallel requests, restarts."""
 
 import threading
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -287,9 +288,11 @@ def test_lines_of_other_keys_are_not_kept(opened: Any) -> None:
 
 def test_checkpoints_have_a_cap(tmp_path: Path, auditor: Any) -> None:
     scenario = VerifierScenario(tmp_path, auditor)
-    settings = scenario.settings.model_copy(update={"limits": Limits(checkpoints=2)})
-    with scenario.running(settings):
+    with scenario.running():
         scenario.open_window()
+        # As after a start with less: nothing is countersigned under such a limit.
+        settings = scenario.settings.model_copy(update={"limits": Limits(checkpoints=2)})
+        scenario.client.app.state.service = replace(scenario.service, settings=settings)
         for old in (0, 1):
             grow(scenario, 1)
             assert scenario.add_checkpoint(scenario.log.add_request(old)).status_code == 200

@@ -69,8 +69,9 @@ def test_malformed_entries(story: Any, change: Any) -> None:
 
 def test_entries_have_caps(tmp_path: Path, auditor: Any) -> None:
     scenario = VerifierScenario(tmp_path, auditor)
-    with scenario.running(scenario.settings.model_copy(update={"limits": Limits(entries=2)})):
+    with scenario.running():
         scenario.open_window()
+        scenario.service.handover._limits = Limits(entries=2)
         story = Story(scenario)
         assert give(story, story.documents()[:2]).status_code == 204
         problem_of(give(story, story.documents()), 429, "cap-reached")
@@ -168,10 +169,9 @@ def test_handover_and_close_are_timed(story: Any) -> None:
 
 def test_the_handover_has_a_limit(tmp_path: Path, auditor: Any) -> None:
     scenario = VerifierScenario(tmp_path, auditor)
-    with scenario.running(
-        scenario.settings.model_copy(update={"limits": Limits(records_bytes=1024)})
-    ):
+    with scenario.running():
         scenario.open_window()
+        scenario.service.handover._limits = Limits(records_bytes=1024)
         story = Story(scenario)
         story.cosign()
         scenario.clock.at(END)

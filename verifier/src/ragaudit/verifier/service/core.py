@@ -1,6 +1,7 @@
 """The service put together: what every request handler works with."""
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from ragaudit.serving.jobs.opening import open_runner
@@ -15,6 +16,7 @@ from ragaudit.verifier.service.attestations import Attestations
 from ragaudit.verifier.service.audit import AuditRunner, Scheduler
 from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
 from ragaudit.verifier.service.bundles import Bundles
+from ragaudit.verifier.service.capacity import shortfalls
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
 from ragaudit.verifier.service.disputes import Disputes
@@ -26,6 +28,8 @@ from ragaudit.verifier.service.retention import Retention
 from ragaudit.verifier.settings import Settings, make_data_folder
 from ragaudit.verifier.terms import DEFAULT, Terms
 from ragaudit.verifier.work import JOBS
+
+_log = logging.getLogger(__name__)
 
 
 def _is_round(public_key: bytes, message: bytes, signature: bytes) -> bool:
@@ -79,6 +83,8 @@ class Service:
             UnsupportedError: the database is of another version, or the chosen engine is not
                 installed.
         """
+        for line in shortfalls(settings.limits):
+            _log.warning("%s", line)
         terms = DEFAULT if settings.terms is None else Terms.load(settings.terms)
         keys = key_files.load(settings.secrets, settings.name, settings.arbiter)
         make_data_folder(settings)

@@ -28,7 +28,7 @@ from ragaudit.ledger.messages.items import ENTRIES, FINAL_CHECKPOINT, LEAVES, RE
 from ragaudit.ledger.messages.records import Record, Registration, Version
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
-from ragaudit.verifier.service import cosigner, handover_parts, tables, windows
+from ragaudit.verifier.service import capacity, cosigner, handover_parts, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached, TooLate
 from ragaudit.verifier.service.states import State
@@ -36,9 +36,7 @@ from ragaudit.verifier.service.windows import Window, check_due
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import Connection, func, select
 
-MOST_VERSIONS = 1000  # later ones of one tenant's index, where the policy allows any
 _PAGE_ENTRIES = 1000  # read from the database at a time
-_OTHER_KINDS = 16  # entries beside opening, registrations, records and close, for check 9 to refuse
 
 
 @dataclass(frozen=True)
@@ -350,17 +348,8 @@ def _most_entries(connection: Connection, window: Window) -> int:
     policy = windows.policy(connection, window)
     latest = cosigner.last(connection, window.origin)
     cosigned = 0 if latest is None else latest.head.size
-    # Opening and close; of each slot its registration and its records (8.3).
-    planned = 2 + policy.slots * (1 + policy.queries_per_account) + _OTHER_KINDS
-    if policy.retrieval.versions:
-        planned += len(policy.tenants) * MOST_VERSIONS
-    if policy.epochs:
-        planned += policy.activations
-    if policy.generation is not None:
-        # Each query may be a charge, which has an answer or a void.
-        planned += policy.slots * policy.queries_per_account
     # What no checkpoint covers is in no log that anybody confirmed.
-    return min(cosigned, planned)
+    return min(cosigned, capacity.most_entries(policy))
 
 
 @contextmanager

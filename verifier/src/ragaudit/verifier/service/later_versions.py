@@ -14,9 +14,9 @@ from ragaudit.ledger.messages.records import Version
 from ragaudit.serving.bodies import Body
 from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service.capacity import MOST_VERSIONS
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached
-from ragaudit.verifier.service.handover import MOST_VERSIONS
 from ragaudit.verifier.service.states import State, check_state
 from ragaudit.verifier.service.windows import check_before
 from ragaudit.verifier.settings import Limits

@@ -41,9 +41,10 @@ from ragaudit.serving.bodies import Body
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
-from ragaudit.verifier.service import providers, releases, submissions, windows
+from ragaudit.verifier.service import providers, releases, windows
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.authentication import Provider
+from ragaudit.verifier.service.capacity import check_capacity
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import RefusedWindow, TooLate
 from ragaudit.verifier.service.providers import NAME, check_identity
@@ -94,8 +95,8 @@ class Registrar:
 
         Raises:
             MalformedError, RejectedError: `providers.check_identity`.
-            RejectedError: its log key is another window's of the provider, it has more slots than
-                accounts that could claim, or a beacon that this verifier does not follow.
+            RejectedError: its log key is another window's of the provider, it may need more than
+                this verifier takes, or it has a beacon that this verifier does not follow.
             Conflict: the window exists with other content.
             CapReached: the provider has too many windows that are not countersigned, or new ones.
         """
@@ -103,7 +104,7 @@ class Registrar:
         # The cosigner's name is part of its vkey, and no member of a policy's ``keys``.
         keys.pop("name")
         name = check_identity(request.policy, provider.name, keys)
-        _check_slots(request.policy.get("slots"), self._limits.submitted_bytes)
+        check_capacity(request.policy, self._limits)
         _check_beacon(request.policy.get("beacon"), self._chain)
         documents = {
             POLICY: canonical_json.dumps(request.policy),
@@ -204,6 +205,7 @@ class Registrar:
         Raises:
             Conflict: another opening was countersigned, or an index commitment is missing.
             RefusedWindow: checks 1 to 4 failed, now or earlier.
+            RejectedError: the window may need more than this verifier takes by now.
         """
         given = _opening_items(request)
         with self._alone(origin):
@@ -212,6 +214,8 @@ class Registrar:
                 settled = self._settled(connection, window, given)
                 if settled is not None:
                     return settled
+                # Since the registration the limits may have changed.
+                check_capacity(windows.unchecked_policy(connection, origin), self._limits)
                 held = {**given, TERMS: self._terms.canonical}
                 evidence = _evidence(connection, window, held)
             return self._decide(window, request, given, evidence)
@@ -360,13 +364,6 @@ def _check_beacon(beacon: object, chain: BeaconChain | None) -> None:
             where="beacon/hash",
             expected=followed or 'kind "none"',
         )
-
-
-def _check_slots(slots: object, submitted: int) -> None:
-    """Each account needs its share of what may be submitted, or others could keep its claim out."""
-    most = submitted // submissions.LEAST_SHARE_BYTES - 1
-    if type(slots) is int and slots > most:
-        raise RejectedError(f"{slots} slots", where="policy/slots", expected=f"at most {most}")
 
 
 def _tenants(policy: dict[str, Any]) -> list[str]:

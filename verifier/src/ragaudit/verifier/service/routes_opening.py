@@ -15,6 +15,7 @@ from ragaudit.serving.strict_json import signed_json
 from ragaudit.verifier.service import cosigner, releases
 from ragaudit.verifier.service.authentication import demand_digest
 from ragaudit.verifier.service.bodies import described, octets, parse
+from ragaudit.verifier.service.capacity import MOST_VERSIONS
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
@@ -26,7 +27,6 @@ from ragaudit.verifier.service.dependencies import (
     signed,
     unsigned,
 )
-from ragaudit.verifier.service.handover import MOST_VERSIONS
 
 # An opening of 2^20 bytes, in hexadecimal, with room for the rest of its request.
 MAX_REGISTRATION_BYTES = 4 * 2**20
