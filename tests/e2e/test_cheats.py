@@ -4,9 +4,9 @@ import io
 from pathlib import Path
 
 import pytest
+from ragaudit.encoding.console import Console
 from ragaudit.lab.demo.cheats import find
 from ragaudit.lab.demo.run import Demo, Options
-from rich.console import Console
 from small_plan import WINDOW, small_plan
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

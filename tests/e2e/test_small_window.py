@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ragaudit.encoding.console import Console
 from ragaudit.lab.demo.run import Demo, Options, Report
 from ragaudit.lab.demo.services import command
-from rich.console import Console
 from small_plan import WINDOW, small_plan
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

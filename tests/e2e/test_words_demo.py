@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from ragaudit.cli.corpus import Passage
+from ragaudit.encoding.console import Console
 from ragaudit.lab.demo.show_words import show_words
 from ragaudit.lab.demo.words import ACCOUNTS, TENANT, USES, WINDOW, Told, WordsReport, _plan
 from ragaudit.lab.generation.records import Question
-from rich.console import Console
 from typer.testing import CliRunner
 
 

@@ -13,6 +13,7 @@ from generation_channel import WITHIN_TERMS, model, model_url, served, write_mod
 from generation_windows import bundle, faults, processes, verdict
 from prover_process import ANCHORED, PLAIN, Setting
 from ragaudit.client import AnswerRejected, Client
+from ragaudit.encoding.options import public_key
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.serving.clock import system_clock
@@ -22,7 +23,6 @@ from ragaudit.verifier.bundle import open_bundle
 from ragaudit.verifier.embedding import embedder_of
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.generating import committed_generator, service_of
-from ragaudit.verifier.keys import read_public
 from ragaudit.verifier.procedure.checks import CHECKS, run
 from ragaudit.verifier.procedure.framework import Outcome
 from verifier_process import VerifierProcess
@@ -159,7 +159,7 @@ def drawn(setting: Setting, index: int) -> bool:
 def play(setting: Setting, arbiter: Arbiter, folder: Path, lies: Lies) -> Played:
     """Ask, dispute, settle when the sample is drawn, and wait for the verdict."""
     assert isinstance(setting.verifier, VerifierProcess)
-    verifier = read_public(str(setting.verifier.keys.public()["verifier"]))
+    verifier = public_key(str(setting.verifier.keys.public()["verifier"]))
     judge = create_app(arbiter, verifier, engine("core"), system_clock)
     with ExitStack() as stack:
         judging = stack.enter_context(served(judge)).removesuffix("/v1")

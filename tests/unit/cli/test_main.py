@@ -56,8 +56,9 @@ def test_help_imports_no_member() -> None:
     heavy, _, ours = done.stderr.strip().partition("] ")
     assert heavy == "["
     assert set(ast.literal_eval(ours)) == {
-        "ragaudit.cli", "ragaudit.cli.main", "ragaudit.encoding", "ragaudit.encoding.commands",
-        "ragaudit.encoding.errors", "ragaudit.encoding.private_process",
+        "ragaudit.cli", "ragaudit.cli.commands", "ragaudit.cli.main", "ragaudit.encoding",
+        "ragaudit.encoding.commands", "ragaudit.encoding.errors", "ragaudit.encoding.printable",
+        "ragaudit.encoding.private_process",
         "ragaudit.encoding.problems",
     }  # fmt: skip
 

@@ -24,6 +24,7 @@ from ragaudit.cli.corpus import (
 from ragaudit.cli.processes import ServiceFailed, ServiceProcess, free_port
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.embedders.registry import load
+from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.demo import command, show
 from ragaudit.lab.demo.cheats import cheats, find
@@ -32,7 +33,6 @@ from ragaudit.lab.demo.traffic import Complaint
 from ragaudit.lab.demo.utility import Claim, UtilityRow, epsilon_of, utility_table
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.prover.settings import WindowSettings, window_settings
-from rich.console import Console
 from typer.testing import CliRunner
 
 CLAIM = Claim("null-replace", 40, 2, "0.000001", "0.00001")

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.encoding.commands import ExitCode, report_error
-from ragaudit.encoding.errors import RagauditError, UnsupportedError
+from ragaudit.cli.commands import Command, Group, adopt, ended
+from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.private_process import keep_private
-from typer.core import TyperCommand, TyperGroup
 
 __all__ = ["app", "run"]
 
+_COMPLETION = {"install_completion", "show_completion"}
 GROUP = "ragaudit.commands"
 """Members add a command group by an entry point of this group that names a typer app.
 
@@ -26,7 +26,7 @@ list of commands, so that the list imports none of them.
 """
 
 
-class MemberGroup(TyperGroup):
+class MemberGroup(Group):
     """Commands found in the installed distributions, each imported only when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -36,7 +36,7 @@ class MemberGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a stand-in with name and help, None for an unknown name."""
         entry = _commands().get(cmd_name)
-        return None if entry is None else TyperCommand(cmd_name, help=_help(entry))
+        return None if entry is None else Command(cmd_name, help=_help(entry))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command to run: only now its module is imported.
@@ -79,12 +79,16 @@ def _load(entry: EntryPoint) -> Any:
     """Return the command group of an entry point; UnsupportedError says what is missing."""
     gc.disable()  # modules stay: looking for garbage among them is a tenth of an import's time
     try:
-        group = typer.main.get_command(entry.load())
+        application = entry.load()
+        adopt(application)
+        group = typer.main.get_command(application)
     except ModuleNotFoundError as error:
         raise missing(entry.name, error.name or "?") from None
     finally:
         gc.enable()
     group.name = entry.name
+    # Of the whole command, not of each of its groups.
+    group.params = [each for each in group.params if each.name not in _COMPLETION]
     return group
 
 
@@ -108,6 +112,7 @@ def missing(name: str, module: str) -> UnsupportedError:
 app = typer.Typer(
     cls=MemberGroup,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     # Its tracebacks print local variables, and keys may be among them.
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # half of the time that this help would take
@@ -132,12 +137,6 @@ def _root(
 
 
 def run() -> None:
-    """Entry point of the console script: errors of ours become one line and an exit code."""
+    """Entry point of the console script."""
     keep_private()  # most commands read a key
-    try:
-        app()
-    except RagauditError as error:
-        sys.exit(report_error(error))
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(ExitCode.INTERRUPTED)
+    sys.exit(ended(app, as_json="--json" in sys.argv))

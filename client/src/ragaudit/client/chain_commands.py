@@ -9,6 +9,8 @@ from ragaudit.client import blocking, offline
 from ragaudit.client.command_window import AllowUnpinned, AsJson, pins_of
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.options import public_key
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.window_chain import Link, WindowChain
 
 __all__ = ["add_to"]
@@ -41,15 +43,20 @@ def verify(
         str | None, typer.Option("--prover", help="URL: ask this provider for it.")
     ] = None,
     verifier_key: Annotated[
-        list[str] | None,
-        typer.Option("--verifier-key", help="Pin: a verifier's key (keys.verifier), hex."),
+        list[PublicKey] | None,
+        typer.Option(
+            "--verifier-key",
+            parser=public_key,
+            metavar="HEX",
+            help="Pin: a verifier's key (keys.verifier of the policy); repeatable.",
+        ),
     ] = None,
     allow_unpinned: AllowUnpinned = False,
     as_json: AsJson = False,
 ) -> None:
     """Check that a provider's windows continue each other, each with a log key of its own."""
     with failing(as_json):
-        given: list[str | None] = [*(verifier_key or [])] or [None]
+        given: list[PublicKey | None] = [*(verifier_key or [])] or [None]
         keys = [pins_of(None, key, allow_unpinned).verifier for key in given]
         chain = _chain(file, prover)
         links = chain.verify([key for key in keys if key is not None])

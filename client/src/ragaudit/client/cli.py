@@ -31,13 +31,13 @@ from ragaudit.client.options import system_clock
 from ragaudit.client.quorum import QUORUM_EXAMPLES, quorum
 from ragaudit.client.stamping import STAMP_EXAMPLES, STAMPED_EXAMPLES, stamp, stamped
 from ragaudit.encoding.commands import ExitCode, exit_code, failing
+from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, RejectedError
-from ragaudit.encoding.text import hex_decode
+from ragaudit.encoding.options import digest
 from ragaudit.ledger.messages.bodies import DisputesBody
 from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.ledger.messages.public_halves import is_words
 from ragaudit.ledger.messages.receipt_check import StepResult
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -114,7 +114,8 @@ def check(
         Path | None, typer.Option("--promise", help="Saved reply of POST .../promise.")
     ] = None,
     anchor: Annotated[
-        str | None, typer.Option("--anchor", help="Anchor of the nonce chain, hex.")
+        bytes | None,
+        typer.Option("--anchor", parser=digest, metavar="HEX", help="Anchor of the nonce chain."),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail if a check cannot be done.")
@@ -139,7 +140,7 @@ def check(
         steps = [offline.pinning(target)]
         facts = offline.Facts(
             None if account is None else offline.read_account(account),
-            None if anchor is None else hex_decode(anchor, 32),
+            anchor,
             None if promise is None else offline.read_promise(promise),
             offline.load_embedder(target),
         )
@@ -310,7 +311,7 @@ def _report(
             ],
             "withdrawn": withdrawn,
         }
-        typer.echo(json.dumps(document, ensure_ascii=False))
+        typer.echo(json.dumps(document))
         return
     if failure is None:
         table = Table(

@@ -7,8 +7,8 @@ import typer
 from ragaudit.client import blocking, offline
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.shown import ShownWindow
 
 __all__ = [
@@ -31,8 +31,13 @@ PinnedPolicy = Annotated[
     Path | None, typer.Option("--policy", help="Pin: the policy that you agreed to.")
 ]
 PinnedKey = Annotated[
-    str | None,
-    typer.Option("--verifier-key", help="Pin: the verifier's key (keys.verifier), hex."),
+    PublicKey | None,
+    typer.Option(
+        "--verifier-key",
+        parser=public_key,
+        metavar="HEX",
+        help="Pin: the verifier's key (keys.verifier of the policy).",
+    ),
 ]
 AllowUnpinned = Annotated[
     bool,
@@ -41,19 +46,19 @@ AllowUnpinned = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def pins_of(policy: Path | None, verifier_key: str | None, allow_unpinned: bool) -> Pins:
+def pins_of(policy: Path | None, verifier_key: PublicKey | None, allow_unpinned: bool) -> Pins:
     """Return what the options pin.
 
     Args:
         policy: file with the policy that the account agreed to.
-        verifier_key: hexadecimal.
+        verifier_key: of the verifier.
         allow_unpinned: whether to go without.
 
     Raises:
-        MalformedError: nothing is pinned, or not a policy or key.
+        MalformedError: nothing is pinned, or not a policy.
     """
     pins = Pins(
-        None if verifier_key is None else PublicKey.from_raw(hex_decode(verifier_key, 32)),
+        verifier_key,
         None if policy is None else offline.read_policy_digest(policy),
     )
     expected = "--verifier-key or --policy, or --allow-unpinned"

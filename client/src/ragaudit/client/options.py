@@ -10,8 +10,8 @@ from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import Pins
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.text import hex_decode
+from ragaudit.encoding.options import digest as read_digest
+from ragaudit.encoding.options import public_key
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
@@ -71,8 +71,8 @@ def pins(options: ClientOptions) -> Pins:
     """
     key, digest = options.get("verifier_key"), options.get("policy_digest")
     pair = Pins(
-        None if key is None else PublicKey.from_raw(hex_decode(key, 32)),
-        None if digest is None else hex_decode(digest, 32),
+        None if key is None else public_key(key, "verifier_key"),
+        None if digest is None else read_digest(digest, "policy_digest"),
     )
     expected = "verifier_key= or policy_digest=, or allow_unpinned=True"
     return pair.demanded(expected, allow_unpinned=options.get("allow_unpinned", False))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from ragaudit.encoding.errors import (
     MalformedError,
@@ -21,9 +21,19 @@ from ragaudit.encoding.errors import (
     UnavailableError,
     UnsupportedError,
 )
+from ragaudit.encoding.printable import printable
 from ragaudit.encoding.problems import problem_name
 
-__all__ = ["ExitCode", "exit_code", "failing", "new_file", "report_error"]
+__all__ = [
+    "Escaping",
+    "ExitCode",
+    "escaped_output",
+    "exit_code",
+    "failing",
+    "new_file",
+    "report_error",
+    "verdict_code",
+]
 
 
 class ExitCode(IntEnum):
@@ -59,6 +69,24 @@ _FAMILIES: tuple[tuple[type[RagauditError], ExitCode], ...] = (
     (UnavailableError, ExitCode.UNAVAILABLE),
     (RefusedError, ExitCode.REFUSED),
 )
+
+
+_VERDICTS = {
+    "PASS": ExitCode.DONE,
+    "FAIL": ExitCode.FALSE,
+    "REFUSED": ExitCode.REFUSED,
+    "EXCEEDED": ExitCode.EXCEEDED,
+    "CONDITIONAL": ExitCode.CONDITIONAL,
+}
+
+
+def verdict_code(result: str) -> ExitCode:
+    """Return the exit code of a verdict.
+
+    Args:
+        result: of docs/spec/10-verdict.md, as PASS.
+    """
+    return _VERDICTS[result]
 
 
 def exit_code(error: RagauditError) -> ExitCode:
@@ -121,3 +149,60 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         if isinstance(error, OSError):
             raise UnavailableError("cannot be written", where=str(path)) from error
         raise
+
+
+class Escaping:
+    """A text stream to which everything is written as `printable` text.
+
+    Attributes:
+        plain: the stream below, for what styles text and escapes by itself.
+    """
+
+    def __init__(self, plain: TextIO) -> None:
+        """Stand before a stream.
+
+        Args:
+            plain: a text stream; all but writing is left to it.
+        """
+        self.plain = plain
+
+    def write(self, text: str) -> int:
+        """Write text; return its length.
+
+        Raises:
+            UnavailableError: the disk is full, or nobody reads any more.
+        """
+        try:
+            self.plain.write(printable(text))
+        except OSError as error:
+            raise _unwritable(error) from None
+        return len(text)
+
+    def flush(self) -> None:
+        """Have all that was written leave.
+
+        Raises:
+            UnavailableError: as `write`.
+        """
+        try:
+            self.plain.flush()
+        except OSError as error:
+            raise _unwritable(error) from None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plain, name)
+
+
+@contextmanager
+def escaped_output() -> Iterator[None]:
+    """Have standard output and standard error escaped inside the block."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (Escaping(each) for each in streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _unwritable(error: OSError) -> UnavailableError:
+    return UnavailableError(f"cannot be written: {error.strerror}", where="output")

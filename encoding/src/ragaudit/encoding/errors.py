@@ -26,6 +26,8 @@ it says more than the family. Messages must never contain secrets: they end up i
 
 from collections.abc import Mapping
 
+from ragaudit.encoding.printable import one_line
+
 
 class RagauditError(Exception):
     """An error with its three parts kept apart.
@@ -48,7 +50,8 @@ class RagauditError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         remedy = f" (expected {self.expected})" if self.expected else ""
-        return f"{place}{self.what}{remedy}"
+        # What it repeats may be a stranger's: wherever it is shown, it is one line, and inert.
+        return one_line(f"{place}{self.what}{remedy}")
 
     @property
     def family(self) -> "type[RagauditError]":

@@ -118,15 +118,6 @@ def load(folder: Path, name: str, arbiter: PublicKey | None = None) -> VerifierK
     )
 
 
-def read_public(text: str) -> PublicKey:
-    """Return the public key in hexadecimal.
-
-    Raises:
-        MalformedError: any other text, or a key that docs/spec/01-encoding.md §1.3 refuses.
-    """
-    return PublicKey.from_raw(hex_decode(text, SECRET_BYTES))
-
-
 def read_seed(path: Path) -> bytes:
     """Return the 32 bytes of a key file.
 

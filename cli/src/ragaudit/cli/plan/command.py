@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ragaudit.cli.commands import Group
 from ragaudit.cli.plan.options import decimal_text, failing
 from ragaudit.encoding.errors import MalformedError
-from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 
-class PlanGroup(TyperGroup):
+class PlanGroup(Group):
     """Runs `window` where no command is named: `ragaudit plan --epsilon 8 ..`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -66,15 +66,35 @@ Exit status: 0 the plan was made, whatever it says; 2 bad options."""
 @app.command("window", epilog=_EXAMPLES)
 def plan(
     context: typer.Context,
-    delta: Annotated[str, typer.Option(help="delta of the promise to one account, as 1e-6.")],
+    delta: Annotated[
+        str,
+        typer.Option(
+            parser=decimal_text,
+            metavar="NUMBER",
+            help="delta of the promise to one account, as 1e-6.",
+        ),
+    ],
     queries: Annotated[int, typer.Option(help="r, queries of one account in a window.")],
     coalition: Annotated[int, typer.Option(help="k_max, accounts that may pool their answers.")],
-    delta_policy: Annotated[str, typer.Option(help="delta at which a coalition is priced.")],
+    delta_policy: Annotated[
+        str,
+        typer.Option(
+            parser=decimal_text, metavar="NUMBER", help="delta at which a coalition is priced."
+        ),
+    ],
     epsilon: Annotated[
-        str | None, typer.Option(help="Promised to one account; sigma follows from it.")
+        str | None,
+        typer.Option(
+            parser=decimal_text,
+            metavar="NUMBER",
+            help="Promised to one account; sigma follows from it.",
+        ),
     ] = None,
     sigma: Annotated[
-        str | None, typer.Option(help="Price this noise (cosine units) instead.")
+        str | None,
+        typer.Option(
+            parser=decimal_text, metavar="NUMBER", help="Price this noise (cosine units) instead."
+        ),
     ] = None,
     relation: Annotated[
         str, typer.Option(help="What neighbours differ in: replace or null-replace.")
@@ -134,17 +154,16 @@ def plan(
         from ragaudit.privacy.planning import Targets  # noqa: PLC0415
 
         targets = Targets(
-            epsilon=None if epsilon is None else decimal_text(epsilon, "epsilon"),
-            delta=decimal_text(delta, "delta"),
+            epsilon=epsilon,
+            delta=delta,
             queries=queries,
             coalition=coalition,
-            delta_policy=decimal_text(delta_policy, "delta_policy"),
+            delta_policy=delta_policy,
             relation=relation,
             rows_per_document=rows_per_document,
             slots=max(64, coalition) if slots is None else slots,
             windows=windows,
         )
-        price_sigma = None if sigma is None else decimal_text(sigma, "sigma")
         trial = Trial(index, questions, tenant, top_k, trials, seed)
         if recall is not None:
             trial = replace(trial, recalls=tuple(recall))
@@ -154,7 +173,7 @@ def plan(
             import_module("matplotlib")  # if it is missing, the command fails before the work
             drawing.check_folder(plots)
         with _watching() as watcher:
-            result = make_plan(targets, price_sigma, trial if simulate else None, watcher)
+            result = make_plan(targets, sigma, trial if simulate else None, watcher)
             drawings = None
             if plots is not None:
                 watcher.stage("drawing")
@@ -166,7 +185,7 @@ def plan(
         typer.echo(json.dumps(document(result, drawings)))
         return
     from ragaudit.cli.plan.show import show  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
 
     show(Console(), result, drawings)
 
@@ -184,7 +203,12 @@ def _check_nothing_to_try(context: typer.Context) -> None:
 @app.command("generation", epilog=_GENERATION_EXAMPLES)
 def generation(
     epsilon: Annotated[
-        str, typer.Option(help="Of a row, over all accounts and questions (null-replace).")
+        str,
+        typer.Option(
+            parser=decimal_text,
+            metavar="NUMBER",
+            help="Of a row, over all accounts and questions (null-replace).",
+        ),
     ],
     questions: Annotated[int, typer.Option(help="Of the window, of all accounts together.")],
     supporting: Annotated[
@@ -198,7 +222,9 @@ def generation(
     tokens: Annotated[
         int, typer.Option(help="Of an answer, that the public model does not know.")
     ] = 4,
-    delta: Annotated[str, typer.Option(help="Of DP-KSA, as 1e-6.")] = "1e-6",
+    delta: Annotated[
+        str, typer.Option(parser=decimal_text, metavar="NUMBER", help="Of DP-KSA, as 1e-6.")
+    ] = "0.000001",
     uses: Annotated[
         int | None, typer.Option(help="M, to be judged beside the one that is advised.")
     ] = None,
@@ -212,7 +238,7 @@ def generation(
         from ragaudit.cli.plan.generation import Terms, document, lines, make  # noqa: PLC0415
 
         terms = Terms(
-            Fraction(decimal_text(epsilon, "epsilon")), Fraction(decimal_text(delta, "delta")),
+            Fraction(epsilon), Fraction(delta),
             questions, asked, supporting, voters, vocabulary, tokens, uses,
         )  # fmt: skip
         if not 2 <= vocabulary <= 2**32:
@@ -244,7 +270,7 @@ class _Watch:
 
 @contextmanager
 def _watching() -> Iterator[_Watch]:
-    from rich.console import Console  # noqa: PLC0415
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
     console = Console(stderr=True)

@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 
 import typer
 from ragaudit.encoding.commands import exit_code
-from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
+from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, UnsupportedError
 from ragaudit.encoding.problems import problem_name
 from ragaudit.encoding.text import MAX_PLACES
 
@@ -22,26 +22,28 @@ OPTIONS = frozenset({
 """Names in `where` that are options of the commands."""
 
 
-def decimal_text(text: str, name: str) -> str:
+def decimal_text(text: str, name: str = "") -> str:
     """Return a number such as ``1e-6`` in the plain form of policies, ``0.000001``.
 
     Args:
         text: as typed.
-        name: of the option, for the error.
+        name: of the option, where nothing else adds it.
 
     Raises:
-        MalformedError: no finite number >= 0, or more than 12 places or 9 digits before them.
+        InvalidArgumentError: no finite number >= 0, or more than 12 places or 9 digits before them.
     """
     expected = f"a number as 0.25 or 1e-6, below 10^9, of at most {MAX_PLACES} places"
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise MalformedError(f"{text!r} is no number", where=name, expected=expected) from None
+        raise InvalidArgumentError(
+            f"{text!r} is no number", where=name, expected=expected
+        ) from None
     # 10^9 is more than any policy has: a typing error is named here and not far below.
     if not value.is_finite() or value < 0 or (value and value.adjusted() >= 9):
-        raise MalformedError(f"{text!r} is out of range", where=name, expected=expected)
+        raise InvalidArgumentError(f"{text!r} is out of range", where=name, expected=expected)
     if value and value.normalize().as_tuple().exponent < -MAX_PLACES:  # type: ignore[operator]
-        raise MalformedError(f"{text!r} has too many places", where=name, expected=expected)
+        raise InvalidArgumentError(f"{text!r} has too many places", where=name, expected=expected)
     return f"{value.normalize():f}" if value else "0"
 
 

@@ -5,6 +5,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 from ragaudit.cli.plan.plots import Plots
 from ragaudit.cli.plan.run import Plan, RetrievalPlan
+from ragaudit.encoding.console import Console
 from ragaudit.privacy.planning import (
     Budget,
     BudgetRow,
@@ -18,7 +19,6 @@ from ragaudit.privacy.planning import (
 )
 from ragaudit.privacy.words import Strength
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.commands import ExitCode, failing, verdict_code
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.settings import service_url
 
@@ -23,12 +23,6 @@ __all__ = ["app"]
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
-EXIT_CODES = {
-    "PASS": ExitCode.DONE,
-    "FAIL": ExitCode.FALSE,
-    "REFUSED": ExitCode.REFUSED,
-    "CONDITIONAL": ExitCode.CONDITIONAL,
-}
 PAGE_ROWS = 500
 
 _EXAMPLES = """Examples:
@@ -42,7 +36,7 @@ _EXAMPLES = """Examples:
   RAGAUDIT_UP_PGVECTOR="host=127.0.0.1 dbname=rag user=reader password=..." ragaudit up
 
 Exit status: 0 the verdict is PASS (with --shadow, which has none: it ran), 1 FAIL, 3 the store or a
-service does not answer, 4 REFUSED, 130 interrupted."""
+service does not answer, 4 REFUSED, 6 EXCEEDED, 7 CONDITIONAL, 130 interrupted."""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -92,7 +86,7 @@ def up(
     with failing(as_json):
         from ragaudit.cli.up import sources  # noqa: PLC0415 - imports every party
         from ragaudit.cli.up.show import Shown  # noqa: PLC0415
-        from rich.console import Console  # noqa: PLC0415
+        from ragaudit.encoding.console import Console  # noqa: PLC0415
 
         columns = _columns(column or [])
         if (chroma is None) == (pgvector is None):
@@ -150,7 +144,7 @@ def _integrity(
         typer.echo(json.dumps(verdict.predicate.to_json()))
     else:
         shown.verdict(verdict, keep)
-    return EXIT_CODES.get(verdict.result, ExitCode.EXCEEDED)
+    return verdict_code(verdict.result)
 
 
 def _shadow(

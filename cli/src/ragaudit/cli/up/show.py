@@ -6,8 +6,8 @@ from typing import Any
 
 from ragaudit.cli.up.prepare import Parties
 from ragaudit.cli.up.store import Found
+from ragaudit.encoding.console import Console
 from ragaudit.ledger.messages.verdict import Verdict
-from rich.console import Console
 from rich.status import Status
 
 __all__ = ["Shown"]

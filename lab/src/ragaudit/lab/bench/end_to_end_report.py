@@ -4,10 +4,10 @@ import json
 from dataclasses import asdict
 
 import typer
+from ragaudit.encoding.console import Console
 from ragaudit.lab.bench.end_to_end import EndToEnd
 from ragaudit.lab.bench.machine import machine, software
 from ragaudit.lab.bench.quantities import duration
-from rich.console import Console
 from rich.table import Table
 
 __all__ = ["show"]

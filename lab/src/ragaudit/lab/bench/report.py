@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import typer
+from ragaudit.encoding.console import Console
 from ragaudit.lab.bench.bounds import Domain
 from ragaudit.lab.bench.coalition import CoalitionSizes
 from ragaudit.lab.bench.generation import GenerationSizes
@@ -19,7 +20,6 @@ from ragaudit.lab.bench.quantities import digits, duration
 from ragaudit.lab.bench.task import Notify
 from ragaudit.lab.bench.workload import Sizes
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 

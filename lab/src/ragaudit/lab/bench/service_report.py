@@ -3,12 +3,12 @@
 import json
 
 import typer
+from ragaudit.encoding.console import Console
 from ragaudit.lab.bench.machine import machine, software
 from ragaudit.lab.bench.memory_of import Growth
 from ragaudit.lab.bench.open_load import Latency
 from ragaudit.lab.bench.quantities import duration
 from ragaudit.lab.bench.service import ServiceRun
-from rich.console import Console
 from rich.table import Table
 
 __all__ = ["show"]

@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 import typer
+from ragaudit.encoding.console import Console
 from ragaudit.lab.bench.machine import machine, software
 from ragaudit.lab.bench.sidecar import Latency, SidecarRun
 from ragaudit.lab.bench.sidecar_phases import PHASES, Spent
-from rich.console import Console
 from rich.table import Table
 
 __all__ = ["show"]

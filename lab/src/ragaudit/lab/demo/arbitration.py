@@ -5,10 +5,10 @@ from typing import Any
 
 import httpx
 from ragaudit.encoding.errors import RefusedError
+from ragaudit.encoding.options import public_key
 from ragaudit.serving.clock import system_clock
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.engines import fastest_engine
-from ragaudit.verifier.keys import read_public
 
 __all__ = ["arbitrate"]
 
@@ -30,7 +30,7 @@ def arbitrate(
         RefusedError: the verifier does not take the finding.
     """
     shown = httpx.get(f"{prover}/v1/windows/{window}", timeout=60).json()
-    view = read_window(shown, read_public(verifier_key))
+    view = read_window(shown, public_key(verifier_key))
     finding, public = Arbiter(folder).judge(file, view, fastest_engine(), system_clock)
     told = {"finding": finding.to_json(), "public": public.to_json()}
     answer = httpx.post(f"{verifier}/v1/windows/{window}/findings", json=told, timeout=60)

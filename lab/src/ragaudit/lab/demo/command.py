@@ -68,8 +68,8 @@ def demo(
         _stage_here(cheat, as_json)
     # Being told to stop is being interrupted: the services are stopped too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from ragaudit.lab.demo.run import Demo, Options  # noqa: PLC0415 - imports every member
-    from rich.console import Console  # noqa: PLC0415
 
     # Bars go to standard error, so that standard output holds the results alone.
     report = Demo(Options(sigma, cheat, seed, keep), Console(stderr=True)).run()
@@ -83,9 +83,9 @@ def demo(
 def _words(keep: Path | None, as_json: bool) -> None:
     """Play the window that answers in words, and exit."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from ragaudit.lab.demo.show_words import show_words  # noqa: PLC0415 - imports every member
     from ragaudit.lab.demo.words import WordsDemo  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
 
     report = WordsDemo(keep, Console(stderr=True)).run()
     if as_json:
@@ -124,8 +124,8 @@ def _stage_here(name: str, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(shown))
     else:
+        from ragaudit.encoding.console import Console  # noqa: PLC0415
         from ragaudit.lab.demo.show import show_verdict  # noqa: PLC0415
-        from rich.console import Console  # noqa: PLC0415
 
         console = Console()
         console.print(f"{name}: {cheat.description}; staged in this process on a small window")

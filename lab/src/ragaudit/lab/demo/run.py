@@ -14,6 +14,7 @@ from typing import Any
 from ragaudit.cli.processes import ServiceFailed, ServiceProcess
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
+from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.lab.demo.cheats import find
 from ragaudit.lab.demo.operator import Auditor, Operator
@@ -22,7 +23,6 @@ from ragaudit.lab.demo.services import Services, prepare
 from ragaudit.lab.demo.traffic import Traffic
 from ragaudit.lab.demo.utility import SIGMAS, UtilityRow, utility_table
 from ragaudit.lab.demo.window_run import WindowRun
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 __all__ = ["Demo", "Options", "Report", "download", "progress_bars"]

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ragaudit.encoding.console import Console
 from ragaudit.lab.demo.traffic import Complaint, Traffic
 from ragaudit.lab.demo.utility import UtilityRow
 from ragaudit.ledger.messages.verdict import WORTHLESS
 from ragaudit.privacy.accounting.table import EpsilonTable
-from rich.console import Console, Group
+from rich.console import Group
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table

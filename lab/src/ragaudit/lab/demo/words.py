@@ -21,6 +21,7 @@ from ragaudit.cli.processes import ServiceFailed, ServiceProcess
 from ragaudit.client.blocking import Client, run
 from ragaudit.client.transport import Service
 from ragaudit.embedders import registry
+from ragaudit.encoding.console import Console
 from ragaudit.lab.demo.operator import Auditor, Operator
 from ragaudit.lab.demo.plan import AccountPlan, Plan, WindowPlan
 from ragaudit.lab.demo.run import download, progress_bars
@@ -39,7 +40,6 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
-from rich.console import Console
 
 __all__ = ["Told", "WordsDemo", "WordsReport"]
 

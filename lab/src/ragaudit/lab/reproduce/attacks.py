@@ -83,8 +83,8 @@ def command(
     stated, and why a figure cannot be reproduced where it cannot. Figures are written with
     --output; they need the extra `plots`.
     """
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from ragaudit.lab.reproduce import attacks_results as results  # noqa: PLC0415 - scipy
-    from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress, TaskID  # noqa: PLC0415
 
     if output is not None:

@@ -41,13 +41,13 @@ def command(
     coalitions. What the papers report stands beside it, with what can be compared.
     Figures are written with --output; they need the extra `plots`.
     """
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from ragaudit.lab.generation.transformer import Transformer  # noqa: PLC0415 - numpy
     from ragaudit.lab.reproduce import (  # noqa: PLC0415 - scipy
         generation_arms,
         generation_attack,
         generation_results,
     )
-    from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
     if output is not None:

@@ -135,6 +135,7 @@ def command(
 
 def _simulated(runs: int, trainings: int, seed: int, *, quiet: bool) -> Simulations:
     import numpy as np  # noqa: PLC0415
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from ragaudit.lab.reproduce import (  # noqa: PLC0415
         rad_audits,
         rad_continuous,
@@ -142,7 +143,6 @@ def _simulated(runs: int, trainings: int, seed: int, *, quiet: bool) -> Simulati
         rad_hours,
         rad_imputation,
     )
-    from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
     # Independent streams: a part's results do not depend on the sizes of the others.

@@ -194,7 +194,7 @@ def _robustness(scenario: "Scenario", guarantees: "list[Guarantee]") -> dict[str
 
 
 def _show(best: "BestBound") -> None:
-    from rich.console import Console  # noqa: PLC0415
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     typer.echo(f"advantage at most {up(best.value)}, by {best.winner.theorem}")

@@ -17,7 +17,7 @@ def counted(function: Callable[[float], float], quiet: bool) -> Iterator[Callabl
     Returns:
         A context manager that yields the function to call instead.
     """
-    from rich.console import Console  # noqa: PLC0415
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
     columns = (
@@ -50,7 +50,7 @@ def advancing(total: int, what: str, quiet: bool) -> Iterator[Callable[[int], ob
     Returns:
         A context manager that yields the function to call with every further number done.
     """
-    from rich.console import Console  # noqa: PLC0415
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
     console = Console(stderr=True)

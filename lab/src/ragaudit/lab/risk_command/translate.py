@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.options import public_key
 from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.lab.risk_command.applicable import check_companions
 from ragaudit.lab.risk_command.options import (
     AsJson,
@@ -53,7 +55,8 @@ def command(
         Path | None, typer.Option(help="The verifier's verdict.json; only PASS and EXCEEDED.")
     ] = None,
     verdict_key: Annotated[
-        str | None, typer.Option(help="The verifier's verdict key, 64 hexadecimal digits.")
+        PublicKey | None,
+        typer.Option(parser=public_key, metavar="HEX", help="The verifier's verdict key."),
     ] = None,
     epsilon: EpsilonOption = None,
     delta: Annotated[

@@ -10,6 +10,7 @@ from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.text import b64_decode
 
 if TYPE_CHECKING:
+    from ragaudit.encoding.signing import PublicKey
     from ragaudit.privacy.guarantees import GaussianDp
 
 __all__ = ["Stated", "read_verdict"]
@@ -40,11 +41,11 @@ class Stated:
     signed: bool
 
 
-def read_verdict(path: Path, key: str | None) -> Stated:
+def read_verdict(path: Path, key: "PublicKey | None") -> Stated:
     """Read a verdict: the DSSE envelope, or its payload, or the predicate alone.
 
     Args:
-        key: the verifier's verdict key, 64 hexadecimal digits; None leaves the signature unchecked.
+        key: the verifier's verdict key; None leaves the signature unchecked.
 
     Raises:
         MalformedError: not a verdict, or without the members that are needed.
@@ -61,13 +62,10 @@ def read_verdict(path: Path, key: str | None) -> Stated:
     return _stated(predicate, str(path), signed=key is not None)
 
 
-def _checked(data: bytes, key: str) -> dict[str, Any]:
-    from ragaudit.encoding.signing import PublicKey  # noqa: PLC0415
-    from ragaudit.encoding.text import hex_decode  # noqa: PLC0415
+def _checked(data: bytes, key: "PublicKey") -> dict[str, Any]:
     from ragaudit.ledger.messages.verdict import Verdict  # noqa: PLC0415 - another member
 
-    public = PublicKey.from_raw(hex_decode(key, 32))
-    return Verdict.verify(data.strip(), public).predicate.to_json()
+    return Verdict.verify(data.strip(), key).predicate.to_json()
 
 
 def _unwrapped(data: bytes, where: str) -> dict[str, Any]:

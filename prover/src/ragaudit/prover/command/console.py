@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import UnavailableError
+from ragaudit.encoding.printable import one_line
 from ragaudit.prover.settings import SETTINGS_VARIABLE
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -37,7 +38,9 @@ def emit(value: Mapping[str, Any], as_json: bool, note: str = "") -> None:
         sys.stdout.write(json.dumps(value) + "\n")
         return
     for name, member in value.items():
-        sys.stdout.write(f"{name}: {member if isinstance(member, str) else json.dumps(member)}\n")
+        text = member if isinstance(member, str) else json.dumps(member)
+        # A member may hold the words of others: they draw no line of their own.
+        sys.stdout.write(f"{name}: {one_line(text)}\n")
     # Beside standard output, which is the result and nothing else.
     if note:
         Console(stderr=True).print(note, markup=False)
@@ -58,7 +61,7 @@ def emit_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
         return
     table = Table(*rows[0])
     for row in rows:
-        table.add_row(*(escape(str(value)) for value in row.values()))
+        table.add_row(*(escape(one_line(str(value))) for value in row.values()))
     Console().print(table)
 
 

@@ -8,12 +8,13 @@ import httpx
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
+from ragaudit.encoding.options import public_key
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.bodies import FindingBody
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.clock import system_clock
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.engines import fastest_engine
-from ragaudit.verifier.keys import read_public
 
 MAX_FILE_BYTES = 2**28  # the longest canonical JSON (docs/spec/01-encoding.md §1.4)
 
@@ -23,7 +24,10 @@ app = typer.Typer(
 )
 
 Directory = Annotated[Path, typer.Option(help="The arbiter's folder, apart from the verifier's.")]
-VerifierKey = Annotated[str, typer.Option(help="The verifier's statement key, hexadecimal.")]
+VerifierKey = Annotated[
+    PublicKey,
+    typer.Option(parser=public_key, metavar="HEX", help="The verifier's statement key."),
+]
 DEFAULT = Path("arbiter")
 
 
@@ -55,7 +59,7 @@ def judge(
     """Judge a receipt file; print the signed finding. Exit code 1 if the dispute is upheld."""
     with failing():
         arbiter = Arbiter(directory)
-        view = read_window(_read(window), read_public(verifier_key))
+        view = read_window(_read(window), verifier_key)
         finding, public = arbiter.judge(_read(receipt), view, fastest_engine(), system_clock)
         found = FindingBody(finding.to_json(), public.to_json())
         if submit is not None:
@@ -81,9 +85,9 @@ def serve(
     from ragaudit.verifier.arbiter_service import create_app  # noqa: PLC0415
 
     with failing():
-        arbiter, verifier = Arbiter(directory), read_public(verifier_key)
+        arbiter = Arbiter(directory)
         server.run(
-            lambda: create_app(arbiter, verifier, fastest_engine(), system_clock),
+            lambda: create_app(arbiter, verifier_key, fastest_engine(), system_clock),
             host=host,
             port=port,
             certificate=tls_certificate,

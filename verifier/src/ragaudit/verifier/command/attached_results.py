@@ -8,12 +8,13 @@ import typer
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.commands import failing
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.options import public_key
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.bodies import ReferenceBody
 from ragaudit.ledger.messages.dsse import Envelope
 from ragaudit.ledger.messages.result_references import MAX_RESULT_BYTES
 from ragaudit.verifier.command.evidence import TokenFile, Url, Whose, Window, remote_of
 from ragaudit.verifier.command.options import DEFAULT_SETTINGS, SettingsPath
-from ragaudit.verifier.keys import read_public
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,7 +30,10 @@ def attach(
     window: Window,
     name: Annotated[str, typer.Argument(help="Of the result, in this verdict: a-z, 0-9, hyphen.")],
     result: Annotated[Path, typer.Argument(help="The signed result: a DSSE envelope.")],
-    key: Annotated[str, typer.Option(help="Public key of who made the test, hexadecimal.")],
+    key: Annotated[
+        PublicKey,
+        typer.Option(parser=public_key, metavar="HEX", help="Public key of who made the test."),
+    ],
     settings: SettingsPath = DEFAULT_SETTINGS,
     url: Url = None,
     token_file: TokenFile = None,
@@ -44,7 +48,7 @@ def attach(
     with failing(as_json):
         envelope = read_file(result)
         Envelope.parse(envelope)
-        body = ReferenceBody(read_public(key), canonical_json.loads(envelope))
+        body = ReferenceBody(key, canonical_json.loads(envelope))
         with remote_of(settings, url, token_file, whose) as remote:
             reference = remote.attach(window, name, body)
         if as_json:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.commands import ExitCode, failing, verdict_code
+from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.printable import one_line
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
@@ -32,14 +34,13 @@ from ragaudit.verifier.command.options import (
     SETTINGS_FILE,
     AsJson,
     SettingsPath,
+    VerdictKeyIfAny,
 )
 from ragaudit.verifier.command.service import service
-from ragaudit.verifier.keys import read_public
 from ragaudit.verifier.service.database import create_tables
 from ragaudit.verifier.service.remote import NotDue, Remote
 from ragaudit.verifier.settings import EngineName
 from ragaudit.verifier.terms import DEFAULT, Terms
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
@@ -48,13 +49,6 @@ if TYPE_CHECKING:
     from ragaudit.ledger.messages.verdict import Verdict
     from ragaudit.verifier.recheck import Recheck
 
-EXIT_CODES = {
-    "PASS": ExitCode.DONE,
-    "FAIL": ExitCode.FALSE,
-    "EXCEEDED": ExitCode.EXCEEDED,
-    "CONDITIONAL": ExitCode.CONDITIONAL,
-    "REFUSED": ExitCode.REFUSED,
-}
 STYLES = {
     "PASS": "green",
     "FAIL": "bold red",
@@ -82,10 +76,6 @@ app.command("settings-schema", epilog="Example: ragaudit verifier settings-schem
     schema.print_schema
 )
 count.add_to(app)
-
-VerdictKey = Annotated[
-    str | None, typer.Option(help="Public key that must have signed the verdict, hexadecimal.")
-]
 
 
 class Required(StrEnum):
@@ -189,7 +179,7 @@ def audit(
         str | None,
         typer.Option("--provider", help="Whose window, where several have one of this name."),
     ] = None,
-    verdict_key: VerdictKey = None,
+    verdict_key: VerdictKeyIfAny = None,
     allow_unpinned: Annotated[
         bool,
         typer.Option(
@@ -222,7 +212,7 @@ def audit(
                 remote.wait(window, show)
             verdict = Verdict.verify(remote.verdict(window), pinned or remote.verdict_key())
         _show(verdict, as_json=as_json)
-        code = EXIT_CODES[verdict.result]
+        code = verdict_code(verdict.result)
     raise typer.Exit(code)
 
 
@@ -233,7 +223,7 @@ def recheck(
     records: Annotated[
         int | None, typer.Option(min=0, help="Check the first so many sampled records only.")
     ] = None,
-    verdict_key: VerdictKey = None,
+    verdict_key: VerdictKeyIfAny = None,
     require: Annotated[
         Required | None,
         typer.Option(help="all: do not begin where not everything can be repeated."),
@@ -268,7 +258,7 @@ def recheck(
                 bundle,
                 engine=engines.engine(_engine_name(engine)),
                 records=records,
-                verdict_key=None if verdict_key is None else read_public(verdict_key),
+                verdict_key=verdict_key,
                 embedder=embedder,
                 generators=generating.service_of(settings),
                 test_results=[attached_results.read_file(each) for each in test_result or ()],
@@ -283,14 +273,16 @@ def recheck(
     raise typer.Exit(ExitCode.DONE if found.complete else ExitCode.INCOMPLETE)
 
 
-def _verdict_key(text: str | None, settings: Path | None, allow_unpinned: bool) -> PublicKey | None:
+def _verdict_key(
+    given: PublicKey | None, settings: Path | None, allow_unpinned: bool
+) -> PublicKey | None:
     """The key that must have signed: of the option or the settings; None: as the service says.
 
     Raises:
         MalformedError: it is not known, and nobody said that the service may name it.
     """
-    if text is not None:
-        return read_public(text)
+    if given is not None:
+        return given
     if settings is not None:
         own = settings_files.load(settings)
         return key_files.load(own.secrets, own.name, own.arbiter).verdict.public
@@ -354,13 +346,19 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
     for check in sorted(predicate.checks, key=lambda row: gravity(row.status)):
         status = check.status
         styled = f"[{STYLES[status]}]{status}[/]" if status in STYLES else status
-        # A reason may hold text of the provider's: it must not style itself as another result.
-        table.add_row(str(check.number), check.id, styled, escape(check.reason))
+        table.add_row(str(check.number), check.id, styled, _inert(check.reason))
     console.print(table)
     if predicate.warning:
-        console.print(predicate.warning)
+        console.print(_inert(predicate.warning))
     if predicate.claims is not None:
         said = iter(predicate.claims.statements)
         for name, result in predicate.claims.results.items():
-            console.print(f"{name}: [{STYLES.get(result, 'bold')}]{result}[/]: {next(said)}")
+            console.print(
+                f"{name}: [{STYLES.get(result, 'bold')}]{result}[/]: {_inert(next(said))}"
+            )
     console.print(f"result: [{STYLES.get(verdict.result, 'bold')}]{verdict.result}[/]")
+
+
+def _inert(text: str) -> str:
+    """A text that may hold the provider's: it must not look like another result."""
+    return escape(one_line(text))

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 from ragaudit.encoding.commands import failing
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.encoding.options import digest
 
 __all__ = ["add_to"]
 
@@ -25,7 +24,9 @@ def add_to(app: typer.Typer) -> None:
 
 def prove_count(
     bundle: Annotated[Path, typer.Argument(help="The evidence bundle, both parts.")],
-    pseudonym: Annotated[str, typer.Argument(help="Of the account, hexadecimal.")],
+    pseudonym: Annotated[
+        bytes, typer.Argument(parser=digest, metavar="HEX", help="Pseudonym of the account.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write the proof to.")],
 ) -> None:
     """Prove which records an account has in a window, or that it was not registered.
@@ -41,9 +42,8 @@ def prove_count(
     with failing():
         if not bundle.is_file():
             raise MalformedError("no such file", where=str(bundle))
-        who = hex_decode(pseudonym, PSEUDONYM_BYTES)
         with open_bundle(bundle) as opened:
-            proof = prove_account(opened.evidence, who, engine=fastest_engine())
+            proof = prove_account(opened.evidence, pseudonym, engine=fastest_engine())
         out.write_bytes(proof.encode())
         counted = "not registered" if proof.records is None else f"{len(proof.records)} records"
-        typer.echo(f"{pseudonym}: {counted}")
+        typer.echo(f"{pseudonym.hex()}: {counted}")

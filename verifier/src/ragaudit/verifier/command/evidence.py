@@ -13,6 +13,7 @@ from typing import Annotated, BinaryIO
 import typer
 from ragaudit.encoding.commands import failing, new_file
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.options import digest
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.verifier import keys as key_files
@@ -76,7 +77,9 @@ def open_bundle(
 )
 def account(
     window: Window,
-    pseudonym: Annotated[str, typer.Argument(help="Of the account, 64 hexadecimal digits.")],
+    pseudonym: Annotated[
+        bytes, typer.Argument(parser=digest, metavar="HEX", help="Pseudonym of the account.")
+    ],
     reader: Reader,
     reason: Reason,
     output: Output,
@@ -93,7 +96,7 @@ def account(
         said = _said(reader, reason)
         # Made first: an access of what then cannot be written would be one for nothing.
         with new_file(output) as file:
-            remote.account(window, pseudonym, said, file)
+            remote.account(window, pseudonym.hex(), said, file)
 
 
 @app.command(epilog="Example: ragaudit verifier evidence accesses 2026-w48 --json")

@@ -11,15 +11,11 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
-from ragaudit.verifier.command.options import AsJson
-from ragaudit.verifier.keys import read_public
+from ragaudit.verifier.command.options import AsJson, VerdictKey
 
 __all__ = ["add_to"]
 
 Bundle = Annotated[Path, typer.Argument(help="The window's bundle; its public part will do.")]
-VerdictKey = Annotated[
-    str, typer.Option(help="Public key that must have signed the verdict, hexadecimal.")
-]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,7 +54,7 @@ def verify_deletion(
 
     with failing():
         found = _deletion(_json(statement))
-        Judged.read(bundle, read_public(verdict_key)).verify_deletion(found)
+        Judged.read(bundle, verdict_key).verify_deletion(found)
         if as_json:
             typer.echo(json.dumps(found.to_json()))
             return
@@ -116,7 +112,7 @@ def verify_accesses(
         if not isinstance(listed, list):
             raise MalformedError("not a list of accesses", where=str(accesses))
         found = [EvidenceAccess.from_json(each) for each in listed]
-        judged = Judged.read(bundle, read_public(verdict_key))
+        judged = Judged.read(bundle, verdict_key)
         judged.verify_accesses(found, shown, by_provider=by_provider)
         typer.echo(f"{len(found)} accesses, none of them missing or changed")
 

@@ -14,7 +14,7 @@ from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.ledger.messages.verification_result import VerificationResult
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
-from ragaudit.verifier.keys import read_public
+from ragaudit.verifier.command.options import VerdictKeyIfAny
 
 __all__ = ["export"]
 
@@ -37,9 +37,7 @@ def export(
             "jsonl: a finding a line.",
         ),
     ],
-    verdict_key: Annotated[
-        str | None, typer.Option(help="Public key that must have signed it, hexadecimal.")
-    ] = None,
+    verdict_key: VerdictKeyIfAny = None,
     settings: Annotated[
         Path | None,
         typer.Option("--settings", "-s", help="Of the verifier whose key it is, in place of it."),
@@ -84,10 +82,10 @@ def _verified(path: Path, public: PublicKey) -> Verdict:
     return Verdict.verify(data, public)
 
 
-def _pinned(text: str | None, own: PrivateKey | None) -> PublicKey:
+def _pinned(given: PublicKey | None, own: PrivateKey | None) -> PublicKey:
     """The key that must have signed: of the option, or else of the settings."""
-    if text is not None:
-        return read_public(text)
+    if given is not None:
+        return given
     if own is not None:
         return own.public
     raise MalformedError(

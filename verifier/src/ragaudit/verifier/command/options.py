@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from ragaudit.encoding.options import public_key
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.verifier.settings import SETTINGS_VARIABLE
 
 SETTINGS_FILE = "verifier.yaml"
@@ -13,4 +15,9 @@ SettingsPath = Annotated[
     Path,
     typer.Option("--settings", "-s", envvar=SETTINGS_VARIABLE, help="Settings file."),
 ]
+_VERDICT_KEY = typer.Option(
+    parser=public_key, metavar="HEX", help="Public key that must have signed the verdict."
+)
+VerdictKey = Annotated[PublicKey, _VERDICT_KEY]
+VerdictKeyIfAny = Annotated[PublicKey | None, _VERDICT_KEY]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

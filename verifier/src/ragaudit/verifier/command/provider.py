@@ -8,25 +8,28 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import failing
+from ragaudit.encoding.options import public_key
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.serving.clock import system_clock
 from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.command.options import DEFAULT_SETTINGS, AsJson, SettingsPath
-from ragaudit.verifier.keys import read_public
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.database import Database
 
 app = typer.Typer(no_args_is_help=True, help="The providers whose keys are pinned.")
 
 
-@app.command("add", epilog="Example: ragaudit verifier provider add acme --key 3b6a…")
+@app.command("add", epilog="Example: ragaudit verifier provider add acme --key 3b6a...")
 def add(
     name: Annotated[str, typer.Argument(help="The provider.")],
-    key: Annotated[str, typer.Option(help="Its public key, 32 bytes in hexadecimal.")],
+    key: Annotated[
+        PublicKey, typer.Option(parser=public_key, metavar="HEX", help="Its public key.")
+    ],
     settings: SettingsPath = DEFAULT_SETTINGS,
 ) -> None:
     """Pin a provider's key."""
     with failing(), _database(settings) as database:
-        providers.add(database, name, read_public(key))
+        providers.add(database, name, key)
         typer.echo(f"pinned {name}")
 
 

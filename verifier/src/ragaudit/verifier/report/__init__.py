@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from ragaudit.encoding.printable import printable
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.report import wording
 from ragaudit.verifier.report.view import Report, report_of
@@ -39,7 +40,8 @@ def _render(template: str, report: Report, *, autoescape: bool) -> str:
         "signed": wording.SIGNED,
         "referred": wording.REFERRED,
     }
-    return environment.get_template(template).render(report=report, **texts)
+    # Names and reasons may be the provider's: none of them moves a cursor.
+    return printable(environment.get_template(template).render(report=report, **texts))
 
 
 def _wrapped(text: str, indent: int = 0) -> str:

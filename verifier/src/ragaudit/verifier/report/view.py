@@ -347,6 +347,7 @@ def _strata(strata: object) -> Table | None:
     if not isinstance(strata, list) or not strata:
         return None
     rows = [stratum if isinstance(stratum, Mapping) else {"id": stratum} for stratum in strata]
+    rows = [{**row, "bad": wording.missed(row)} if "bad" in row else row for row in rows]
     keys = sorted({key for row in rows for key in row}, key=_column)
     headings = tuple(wording.LABELS.get(key, (key.replace("_", " "), ""))[0] for key in keys)
     return Table(headings, tuple(tuple(_text(row.get(k)) for k in keys) for row in rows))

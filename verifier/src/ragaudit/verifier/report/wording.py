@@ -1,8 +1,12 @@
 """The words of the report. What a verdict does not cover is said in the verdict, not here."""
 
-from typing import Final
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Final
 
+from ragaudit.encoding.text import ceil_decimal, is_decimal, parse_decimal
 from ragaudit.ledger.messages.claims import CONDITIONAL, Claims
+from ragaudit.privacy.charge_sample import CHARGES
 from ragaudit.privacy.words import Strength
 from ragaudit.verifier.procedure import CHECKS
 
@@ -221,6 +225,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "id": ("Stratum", ""),
     "population": ("Records", ""),
     "sample": ("Checked", ""),
+    "bad": ("What such a sample would miss", ""),
     "miss_probability": ("Chance to miss all bad ones", ""),
     "with_replacement": ("1 − (1 − beta)^s", ""),
     "claimed": ("Largest coalition, as the provider claims", "accounts"),
@@ -299,6 +304,34 @@ def gravity(status: str) -> int:
         0 for the worst. An unknown status counts as the worst: it must not hide below a PASS.
     """
     return _GRAVITY.index(status) if status in _GRAVITY else 0
+
+
+def missed(stratum: Mapping[str, Any]) -> str:
+    """Return what a sample of a stratum would miss, as "would miss 3 bad answers of 30 once in 10".
+
+    Args:
+        stratum: of the member `strata`, as it was signed; of one of another form, the number alone
+            is given, called a number of bad records.
+    """
+    match stratum:
+        case {"population": 0}:
+            return "nothing: it is empty"
+        case {"bad": int(bad), "population": int(population), "miss_probability": str(text)} if (
+            is_decimal(text)
+        ):
+            kind = "charge" if str(stratum.get("id")).startswith(CHARGES) else "answer"
+            of = f"{bad:,} bad {kind}{'' if bad == 1 else 's'} of {population:,}"
+            return f"would miss {of} {_how_often(parse_decimal(text))}"
+    return f"{stratum['bad']} bad records"
+
+
+def _how_often(chance: Fraction) -> str:
+    """A chance that was rounded up, once more rounded against the claim."""
+    if chance == 0:
+        return "never"
+    if chance > Fraction(1, 2):
+        return f"with a chance of {ceil_decimal(chance, 3)}"
+    return f"once in {1 // chance:,}"
 
 
 def place(name: str) -> tuple[int, str]:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import failing
+from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.scope import canaries as planting
@@ -22,7 +23,6 @@ from ragaudit.lab.attacks.scope.target import load
 from ragaudit.lab.attacks.signing import policy_bytes, signer_of
 from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.scope_result import ScopeResult
-from rich.console import Console
 from rich.progress import Progress
 
 __all__ = ["CANARIES_EXAMPLE", "SCOPE_EXAMPLE", "canaries", "scope"]
