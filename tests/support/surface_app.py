@@ -74,10 +74,10 @@ class MemoryPort:
             raise NotAuthenticated("unknown API key")
         return KEYS[key]
 
-    def end_user(self, tenant: str, name: str, *, register: bool) -> Account:
-        if name not in self.users and not register:
+    def end_user(self, account: Account, *, register: bool) -> Account:
+        if account.id not in self.users and not register:
             raise NotServed("unknown end user")
-        return self.users.setdefault(name, Account(name, tenant))
+        return self.users.setdefault(account.id, account)
 
     def index(self, account: Account) -> Index:
         return Index(
@@ -103,7 +103,7 @@ class MemoryPort:
         return Completion("w1.7", f"{account.tenant}: {question}", 3, ended=False, time=5000)
 
     def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
-        mine = self.served.get(account.name, {})
+        mine = self.served.get(account.id, {})
         return [replace(mine[name], score=None) for name in dict.fromkeys(ids) if name in mine]
 
     def forward(self, tenant: str, operation: str, body: bytes) -> Forwarded:
@@ -135,7 +135,7 @@ class MemoryPort:
         if self.noised:
             chosen = {row.id for row in best}
             best = [row for row in rows if row.id in chosen]
-        self.served.setdefault(account.name, {}).update({row.id: row for row in best})
+        self.served.setdefault(account.id, {}).update({row.id: row for row in best})
         return Answer(f"w1.{len(self.asked) - 1}", tuple(best))
 
 

@@ -80,6 +80,14 @@ def test_ingest_and_accounts(prover: Path, tmp_path: Path) -> None:
     run_json("account", "add", "none", "bob", "--settings", prover, code=4)
     run_json("account", "add", "shop", "ada", "--settings", prover, code=4)
     run_json("account", "rotate-key", "eve", "--settings", prover, code=4)
+    named = {"tenant": "shop", "name": "ada", "user": "Zoë K."}
+    user = ("--user", "Zoë K.", "--settings", prover)
+    assert run_json("account", "add", "shop", "ada", *user) == named
+    assert named in run_json("account", "list", "--settings", prover)
+    assert "Zoë K." in run("account", "list", "--settings", prover).stdout
+    for wrong in (("none", "ada"), ("shop", "eve")):
+        run_json("account", "add", *wrong, *user, code=4)
+    run_json("account", "add", "shop", "ada", "--user", "a\x1b[2J", "--settings", prover, code=2)
 
 
 def test_check_names_what_is_wrong(prover: Path, tmp_path: Path) -> None:
@@ -182,6 +190,14 @@ def test_the_operators_api(open_scenario: Any) -> None:
     assert {"tenant": "two", "name": "eve"} in api.get(
         "/v1/operator/accounts", headers=operator
     ).json()
+    named = {**made, "user": "grace"}
+    assert api.post("/v1/operator/accounts", json=named, headers=operator).json() == named
+    assert named in api.get("/v1/operator/accounts", headers=operator).json()
+    for wrong in ({**named, "name": "ada"}, {**named, "name": "nobody"}):
+        assert api.post("/v1/operator/accounts", json=wrong, headers=operator).status_code == 404
+    unprintable = {**named, "user": "a\nb"}
+    refused = api.post("/v1/operator/accounts", json=unprintable, headers=operator)
+    assert refused.status_code == 400 and "end user" in refused.json()["where"]
     status = api.get("/v1/operator/windows/w1", headers=operator).json()
     assert (status["state"], status["accounts"], status["busy"]) == ("open", 3, None)
     again = {"window": "w1", "overrides": {}}

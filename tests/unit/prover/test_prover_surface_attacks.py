@@ -1,12 +1,17 @@
 """What an application could try against the surfaces of a real window."""
 
+import io
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from ragaudit.prover.errors import BackendUnavailable, MalformedQuery
+from ragaudit.ledger.messages.bodies import AccessBody
+from ragaudit.prover.errors import BackendUnavailable, MalformedQuery, UnknownAccount
+from ragaudit.prover.lifecycle.exporting import Export
 from ragaudit.prover.surface_settings import DelegationSettings
-from ragaudit.prover.surfaces.caller import end_user_name, named_user, names_user
+from ragaudit.prover.surfaces.caller import named_user, names_user
 from ragaudit.prover.surfaces.prover_port import ServicePort
 from scenario import ProverScenario
 from starlette.datastructures import Headers
@@ -89,8 +94,11 @@ class TestEndUsers:
             headers=[*given, *((b"Ragaudit-User", user) for user in users)],
         )
 
-    def accounts(self, scenario: ProverScenario) -> list[str]:
-        return [each.name for each in scenario.service.accounts.all()]
+    def accounts(self, scenario: ProverScenario) -> list[str | tuple[str, str]]:
+        return [
+            each.name if each.user is None else (each.name, each.user)
+            for each in scenario.service.accounts.all()
+        ]
 
     def test_no_more_of_them_than_slots(self, scenario: ProverScenario) -> None:
         start(scenario, WINDOW, delegation=self.DELEGATION)
@@ -100,7 +108,7 @@ class TestEndUsers:
         for n in range(2, 5):
             answer = self.search(scenario, b"user%d" % n)
             assert answer.status_code == 409 and "no slot is left" in answer.text
-        assert self.accounts(scenario) == ["ada", "bob", "one+user0", "one+user1", "cyd"]
+        assert self.accounts(scenario) == ["ada", ("ada", "user0"), ("ada", "user1"), "bob", "cyd"]
 
     def test_paths_that_ask_nothing_make_no_more_of_them(self, scenario: ProverScenario) -> None:
         start(scenario, WINDOW, delegation=self.DELEGATION)
@@ -135,7 +143,7 @@ class TestEndUsers:
             # Neither asks in its own name: grace waits to be activated, and bob may name nobody.
             assert answer.status_code == status, answer.text
         # Her registration, and no record.
-        assert logged(scenario) == before + 1 and "one+grace" in self.accounts(scenario)
+        assert logged(scenario) == before + 1 and ("ada", "grace") in self.accounts(scenario)
 
     def test_its_account_and_registration_are_its_own(self, scenario: ProverScenario) -> None:
         start(scenario, WINDOW, delegation=self.DELEGATION)
@@ -143,6 +151,9 @@ class TestEndUsers:
         shown = {}
         for account, more in (("ada", {}), ("ada", named), ("bob", named)):
             headers = {**scenario.headers(account), **more}
+            if account == "bob":
+                proof = scenario.api.get("/v1/windows/w1/account/count", headers=headers)
+                assert proof.status_code == 409, "an account that may name nobody did"
             answers = [
                 scenario.api.get("/v1/windows/w1/account", headers=headers),
                 scenario.api.post("/v1/windows/w1/registration", json={}, headers=headers),
@@ -157,13 +168,38 @@ class TestEndUsers:
         live = scenario.service.open_windows.get("w1")
         assert shown == {
             0: live.pseudonym_of("ada").hex(),
-            1: live.pseudonym_of("one+grace").hex(),
+            1: live.pseudonym_of("ada", "grace").hex(),
         }
+
+    def test_its_lines_of_the_audit_stream_and_its_export_are_its_own(
+        self, scenario: ProverScenario, tmp_path: Path
+    ) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        stream = tmp_path / "audit.jsonl"
+        settings = scenario.settings
+        operation = settings.operation.model_copy(update={"audit_file": stream})
+        scenario.settings = settings.model_copy(update={"operation": operation})
+        scenario.restart()
+        with scenario.service.observer:
+            for account, user in (("ada", b"grace"), ("ada", b""), ("bob", b"grace")):
+                self.search(scenario, *([user] if user else []), account=account)
+        users = [json.loads(line)["user"] for line in stream.read_text().splitlines()]
+        grace = {"name": "ada", "effective": {"name": "grace"}}
+        # Who tries to name somebody, and may not, is in it too.
+        assert users == [grace, {"name": "ada"}, {"name": "bob"}]
+        file = io.BytesIO()
+        said = AccessBody.from_json({"reader": "B. Ito", "reason": "a test"})
+        key, clock = scenario.service.retention.key, scenario.clock
+        Export(scenario.service.store, key, clock).write("ada", (), said, file, user="grace")
+        live = scenario.service.open_windows.get("w1")
+        assert live.pseudonym_of("ada", "grace").hex() in file.getvalue().decode()
+        with pytest.raises(UnknownAccount, match="end user"):
+            Export(scenario.service.store, key, clock).write("bob", (), said, file, user="grace")
 
     def test_one_of_them_by_any_way(self, scenario: ProverScenario) -> None:
         start(scenario, WINDOW, delegation=self.DELEGATION)
         self.search(scenario, "Zoë".encode())
-        assert end_user_name("one", "Zoë") in self.accounts(scenario)
+        assert ("ada", "Zoë") in self.accounts(scenario)
 
 
 def test_two_idempotency_keys_are_refused(scenario: ProverScenario) -> None:

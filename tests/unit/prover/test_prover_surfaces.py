@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.prover.errors import UnknownAccount
+from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surfaces.chroma.shapes import collection_id
 from ragaudit.prover.surfaces.queries import PRIVATE_DISTANCE
+from ragaudit.prover.window.registrations import find
 from scenario import ProverScenario
 from surface_window import CHROMA, NOISED, SURFACES, VECTOR, WINDOW, logged, start, texts
 
@@ -193,7 +196,7 @@ class TestEndUsers:
         headers = {**scenario.headers("ada"), **user}
         file = ReceiptFile.parse(scenario.api.get(path, headers=headers).content)
         live = scenario.service.open_windows.get("w1")
-        assert file.public.record.pseudonym == live.pseudonym_of("one+grace@example.org")
+        assert file.public.record.pseudonym == live.pseudonym_of("ada", "grace@example.org")
 
     def test_unknown_ones_are_refused_unless_the_tenant_allows_it(
         self, scenario: ProverScenario
@@ -212,13 +215,30 @@ class TestEndUsers:
             answer = ask(scenario, "openai", name, **{"Ragaudit-User": "ada"})
             assert answer.status_code == 403
 
-    def test_another_tenants_account_of_that_name_is_nobodys_end_user(
-        self, scenario: ProverScenario
-    ) -> None:
-        start(scenario, WINDOW, delegation={"accounts": ["ada"], "register_tenants": ["one"]})
-        scenario.service.accounts.add("two", "one+grace")
+    def test_nobody_shares_a_name_with_an_end_user(self, scenario: ProverScenario) -> None:
+        start(scenario, WINDOW, delegation={"accounts": ["ada", "bob"]})
+        accounts = scenario.service.accounts
+        # Neither an account of the operator's, however it is called, nor another one's end user.
+        for name in ("grace", "one+grace", "ada+grace"):
+            accounts.add("one", name)
+        accounts.add_end_user("bob", "grace", tenant="one")
         answer = ask(scenario, "openai", **{"Ragaudit-User": "grace"})
         assert answer.status_code == 403 and "unknown end user" in answer.text
+        accounts.add_end_user("ada", "grace", tenant="one")
+        assert ask(scenario, "openai", **{"Ragaudit-User": "grace"}).status_code == 503
+        accounts.add_end_user("ada", "bob", tenant="one")
+        waiting = ask(scenario, "openai", **{"Ragaudit-User": "bob"})
+        assert waiting.status_code == 503, "an end user had the registration of an account"
+        with scenario.service.store.read() as connection:
+            rows = [find(connection, "w1", each.id) for each in accounts.all()]
+        seen = [row.pseudonym for row in rows if row is not None]
+        assert len(set(seen)) == len(seen) == 4
+        # An account of the operator's has a key, an end user none.
+        for account in accounts.all():
+            if account.user is None:
+                accounts.rotate_key(account.name)
+            with pytest.raises(UnknownAccount):
+                accounts.rotate_key(Account("ada", "one", "grace").id)
 
     def test_by_a_token(self, make_scenario: Callable[..., ProverScenario], tmp_path: Path) -> None:
         scenario, key = make_scenario(), ec.generate_private_key(ec.SECP256R1())
@@ -231,7 +251,7 @@ class TestEndUsers:
         }  # fmt: skip
         delegation = {"accounts": ["ada"], "header": None, "jwt": tokens}
         start(scenario, WINDOW, delegation=delegation)
-        scenario.service.accounts.add("one", "one+grace")
+        scenario.service.accounts.add_end_user("ada", "grace", tenant="one")
         now = scenario.clock() // 1000
         good = {
             "sub": "grace", "iss": "https://login.example", "aud": "rag", "exp": now + 60,

@@ -6,10 +6,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi.security.utils import get_authorization_scheme_param
 from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.http import turns
 from ragaudit.prover.http.turns import FairTurns, Turns
 from ragaudit.prover.settings import LimitSettings
+from ragaudit.prover.store.accounts import Caller
+from ragaudit.prover.surface_settings import SurfaceSettings
+from ragaudit.prover.surfaces.mount import Surfaces
+from starlette.datastructures import Headers
 
 
 def limits(**changes: Any) -> LimitSettings:
@@ -135,8 +140,8 @@ def test_clients_that_leave_give_their_turn_back() -> None:
 class Keys:
     """Two tokens that accounts have."""
 
-    async def caller(self, token: str) -> str | None:
-        return {"ada": "account ada", "bea": "account bea"}.get(token)
+    async def caller(self, token: str) -> Caller | None:
+        return {name: Caller("account", name) for name in ("ada", "bea")}.get(token)
 
 
 async def call(
@@ -217,9 +222,9 @@ def test_end_users_of_one_key_wait_in_queues_of_their_own(
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    async def queue(caller: str, account: str, headers: Any) -> str:
+    async def queue(caller: Caller, headers: Any) -> Caller:
         user = headers.get("ragaudit-user")
-        return f"{caller} for {user}" if account == "ada" and user else caller
+        return caller._replace(user=user) if caller.name == "ada" and user else caller
 
     async def play() -> None:
         given = limits(account_per_second=2, peer_per_second=3)
@@ -235,3 +240,37 @@ def test_end_users_of_one_key_wait_in_queues_of_their_own(
         assert found == [200, 200, 200, 429]
 
     run(play)
+
+
+def test_the_key_that_is_authenticated_is_the_one_that_counts() -> None:
+    """Two keys in one request: whose turn and rate it takes is whose account it is charged to."""
+    enabled = ("openai", "chroma", "qdrant", "mcp", "dify")
+    surfaces = Surfaces(SurfaceSettings(enabled=enabled), None, None)  # type: ignore[arg-type]
+    ada, bea, eve = (
+        (b"authorization", b"Bearer ada"),
+        (b"x-chroma-token", b"bea"),
+        (b"api-key", b"eve"),
+    )
+    chroma, qdrant = "/api/v2/heartbeat", "/collections/handbook"
+    for path, headers, key in (
+        (chroma, (ada, bea, eve), "bea"),
+        (chroma, (ada, eve), "ada"),
+        (chroma, (eve,), None),
+        (qdrant, (bea, ada, eve), "eve"),
+        (qdrant, (bea, ada), "ada"),
+        ("/v1/windows/w1/query", (eve, bea, ada), "ada"),
+        ("/v1/windows/w1/query", (eve, bea), None),
+        ("/v1/vector_stores/handbook/search", (bea, ada), "ada"),
+        ("/mcp", (bea, ada), "ada"),
+        ("/retrieval", (eve, ada), "ada"),
+        ("/v1/windows", ((b"authorization", b"Basic ada"),), None),
+        ("/v1/windows", ((b"authorization", b"bearer  ada "),), "ada"),
+        ("/v1/windows", ((b"authorization", b"Bearer "),), None),
+        ("/v1/windows", (ada, (b"authorization", b"Bearer bea")), "ada"),
+    ):
+        found = surfaces.key(path, Headers(raw=list(headers)))
+        assert found == key, (path, headers, found)
+        if path.startswith("/v1/windows"):  # as the prover's own paths read it
+            given = Headers(raw=list(headers)).get("authorization")
+            scheme, token = get_authorization_scheme_param(given)
+            assert (token or None if scheme.lower() == "bearer" else None) == key

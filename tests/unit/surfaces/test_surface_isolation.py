@@ -284,7 +284,7 @@ def test_no_attempt_reaches_another_tenants_row(api: TestClient, port: StorePort
     kinds = {"add", "upsert", "update", "delete", "delete where"}
     assert port.taken.keys() == kinds and min(port.taken.values()) > ATTEMPTS / 500
     for account, rows in port.served.items():
-        known = {**{each.name: each for each in KEYS.values()}, **port.users}
+        known = {**{each.id: each for each in KEYS.values()}, **port.users}
         assert all(name.startswith(f"{known[account].tenant}-") for name in rows)
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.ledger.messages.filters import Filter
+from ragaudit.prover.store.accounts import Account, check_user
 from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.prover.surfaces import dify, openai
-from ragaudit.prover.surfaces.caller import end_user_name
 from ragaudit.prover.surfaces.chroma import bodies as chroma
 from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.qdrant import filters as qdrant
@@ -271,25 +271,33 @@ def test_ids_of_points_go_both_ways() -> None:
     assert point_id("7") == 7 and point_id("07") == "07" and point_id("٣") == "٣"
 
 
+NAMES = st.sampled_from(["ada", "ada+bob", "acme+ada", "a", "b"])
 USERS = st.one_of(
+    st.none(),
     st.text(min_size=1, max_size=60),
     st.sampled_from(["ada", "Ada", "ADA", "ada ", "a\u0308", "\u00e4", "sha256+0", "acme+ada"]),
 )
 
 
-@given(st.tuples(USERS, st.sampled_from(["a", "b"])), st.tuples(USERS, st.sampled_from(["a", "b"])))
-def test_different_end_users_have_different_accounts(
-    one: tuple[str, str], other: tuple[str, str]
+@given(st.tuples(NAMES, USERS), st.tuples(NAMES, USERS))
+def test_different_accounts_and_end_users_have_different_rows(
+    one: tuple[str, str | None], other: tuple[str, str | None]
 ) -> None:
-    names = [end_user_name(tenant, user) for user, tenant in (one, other)]
-    assert (names[0] == names[1]) == (one == other)
-    assert all(len(name) <= 127 and name.isascii() for name in names)
+    ids = [Account(name, "t", user).id for name, user in (one, other)]
+    assert (ids[0] == ids[1]) == (one == other)
+    assert all(len(name) <= 127 and name.isascii() for name in ids)
 
 
-@pytest.mark.parametrize("user", ["", "x" * 1025])
-def test_end_users_of_no_possible_length(user: str) -> None:
-    with pytest.raises(RagauditError, match="1 to 1024"):
-        end_user_name("acme", user)
+def test_an_end_user_is_a_name_that_can_be_printed() -> None:
+    for user in ("ada", "Zoë", "\u00e4", "a b", "x" * 1024, "\u6f22", 'a/b\\c"d', "+", "-"):
+        assert check_user(user) == user
+    for user in (
+        "", "x" * 1025, "\u00e4" * 513, " ada", "ada ", " ", "a\nb", "a\tb", "a\rb", "a\x00",
+        "a\x1b[31m", "a\x7f", "a\x85b", "a\u2028b", "a\u202eb", "a\u200bb",
+        "a\ud800", "a\u00a0b", "a\ue000",
+    ):  # fmt: skip
+        with pytest.raises(MalformedError, match="end user"):
+            check_user(user)
 
 
 @pytest.mark.parametrize(

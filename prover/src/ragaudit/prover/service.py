@@ -360,7 +360,7 @@ class Service:
         window = self.windows.get(name)
         if window.countersignature is not None and window.state not in FINAL:
             return self.open_windows.get(name)
-        raise refuse_unloaded(self.answering.context.key, window, account.name, self.clock())
+        raise refuse_unloaded(self.answering.context.key, window, account, self.clock())
 
     def query(
         self,

@@ -229,6 +229,8 @@ def _event(
     # An interface may answer 200 and tell of an error in the body.
     good = 200 <= status < 400 and not exchange.reason
     user: dict[str, Any] = {"name": exchange.account or "operator"}
+    if exchange.user:
+        user["effective"] = {"name": exchange.user}
     if exchange.operator:
         user["roles"] = ["operator"]
     event: dict[str, Any] = {

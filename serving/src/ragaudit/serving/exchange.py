@@ -53,6 +53,7 @@ class Exchange:
         traceparent, tracestate: W3C Trace Context, as it is passed on; empty if there is none.
         surface: by which API it came, if a handler says so.
         account, tenant: who asked whom, once it is authenticated; an operator's name is its role.
+        user: whom the account named; empty if it asked for itself.
         operator: whether an operator or auditor asked.
         receipts: of the answers.
         reason: name of the problem that was answered.
@@ -66,6 +67,7 @@ class Exchange:
     tracestate: str = ""
     surface: str = ""
     account: str = ""
+    user: str = ""
     tenant: str = ""
     operator: bool = False
     receipts: list[Receipt] = field(default_factory=list)
@@ -121,6 +123,7 @@ def note(
     *,
     surface: str | None = None,
     account: str | None = None,
+    user: str | None = None,
     tenant: str | None = None,
     operator: bool | None = None,
     receipt: Receipt | None = None,
@@ -131,7 +134,7 @@ def note(
 
     Args:
         surface: one of a few names: it becomes a label of metrics.
-        account, tenant: only once authenticated.
+        account, user, tenant: only once authenticated.
         operator: whether the operator asks.
         receipt: one more.
         reason: name of a problem; one of a few, as `surface`.
@@ -140,7 +143,9 @@ def note(
     exchange = _current.get()
     if exchange is None:
         return
-    given = {"surface": surface, "account": account, "tenant": tenant, "reason": reason}
+    given = {
+        "surface": surface, "account": account, "user": user, "tenant": tenant, "reason": reason,
+    }  # fmt: skip
     for name, value in given.items():
         if value is not None:
             setattr(exchange, name, value)

@@ -80,16 +80,18 @@ def read_origin(origin: str) -> tuple[str, str]:
     return check_provider(provider), check_window(window)
 
 
-def pseudonym(key: bytes, window: str, account: str) -> bytes:
+def pseudonym(key: bytes, window: str, account: str, user: str | None = None) -> bytes:
     """Return the account's pseudonym in one window, 32 bytes (docs/spec/05-records.md §5.1).
 
     Args:
         key: the window's secret. With it alone can two windows' pseudonyms be linked.
         window: its name.
         account: its name at the provider.
+        user: whose name the account gave; None for the account itself.
     """
     # Keyed: whoever has a list of account names cannot hash them all and compare with the log.
-    message = enc("ragaudit/v1/pseudonym", check_window(window), account)
+    names = (account,) if user is None else (account, user)
+    message = enc("ragaudit/v1/pseudonym", check_window(window), *names)
     return hmac.digest(key, message, hashlib.sha256)
 
 

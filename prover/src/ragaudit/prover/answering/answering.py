@@ -76,7 +76,7 @@ class Answering:
             StoreUnavailable, BackendUnavailable: nothing was answered; try again.
         """
         asked = asked or Asked.of(request)
-        with live.account_lock(account.name):
+        with live.account_lock(account.id):
             with phase("admit"):
                 logged = self._answered(live, account, asked)
             return logged or self._logged(live, account, request, asked)
@@ -102,19 +102,19 @@ class Answering:
         if asked.key is None and not repeats:
             return None
         with store.look() as connection:
-            keyed = place = find_keyed(connection, account.name, asked)
+            keyed = place = find_keyed(connection, account.id, asked)
             if place is None and repeats:
                 since = self.context.clock() - 1000 * policy.retrieval.retry_seconds
-                place = find_identical(connection, live.name, account.name, asked, since)
+                place = find_identical(connection, live.name, account.id, asked, since)
         if place is None or place.window != live.name:
             return None
         with store.read() as connection:
-            registered = find(connection, live.name, account.name)
+            registered = find(connection, live.name, account.id)
             logged = record_at(connection, live.name, place.position)
         if not keyed and asked.key is not None:
             # A client may make a key for each attempt: its next one may come much later.
             with store.write() as connection:
-                note_key(connection, account.name, asked, place)
+                note_key(connection, account.id, asked, place)
         assert registered is not None and logged is not None  # the tables refer to each other
         return self.repeated(live, registered, logged)
 
@@ -135,13 +135,13 @@ class Answering:
             yield
             return
         # Held over all of them: another call of the account could use what was counted here.
-        with live.account_lock(account.name):
+        with live.account_lock(account.id):
             self._check_room(live, account, batch)
             yield
 
     def _check_room(self, live: OpenWindow, account: Account, batch: Sequence[Asked]) -> None:
         with self.context.store.read() as connection:
-            registered = find(connection, live.name, account.name)
+            registered = find(connection, live.name, account.id)
         if registered is None:
             return
         left = live.policy.queries_per_account - registered.counter
@@ -204,7 +204,7 @@ class Promises:
                 the end that a promise could not be claimed.
             VerifierUnreachable: the promise expired, and whether it was claimed is not known.
         """
-        with live.account_lock(account.name):
+        with live.account_lock(account.id):
             self._charges.check_none(live, account, request.counter)
             admitted = self._answering.query(live, account).admit(anchored=True)
             counter = admitted.registered.counter
@@ -216,7 +216,7 @@ class Promises:
                     expected=f"{counter}, the account's next one",
                 )
             with self._store.read() as connection:
-                pending = find_promise(connection, live.name, account.name, counter)
+                pending = find_promise(connection, live.name, account.id, counter)
             expired = None
             if pending is not None and self._expired(live, pending):
                 self._check_unclaimed(live, account, pending.record)
@@ -245,11 +245,11 @@ class Promises:
             ChainRejected: not the nonce of the account's chain.
             QueryRefused: the window is closed or unavailable.
         """
-        with live.account_lock(account.name):
+        with live.account_lock(account.id):
             with self._store.read() as connection:
-                registered = find(connection, live.name, account.name)
-                logged = record_of(connection, live.name, account.name, counter)
-                promise = find_promise(connection, live.name, account.name, counter)
+                registered = find(connection, live.name, account.id)
+                logged = record_of(connection, live.name, account.id, counter)
+                promise = find_promise(connection, live.name, account.id, counter)
             if registered is None or promise is None or registered.anchor is None:
                 raise Conflict("no promise for this counter", where="counter")
             # Before any noise is drawn: a record with another nonce would fail check 11.
@@ -270,7 +270,7 @@ class Promises:
         Once the nonce is known, another promise would be a second draw of the noise.
         """
         with self._store.read() as connection:
-            revealed = is_revealed(connection, live.name, account.name, record.counter)
+            revealed = is_revealed(connection, live.name, account.id, record.counter)
         # None means that the promise may still be claimed: that is as bad as claimed.
         if revealed or self._verifier.claimed(live.name, record) is not False:
             raise Conflict(

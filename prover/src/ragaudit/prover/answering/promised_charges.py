@@ -47,15 +47,15 @@ class PromisedCharges:
             VerifierUnreachable: its promise expired, and whether it was claimed is not known.
         """
         with self._context.store.read() as connection:
-            registered = find(connection, live.name, account.name)
+            registered = find(connection, live.name, account.id)
             if registered is None or registered.counter == 0:
                 return None
             last = registered.counter - 1
-            charge = charge_of(connection, live.name, account.name, last)
+            charge = charge_of(connection, live.name, account.id, last)
             if charge is None:
                 return None
             answer = answer_of_charge(connection, live.name, charge.entry.index)
-            promise = find_promise(connection, live.name, account.name, last)
+            promise = find_promise(connection, live.name, account.id, last)
         if answer is None and promise is not None:
             answer = self._void(live, charge, promise)
             if answer is None:

@@ -57,7 +57,7 @@ class Query:
         # Not in one transaction: the one that logs the record reads both of them again.
         with self.context.store.look() as connection:
             status = self.context.windows.status(connection, window.name)
-            registered = find(connection, window.name, self.account.name)
+            registered = find(connection, window.name, self.account.id)
         if status.generation != window.generation:
             window.catch_up()
         if registered is None:

@@ -20,6 +20,7 @@ from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import MalformedQuery, QueryRefused, VersionMoved, WindowUnusable
 from ragaudit.prover.index.committed import CommittedIndex
+from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State, check_state
 from ragaudit.prover.window.log_transaction import LogTransaction
@@ -273,18 +274,17 @@ def refuse(
     )
 
 
-def refuse_unloaded(key: PrivateKey, window: Window, account: str, time: int) -> QueryRefused:
+def refuse_unloaded(key: PrivateKey, window: Window, account: Account, time: int) -> QueryRefused:
     """Return the signed refusal of a window that is not in memory: its account can show it.
 
     Args:
-        account: by name.
         time: Unix milliseconds.
     """
     return refuse(
         key,
         "closed",
         origin=Policy.parse(window.policy).origin,
-        pseudonym=pseudonym(window.pseudonym_key, window.name, account),
+        pseudonym=pseudonym(window.pseudonym_key, window.name, account.name, account.user),
         counter=0,
         time=time,
         detail=f"it is {window.state}",

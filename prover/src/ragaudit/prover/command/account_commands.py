@@ -23,6 +23,9 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.windows import Windows
 from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
 
+UserOption = Annotated[
+    str | None, typer.Option("--user", help="An end user whom the account names.")
+]
 app = typer.Typer(
     help="Accounts of the tenants.\n\nExample: ragaudit prover account add shop ada",
     no_args_is_help=True,
@@ -33,10 +36,11 @@ app = typer.Typer(
 def add(
     tenant: str,
     name: str,
+    user: UserOption = None,
     settings: SettingsOption = DEFAULT_SETTINGS,
     as_json: JsonOption = False,
 ) -> None:
-    """Create an account and print its API key, this one time.
+    """Create an account and print its API key, this one time; or, with --user, an end user of one.
 
     Example: ragaudit prover account add shop ada --json
     """
@@ -44,8 +48,11 @@ def add(
         with _store(settings) as store:
             accounts = Accounts(store)
             accounts.ensure_tenants(load_settings(settings).backend.tenants)
-            key = accounts.add(tenant, name)
-        emit({"tenant": tenant, "name": name, "key": key}, as_json)
+            if user is not None:
+                shown = accounts.add_end_user(name, user, tenant=tenant).to_json()
+            else:
+                shown = {"tenant": tenant, "name": name, "key": accounts.add(tenant, name)}
+        emit(shown, as_json)
 
 
 @app.command("rotate-key")
@@ -64,14 +71,17 @@ def rotate_key(
 
 @app.command("list")
 def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False) -> None:
-    """List the accounts, without their keys.
+    """List the accounts, without their keys, and the end users whom they name.
 
     Example: ragaudit prover account list
     """
     with failing(as_json):
         with _store(settings) as store:
-            rows = [{"tenant": row.tenant, "name": row.name} for row in Accounts(store).all()]
-        emit_rows(rows, as_json)
+            rows = [row.to_json() for row in Accounts(store).all()]
+        # A table has a place for what some rows lack.
+        emit_rows(
+            rows if as_json else [{**row, "user": row.get("user", "")} for row in rows], as_json
+        )
 
 
 @app.command("export")
@@ -83,6 +93,7 @@ def export(
     window: Annotated[
         list[str] | None, typer.Option(help="Of this window, may be repeated; of all if unset.")
     ] = None,
+    user: UserOption = None,
     settings: SettingsOption = DEFAULT_SETTINGS,
     as_json: JsonOption = False,
 ) -> None:
@@ -104,8 +115,8 @@ def export(
             exporter = Export(store, key, EvenClock(UNTIL_CONFIRMED))
             # Made first: an access of what then cannot be written would be one for nothing.
             with new_file(output) as file:
-                written = exporter.write(name, window or (), said, file)
-        emit({"name": name, "windows": written, "file": str(output)}, as_json)
+                written = exporter.write(name, window or (), said, file, user=user)
+        emit({"name": name, "user": user, "windows": written, "file": str(output)}, as_json)
 
 
 @app.command("accesses")

@@ -143,7 +143,7 @@ class Channel:
         # One refusal for all of it: whether there is such a charge is not said.
         if (
             charge is None
-            or charge.account != account.name
+            or charge.account != account.id
             or answer is None
             or answer.answer is None
             or answer.leaves > self._context.clock()

@@ -88,7 +88,7 @@ class Charging:
         """
         terms = terms_of(live)
         digest = hashlib.sha256(request.encode()).digest()
-        with live.account_lock(account.name):
+        with live.account_lock(account.id):
             with phase("admit"):
                 before = self._before(live, account, digest, terms)
                 if before is not None:
@@ -124,7 +124,7 @@ class Charging:
                 expected=f"{counter}, the account's next one",
             )
         with self._context.store.read() as connection:
-            pending = find_promise(connection, live.name, account.name, counter)
+            pending = find_promise(connection, live.name, account.id, counter)
         # Its record may still be logged, or claimed: a charge may not take its counter.
         if pending is not None:
             raise PromisePending(
@@ -137,7 +137,7 @@ class Charging:
             )
         self._charged(live, admitted, request, digest, terms)
         with self._context.store.read() as connection:
-            made = find_promise(connection, live.name, account.name, counter)
+            made = find_promise(connection, live.name, account.id, counter)
         assert made is not None  # it is durable with the charge
         return made
 
@@ -168,7 +168,7 @@ class Charging:
         since = 0 if terms.reuse else self._context.clock() - life
         # Most questions are new: nothing else is read for them.
         with self._context.store.look() as connection:
-            position = find_charge(connection, live.name, account.name, digest, since)
+            position = find_charge(connection, live.name, account.id, digest, since)
         if position is None:
             return None
         with self._context.store.read() as connection:

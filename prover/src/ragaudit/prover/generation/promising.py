@@ -55,7 +55,7 @@ class Promising:
             raise UnsupportedError(
                 "an anchored account under murag-ada", where=live.name, expected="a plain account"
             )
-        with live.account_lock(account.name):
+        with live.account_lock(account.id):
             pending = self._charges.pending(live, account, request.counter)
             if pending is None:
                 return self._charging.promise(live, account, request)
@@ -80,11 +80,11 @@ class Promising:
             ChargeVoided, TooEarly: it has no answer and gets none.
             ChainRejected: not the nonce of the account's chain.
         """
-        with live.account_lock(account.name):
+        with live.account_lock(account.id):
             with self._context.store.read() as connection:
-                registered = find(connection, live.name, account.name)
-                promise = find_promise(connection, live.name, account.name, counter)
-                charge = charge_of(connection, live.name, account.name, counter)
+                registered = find(connection, live.name, account.id)
+                promise = find_promise(connection, live.name, account.id, counter)
+                charge = charge_of(connection, live.name, account.id, counter)
             if registered is None or charge is None or promise is None:
                 raise Conflict("no promised charge for this counter", where="counter")
             if (void := self._note(live, registered, charge, nonce)) is not None:

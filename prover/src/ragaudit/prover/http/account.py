@@ -49,16 +49,16 @@ def get_account(
     """Show the account in this window: pseudonym, slot, remaining queries, registration."""
     live = service.open_windows.get(window)
     with service.store.read() as connection:
-        registered = find(connection, window, account.name)
+        registered = find(connection, window, account.id)
     return _account(service, live, account, registered)
 
 
 @router.get("/account/count", operation_id="getAccountProof")
 def get_account_proof(
-    service: ServiceDependency, account: AccountDependency, window: WindowName
+    service: ServiceDependency, account: ActingDependency, window: WindowName
 ) -> Response:
     """Prove how many records the account has in a closed window, and which, or that it has none."""
-    return signed_json(service.open_windows.account_proof(window, account.name).encode())
+    return signed_json(service.open_windows.account_proof(window, account).encode())
 
 
 @router.post("/registration", operation_id="register", status_code=status.HTTP_201_CREATED)
@@ -170,7 +170,7 @@ def _account(
     counter = 0 if registered is None else registered.counter
     return ShownAccount(
         tenant=account.tenant,
-        pseudonym=live.pseudonym_of(account.name),
+        pseudonym=live.pseudonym_of(account.name, account.user),
         slot=None if registered is None else registered.slot,
         anchor=None if registered is None else registered.anchor,
         dispute_key=None if registered is None else registered.dispute_key,

@@ -54,6 +54,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         limits=settings.limits,
         keys=service.account_keys,
         respond=surfaces.respond,
+        key=surfaces.key,
         queue=surfaces.queue,
     )
     app.add_middleware(

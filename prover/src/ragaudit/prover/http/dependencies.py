@@ -53,7 +53,7 @@ def acting(request: Request, caller: AccountDependency) -> Account:
     """Return the account itself, or the end user whom its request names (docs/surfaces.md)."""
     surfaces: Surfaces = request.app.state.surfaces
     found = surfaces.acting(caller, request)
-    note(account=found.name)
+    note(user=found.user)
     return found
 
 

@@ -113,7 +113,8 @@ class NewWindowBody(_Body):
 
 
 class NewAccountBody(_Body):
-    """An account to create."""
+    """An account to create, or an end user of one."""
 
     tenant: str = Field(pattern=NAME_PATTERN)
     name: str = Field(min_length=1, max_length=127)
+    user: str | None = Field(default=None, min_length=1, max_length=1024)

@@ -79,13 +79,16 @@ def refresh_index(
 
 @router.get("/accounts", operation_id="listAccounts")
 def list_accounts(service: ServiceDependency) -> list[dict[str, str]]:
-    """List tenants and names of all accounts."""
-    return [{"tenant": account.tenant, "name": account.name} for account in service.accounts.all()]
+    """List all accounts and end users, by tenant and names."""
+    return [account.to_json() for account in service.accounts.all()]
 
 
 @router.post("/accounts", operation_id="createAccount", status_code=status.HTTP_201_CREATED)
 def create_account(service: ServiceDependency, body: NewAccountBody) -> dict[str, str]:
-    """Create an account; its API key is shown this one time."""
+    """Create an account, whose API key is shown this one time; or an end user, who has none."""
+    if body.user is not None:
+        made = service.accounts.add_end_user(body.name, body.user, tenant=body.tenant)
+        return made.to_json()
     key = service.accounts.add(body.tenant, body.name)
     return {"tenant": body.tenant, "name": body.name, "key": key}
 

@@ -1,7 +1,8 @@
 """Who is served next: every caller in turn, whatever one of them sends (docs/operations.md).
 
-Requests wait in one queue for each caller: an account, known by its API key, or its end user where
-the key names one; for everybody else, the address of the peer. Workers take from the queues in
+Requests wait in one queue for each caller: an account, known by the API key that the path's
+interface takes, or its end user where the key names one; for everybody else, the address of the
+peer. Workers take from the queues in
 turn, one request of a caller at a time: an account's queries run one after the other anyway. What
 would wait too long, or exceeds the caller's rate, is answered with 429 and ``Retry-After`` before
 it costs anything.
@@ -10,7 +11,7 @@ it costs anything.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
 
@@ -19,19 +20,18 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.settings import LimitSettings
-from ragaudit.prover.store.accounts import ACCOUNT, AccountKeys
+from ragaudit.prover.store.accounts import AccountKeys, Caller
+from ragaudit.prover.surfaces.caller import bearer
 from ragaudit.serving.bodies import Respond
 from ragaudit.serving.exchange import current
 from ragaudit.serving.problems import response
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-Queue = Callable[[str, str, Headers], Awaitable[str]]
+ReadKey = Callable[[str, Headers], str | None]
+Queue = Callable[[Caller, Headers], Awaitable[Caller]]
 # Answered without a turn: it touches nothing.
 _FREE = "/healthz"
-_BEARER = b"bearer "
-# Of the surfaces that have headers of their own for it.
-_KEY_HEADERS = (b"x-chroma-token", b"api-key")
 # A caller that is over its limits gets its answer this late, so that asking again at once costs
 # it more than it costs us.
 PENALTY_SECONDS = 1.0
@@ -43,15 +43,15 @@ class Turns:
 
     def __init__(self, limits: LimitSettings) -> None:
         self._limits = limits
-        self._queues: dict[str, deque[asyncio.Future[None]]] = {}
-        self._busy: set[str] = set()
+        self._queues: dict[Hashable, deque[asyncio.Future[None]]] = {}
+        self._busy: set[Hashable] = set()
 
     @asynccontextmanager
-    async def turn(self, caller: str) -> AsyncIterator[Callable[[], None]]:
+    async def turn(self, caller: Hashable) -> AsyncIterator[Callable[[], None]]:
         """Wait for the caller's turn, and hold a worker; yield what ends both before the block.
 
         Args:
-            caller: a name for its queue that no other caller has.
+            caller: names its queue; equal to no other caller.
 
         Raises:
             TooManyRequests: too many of its requests wait already, or it waited too long.
@@ -70,7 +70,7 @@ class Turns:
         finally:
             leave()
 
-    async def _wait(self, caller: str) -> None:
+    async def _wait(self, caller: Hashable) -> None:
         queue = self._queues.setdefault(caller, deque())
         if len(queue) >= self._limits.waiting:
             raise TooManyRequests("too many requests wait", expected="one at a time")
@@ -90,7 +90,7 @@ class Turns:
                 raise TooManyRequests("the service is busy", expected="later") from None
             raise
 
-    def _leave(self, caller: str) -> None:
+    def _leave(self, caller: Hashable) -> None:
         self._busy.remove(caller)
         if caller in self._queues:
             self._queues[caller] = self._queues.pop(caller)  # behind all others
@@ -117,8 +117,9 @@ class FairTurns:
     Args:
         keys: tells accounts' API keys from others. It decides who waits where, not who may.
         respond: makes the answer to a refused request, of the error and the path.
-        queue: returns the queue of an account's request, from the account's own queue, the
-            account and the headers; None where an account has one queue.
+        key: reads the API key that is authenticated on a path from the headers.
+        queue: returns whose queue an account's request waits in, from the account and the headers;
+            None where an account has one queue.
     """
 
     def __init__(
@@ -127,9 +128,11 @@ class FairTurns:
         limits: LimitSettings,
         keys: AccountKeys,
         respond: Respond = response,
+        key: ReadKey = lambda _path, headers: bearer(headers),
         queue: Queue | None = None,
     ) -> None:
         self._app = app
+        self._key = key
         self._queue = queue
         self._respond = respond
         self._keys = keys
@@ -143,11 +146,12 @@ class FairTurns:
             await self._app(scope, receive, send)
             return
         known = await self._known(scope)
-        caller = known or f"peer {_network(scope)}"
+        caller = known or Caller("peer", _network(scope))
         # A token that nobody has counts for its address: guessing must not make queues of its own.
         rate = self._peer_rate if known is None else self._account_rate
         try:
-            if not self._rates.hit(rate, caller):
+            # The library joins what it is given: one text, which says where each name ends.
+            if not self._rates.hit(rate, repr(caller)):
                 raise TooManyRequests("too many requests a second", expected=str(rate))
             async with self._turns.turn(caller) as leave:
                 if (exchange := current()) is not None:
@@ -157,19 +161,13 @@ class FairTurns:
             await asyncio.sleep(PENALTY_SECONDS)
             await self._respond(error, scope["path"])(scope, receive, send)
 
-    async def _known(self, scope: Scope) -> str | None:
-        known = await self._key(scope)
-        if self._queue is None or known is None or not known.startswith(ACCOUNT):
+    async def _known(self, scope: Scope) -> Caller | None:
+        headers = Headers(scope=scope)
+        key = self._key(scope["path"], headers)
+        known = None if key is None else await self._keys.caller(key)
+        if self._queue is None or known is None or known.kind != "account":
             return known
-        return await self._queue(known, known.removeprefix(ACCOUNT), Headers(scope=scope))
-
-    async def _key(self, scope: Scope) -> str | None:
-        for name, value in scope["headers"]:
-            if name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER:
-                return await self._keys.caller(value[len(_BEARER) :].decode("latin-1"))
-            if name in _KEY_HEADERS:
-                return await self._keys.caller(value.decode("latin-1"))
-        return None
+        return await self._queue(known, headers)
 
 
 class _Counts(MemoryStorage):

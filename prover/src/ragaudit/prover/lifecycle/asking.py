@@ -217,7 +217,7 @@ class Asking:
         with self._context.store.read() as connection:
             check_kept(connection, window)
             # The same words for another account's: whether there is such a record is not said.
-            if account_of(connection, place) != account.name:
+            if account_of(connection, place) != account.id:
                 raise unknown
         return self._again(account, place)
 
@@ -241,7 +241,7 @@ class Asking:
         for at in range(0, len(ids), _IDS_AT_ONCE):
             part = ids[at : at + _IDS_AT_ONCE]
             with self._context.store.read() as connection:
-                rows = served_rows(connection, live.name, account.name, part)
+                rows = served_rows(connection, live.name, account.id, part)
             mine = [name for name in part if name in rows]
             # Nothing is fetched that was not given before.
             documents = self._context.backend.fetch(account.tenant, mine) if mine else []
@@ -283,7 +283,7 @@ class Asking:
             WrongState: the window does not register any more, or not yet.
         """
         with self._context.store.read() as connection:
-            registered = find(connection, live.name, account.name)
+            registered = find(connection, live.name, account.id)
         # However it was registered: with an anchor, it is for the account to ask by promises.
         return registered or self._registrar.register(live, account, None, None)[0]
 
@@ -311,7 +311,7 @@ class Asking:
             if account.tenant not in live.policy.tenants:
                 continue
             with self._context.store.read() as connection:
-                if find(connection, live.name, account.name) is not None:
+                if find(connection, live.name, account.id) is not None:
                     continue
             try:
                 self._registrar.register(live, account, None, None)
@@ -336,7 +336,7 @@ class Asking:
 
         Of that one it is found under the account's lock, by who answers.
         """
-        now, name = self._context.clock(), account.name
+        now, name = self._context.clock(), account.id
         own = "" if live is None else live.name
         with phase("admit"), self._context.store.read() as connection:
             keyed = find_keyed(connection, name, asked)
@@ -361,7 +361,7 @@ class Asking:
         with context.store.read() as connection:
             check_kept(connection, place.window)
             logged = record_at(connection, place.window, place.position)
-            registered = find(connection, place.window, account.name)
+            registered = find(connection, place.window, account.id)
             delivery = delivery_of(connection, place)
         assert logged is not None and registered is not None  # the tables refer to each other
         if delivery is None or (window.state in _LIVE and not window.handed_over):

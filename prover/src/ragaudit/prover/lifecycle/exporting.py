@@ -49,7 +49,13 @@ class Export:
     clock: Callable[[], int]
 
     def write(
-        self, account: str, windows: Sequence[str], said: AccessBody, file: BinaryIO
+        self,
+        account: str,
+        windows: Sequence[str],
+        said: AccessBody,
+        file: BinaryIO,
+        *,
+        user: str | None = None,
     ) -> list[str]:
         """Write the lines of an account's records, and before that, who opened them and why.
 
@@ -58,6 +64,7 @@ class Export:
             windows: by name; none for every window that has the account and was not deleted.
             said: by whoever opens them.
             file: gets the lines, window by window in order of creation.
+            user: whose records, of those whom the account names; None for its own.
 
         Returns:
             The names of the windows.
@@ -66,8 +73,7 @@ class Export:
             UnknownAccount, UnknownWindow: there is none of this name.
             NotFound: a window is without the account, or was deleted; or every window is.
         """
-        Accounts(self.store).named(account)
-        found = self._found(account, windows)
+        found = self._found(Accounts(self.store).named(account, user).id, windows)
         with self.store.write() as connection:
             for window, registered in found:
                 self._record(connection, window, registered.pseudonym, said)

@@ -148,7 +148,7 @@ class Generating:
             if window not in (None, recent.name):
                 continue
             with context.store.look() as connection:
-                position = find_charge(connection, recent.name, account.name, digest, since)
+                position = find_charge(connection, recent.name, account.id, digest, since)
             if position is None:
                 continue
             # Of that one it is found under the account's lock, by who charges.

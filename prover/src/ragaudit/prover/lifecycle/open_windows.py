@@ -18,6 +18,7 @@ from ragaudit.prover.index.stored import load_index, load_indexes
 from ragaudit.prover.lifecycle.committing import Committer, WindowReader
 from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.randomness import randomness_for
+from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.window.accounts import AccountProofs
@@ -107,12 +108,12 @@ class OpenWindows:
         _check_countersigned(window)
         return self._committer.signed_log(Policy.parse(window.policy))
 
-    def account_proof(self, name: str, account: str) -> AccountProof:
+    def account_proof(self, name: str, account: Account) -> AccountProof:
         """Return the proof of how many records an account has in a closed window, and which.
 
         Args:
             name: of a countersigned window, also a finished one.
-            account: by name; one that was never registered gets a proof of that.
+            account: one that was never registered gets a proof of that.
 
         Raises:
             UnknownWindow, WrongState, TooEarly: as `signed_log` and `AccountProofs.prove`.

@@ -1,5 +1,6 @@
 """Tenants, their accounts, and the accounts' API keys."""
 
+import hashlib
 import hmac
 import re
 import secrets
@@ -7,8 +8,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import NamedTuple
 
 from anyio import to_thread
+from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import Conflict, MalformedRequest, NotAuthenticated, UnavailableError
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.rows import Rows
@@ -18,35 +21,67 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.inserting import insert_new
 from ragaudit.serving.validation import NAME_PATTERN
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 KEY_BYTES = 32
+MAX_USER_BYTES = 1024
 REFRESH_SECONDS = 1.0
-ACCOUNT = "account "  # before the name of an account, in that of its queue
-_OPERATOR = "operator"
 _TENANT = re.compile(NAME_PATTERN, re.ASCII)
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,126}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Account:
-    """A tenant's user."""
+    """Who asks: an account that the operator added, or an end user whom such an account names.
+
+    The latter is a pair, and never the same as an account or as another pair, whatever the names.
+
+    Attributes:
+        name: of the account.
+        tenant: of both.
+        user: whom the account names; None for the account itself.
+    """
 
     name: str
     tenant: str
+    user: str | None = None
+
+    @property
+    def id(self) -> str:
+        """What tables and locks know it by: the name, or a digest of the pair."""
+        if self.user is None:
+            return self.name
+        # One text for each pair, and no name begins with the sign before it.
+        return f"+{hashlib.sha256(dumps([self.name, self.user])).hexdigest()}"
+
+    def to_json(self) -> dict[str, str]:
+        """Return tenant and name, and the user of an end user."""
+        return {
+            "tenant": self.tenant, "name": self.name,
+            **({} if self.user is None else {"user": self.user}),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class _Credential(Account):
-    """An account with the SHA-256 of its API key; it does not leave this module."""
+class _Row:
+    """An account as it is stored; the SHA-256 of its API key does not leave this module."""
 
+    id: str
+    named_by: str | None
+    end_user: str | None
+    tenant: str
     key_digest: bytes = field(repr=False)
 
+    @property
+    def account(self) -> Account:
+        """Whose row it is."""
+        return Account(self.named_by or self.id, self.tenant, self.end_user)
 
-_ACCOUNTS = Rows(Account, tables.account)
-_CREDENTIALS = Rows(_Credential, tables.account)
+
+_ROWS = Rows(_Row, tables.account)
+_COLUMNS = tables.account.c
 # Built once: it runs in every request of an account.
-_BY_DIGEST = Prepared(_CREDENTIALS.select(tables.account.c.key_digest == bindparam("digest")))
+_BY_DIGEST = Prepared(_ROWS.select(_COLUMNS.key_digest == bindparam("digest")))
 
 
 class Accounts:
@@ -82,7 +117,7 @@ class Accounts:
 
         Args:
             tenant: that has documents already.
-            name: 1 to 127 of ``A-Za-z0-9._@+-``, unique among all tenants.
+            name: 1 to 127 of ``A-Za-z0-9._@+-``, unique among all tenants' accounts.
 
         Raises:
             MalformedRequest: not a possible account name.
@@ -101,10 +136,29 @@ class Accounts:
             if known is None:
                 raise UnknownTenant("no such tenant", where=tenant[:64])
             # Of any tenant: the pseudonym is derived from the name alone (spec 5.1).
-            row = {"name": name, "tenant": tenant, "key_digest": token_digest(key)}
-            if insert_new(connection, tables.account, [row]) != 1:
+            if not _insert(connection, Account(name, tenant), token_digest(key)):
                 raise Conflict("the account exists", where=name, expected="another name")
         return key
+
+    def add_end_user(self, name: str, user: str, *, tenant: str) -> Account:
+        """Return an end user, who has no API key, created unless there is one already.
+
+        Args:
+            name: of the account that names the user.
+            user: as of `check_user`.
+            tenant: of both.
+
+        Raises:
+            UnknownAccount: the tenant has no account of this name.
+            MalformedRequest: as `check_user`.
+        """
+        account = Account(name, tenant, check_user(user))
+        if self.named(name).tenant != tenant:
+            raise UnknownAccount("no such account of this tenant", where=name[:127])
+        with self._store.write() as connection:
+            # Of no key: what is hashed is never drawn as one.
+            _insert(connection, account, secrets.token_bytes(KEY_BYTES))
+        return account
 
     def rotate_key(self, name: str) -> str:
         """Replace an account's API key and return the new one; the old one is dead at once.
@@ -116,7 +170,7 @@ class Accounts:
         with self._store.write() as connection:
             changed = connection.execute(
                 update(tables.account)
-                .where(tables.account.c.name == name)
+                .where(_COLUMNS.id == name, _COLUMNS.named_by.is_(None))
                 .values(key_digest=token_digest(key))
             )
             # Counted by the update itself: nothing can happen between a look and the change.
@@ -125,30 +179,30 @@ class Accounts:
         return key
 
     def all(self) -> list[Account]:
-        """Return every account, by tenant and name."""
-        columns = tables.account.c
+        """Return every account and end user, by tenant, name and user."""
         with self._store.read() as connection:
-            query = _ACCOUNTS.select().order_by(columns.tenant, columns.name)
-            return _ACCOUNTS.all(connection, query)
+            found = [row.account for row in _ROWS.all(connection, _ROWS.select())]
+        return sorted(found, key=lambda each: (each.tenant, each.name, each.user or ""))
 
-    def named(self, name: str) -> Account:
-        """Return the account of a name.
+    def named(self, name: str, user: str | None = None) -> Account:
+        """Return the account of a name, or an end user whom it names.
 
         Raises:
             UnknownAccount: there is none.
         """
         with self._store.read() as connection:
-            query = _ACCOUNTS.select().where(tables.account.c.name == name)
-            found = _ACCOUNTS.all(connection, query)
-        if not found:
-            raise UnknownAccount("no such account", where=name[:127])
-        return found[0]
+            pair = (_COLUMNS.id == name) if user is None else (_COLUMNS.named_by == name)
+            row = _ROWS.find(connection, pair, _COLUMNS.end_user.is_not_distinct_from(user))
+        if row is None:
+            what = "no such account" if user is None else "no such end user of this account"
+            raise UnknownAccount(what, where=name[:127])
+        return row.account
 
     def key_digests(self) -> dict[bytes, str]:
         """Return the names of all accounts by the SHA-256 of their API keys."""
         with self._store.read() as connection:
-            credentials = _CREDENTIALS.all(connection, _CREDENTIALS.select())
-        return {credential.key_digest: credential.name for credential in credentials}
+            rows = _ROWS.all(connection, _ROWS.select(_COLUMNS.named_by.is_(None)))
+        return {row.key_digest: row.id for row in rows}
 
     def authenticate(self, key: str) -> Account:
         """Return the account of an API key.
@@ -159,13 +213,30 @@ class Accounts:
         digest = token_digest(key)
         with self._store.look() as connection:
             row = _BY_DIGEST.row(connection, digest=digest)
-        credential = None if row is None else _CREDENTIALS.of(row)
+        found = None if row is None else _ROWS.of(row)
         # Again, in constant time: the database stops at the first byte that differs.
-        if credential is None or not hmac.compare_digest(credential.key_digest, digest):
+        if found is None or not hmac.compare_digest(found.key_digest, digest):
             raise NotAuthenticated(
                 "unknown API key", where="Authorization", expected="Bearer <API key>"
             )
-        return Account(credential.name, credential.tenant)
+        return found.account
+
+
+class Caller(NamedTuple):
+    """Whose request waits: no two that are different are equal, whatever their names.
+
+    Attributes:
+        kind: ``account``, ``operator`` or ``peer``.
+        name: of the account; the network of a peer.
+        user: whom the account names; None for the account itself.
+    """
+
+    kind: str
+    name: str = ""
+    user: str | None = None
+
+
+OPERATOR = Caller("operator")
 
 
 class AccountKeys:
@@ -173,11 +244,11 @@ class AccountKeys:
 
     def __init__(self, accounts: Accounts, operator_digest: bytes) -> None:
         self._accounts = accounts
-        self._callers = {operator_digest: _OPERATOR}
+        self._callers: dict[bytes, Caller] = {operator_digest: OPERATOR}
         self._read = -REFRESH_SECONDS
 
-    async def caller(self, token: str) -> str | None:
-        """Return a name for the account or operator with this token; None if nobody has it.
+    async def caller(self, token: str) -> Caller | None:
+        """Return which account or operator has this token; None if nobody has it.
 
         A key made less than `REFRESH_SECONDS` ago may not be known yet.
 
@@ -191,7 +262,7 @@ class AccountKeys:
             with suppress(UnavailableError):  # whoever asks is told so by what follows
                 known = await to_thread.run_sync(self._accounts.key_digests)
                 # Only added to: a key that was rotated away names its owner's queue: no harm.
-                self._callers |= {key: f"{ACCOUNT}{name}" for key, name in known.items()}
+                self._callers |= {key: Caller("account", name) for key, name in known.items()}
         return self._callers.get(digest)
 
 
@@ -208,6 +279,40 @@ def check_tenant_name(name: str) -> None:
         raise MalformedRequest(
             "not a tenant name", where="tenant", expected="1 to 64 of a-z, 0-9 and inner -"
         )
+
+
+def check_user(user: str) -> str:
+    """Return the name of an end user, as it is: no case, no Unicode form is changed.
+
+    Args:
+        user: 1 to `MAX_USER_BYTES` bytes of UTF-8.
+
+    Raises:
+        MalformedRequest: of another length, with a character that cannot be printed, or with space
+            around it.
+    """
+    # Names stand in logs and on screens: no control character, no change of direction.
+    if not (user.isprintable() and user == user.strip()):
+        raise MalformedRequest(
+            "cannot be printed", where="end user", expected="letters, digits, signs"
+        )
+    if not 1 <= len(user.encode()) <= MAX_USER_BYTES:
+        raise MalformedRequest(
+            "too long, or empty", where="end user", expected=f"1 to {MAX_USER_BYTES} bytes"
+        )
+    return user
+
+
+def _insert(connection: Connection, account: Account, digest: bytes) -> bool:
+    """Insert an account; return whether it is new."""
+    row = {
+        "id": account.id,
+        "named_by": None if account.user is None else account.name,
+        "end_user": account.user,
+        "tenant": account.tenant,
+        "key_digest": digest,
+    }
+    return insert_new(connection, tables.account, [row]) == 1
 
 
 def _new_key() -> str:

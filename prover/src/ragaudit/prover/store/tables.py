@@ -61,7 +61,10 @@ stale = Table(
 account = Table(
     "prover_account",
     metadata,
-    Column("name", Text, primary_key=True),
+    # The name of an account that the operator added. Of an end user a digest of the pair below.
+    Column("id", Text, primary_key=True),
+    Column("named_by", Text),  # whose key names an end user; null for an account itself
+    Column("end_user", Text),
     Column("tenant", ForeignKey(tenant.c.name), nullable=False),
     Column("key_digest", LargeBinary(32), nullable=False, unique=True),
 )
@@ -158,7 +161,7 @@ registration = Table(
     "prover_registration",
     metadata,
     Column("window", ForeignKey(window.c.name), primary_key=True),
-    Column("account", ForeignKey(account.c.name), primary_key=True),
+    Column("account", ForeignKey(account.c.id), primary_key=True),
     Column("pseudonym", LargeBinary(32), nullable=False),
     Column("tenant", ForeignKey(tenant.c.name), nullable=False),
     Column("slot", Integer, nullable=False),
@@ -229,7 +232,7 @@ promise = Table(
     "prover_promise",
     metadata,
     Column("window", ForeignKey(window.c.name), primary_key=True),
-    Column("account", ForeignKey(account.c.name), primary_key=True),
+    Column("account", ForeignKey(account.c.id), primary_key=True),
     Column("counter", Integer, primary_key=True, autoincrement=False),
     Column("message", LargeBinary, nullable=False),  # the promise as sent
     Column("nonce", LargeBinary(32)),  # once revealed

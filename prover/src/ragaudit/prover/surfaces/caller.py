@@ -1,22 +1,16 @@
 """Who asks, for whom, and which collections there are for them."""
 
-import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragaudit.encoding.errors import NotFound
 from ragaudit.prover.errors import MalformedQuery
-from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.store.accounts import Account, check_user
 from ragaudit.prover.surface_settings import DelegationSettings, SurfaceSettings
 from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.queries import Answer, Completion, Hit, Index, Port, Query
 from starlette.datastructures import Headers
 
-# A tenant's name has no "+": the part before the first one is the tenant's.
-_PLAIN = re.compile(r"[A-Za-z0-9._@-][A-Za-z0-9._@+-]{0,47}", re.ASCII)
-_DIGEST = "sha256+"
-MAX_USER_BYTES = 1024
 MAX_IDS = 1000
 
 
@@ -111,8 +105,7 @@ def acting(
     if account.name not in settings.accounts:
         raise NotServed("this key cannot name an end user", expected="a key that may delegate")
     return port.end_user(
-        account.tenant,
-        end_user_name(account.tenant, named_user(settings, headers, subject)),
+        replace(account, user=named_user(settings, headers, subject)),
         register=account.tenant in settings.register_tenants,
     )
 
@@ -133,6 +126,7 @@ def named_user(
 
     Raises:
         MalformedQuery: two end users, or a name that is not UTF-8.
+        MalformedRequest: as `check_user`.
         NotAuthenticated: a token that does not verify.
     """
     names = _user_headers(settings)
@@ -141,10 +135,10 @@ def named_user(
     if more:
         raise MalformedQuery("an end user named twice", expected="one header, once")
     if settings.jwt is not None and settings.jwt.header in headers:
-        return subject(value)
+        return check_user(subject(value))
     try:
         # Headers arrive as latin-1; the same user in a token is in UTF-8.
-        return value.encode("latin-1").decode("utf-8")
+        return check_user(value.encode("latin-1").decode("utf-8"))
     except UnicodeError:
         raise MalformedQuery("not UTF-8", where=names[0], expected="an end user") from None
 
@@ -152,25 +146,6 @@ def named_user(
 def _user_headers(settings: DelegationSettings) -> list[str]:
     names = [settings.header, None if settings.jwt is None else settings.jwt.header]
     return [name for name in names if name is not None]
-
-
-def end_user_name(tenant: str, user: str) -> str:
-    """Return the name of an end user's account, different for any two of all tenants.
-
-    Args:
-        tenant: of the key that names the user.
-        user: 1 to 1024 bytes of UTF-8, taken as they are: no case, no Unicode form is changed.
-
-    Raises:
-        MalformedQuery: another length.
-    """
-    content = user.encode("utf-8", "surrogatepass")
-    if not 1 <= len(content) <= MAX_USER_BYTES:
-        raise MalformedQuery("no end user", expected=f"1 to {MAX_USER_BYTES} bytes")
-    if _PLAIN.fullmatch(user) and not user.startswith(_DIGEST):
-        return f"{tenant}+{user}"
-    digest = hashlib.sha256(content).hexdigest()[:48]
-    return f"{tenant}+{_DIGEST}{digest}"
 
 
 def bearer(headers: Mapping[str, str]) -> str | None:

@@ -60,7 +60,6 @@ class Dialect:
             NotServed: a key that names an end user and may not.
         """
         caller: Caller = request.app.state.surfaces.caller(self.key(request.headers), request)
-        note(account=caller.account.name, tenant=caller.account.tenant)
         return caller
 
     def error(self, error: RagauditError) -> JSONResponse:

@@ -1,6 +1,5 @@
 """The surfaces of one application: which there are, who calls them, and how they say no."""
 
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -9,9 +8,10 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from ragaudit.encoding.errors import MalformedSettings, RagauditError
 from ragaudit.prover.errors import MalformedQuery
 from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.store.accounts import Caller as Waiting
 from ragaudit.prover.surface_settings import SurfaceName, SurfaceSettings
 from ragaudit.prover.surfaces import dify, openai, openai_chat
-from ragaudit.prover.surfaces.caller import Caller, acting, named_user, names_user
+from ragaudit.prover.surfaces.caller import Caller, acting, bearer, named_user, names_user
 from ragaudit.prover.surfaces.chroma import routes as chroma
 from ragaudit.prover.surfaces.dialects import Dialect, check_key
 from ragaudit.prover.surfaces.qdrant import routes as qdrant
@@ -93,11 +93,13 @@ class Surfaces:
         Raises:
             NotAuthenticated, NotServed, MalformedQuery: as `acting`.
         """
-        account = self.acting(self.port.account(check_key(key)), request)
+        own = self.port.account(check_key(key))
+        note(account=own.name, tenant=own.tenant)
+        account = self.acting(own, request)
         keys = request.headers.getlist(_KEY_HEADER)
         if len(keys) > 1:
             raise MalformedQuery("several keys", where=_KEY_HEADER, expected="one")
-        note(account=account.name, tenant=account.tenant)
+        note(user=account.user)
         return Caller(
             self.port,
             account,
@@ -114,23 +116,31 @@ class Surfaces:
         """
         return acting(self.port, account, self.settings.delegation, request.headers, self._subject)
 
-    async def queue(self, caller: str, account: str, headers: Headers) -> str:
+    def key(self, path: str, headers: Headers) -> str | None:
+        """Return the API key that counts on a path: that of its surface, or of the prover's own.
+
+        Args:
+            path, headers: of the request.
+        """
+        dialect = self._dialect(path)
+        return bearer(headers) if dialect is None else dialect.key(headers)
+
+    async def queue(self, caller: Waiting, headers: Headers) -> Waiting:
         """Return in whose queue a request waits: an end user of a delegating key has an own one.
 
         Args:
-            caller: the queue of the request's key.
-            account: of that key.
+            caller: the account of the request's key.
             headers: of the request.
         """
         delegation = self.settings.delegation
-        if account not in delegation.accounts or not names_user(delegation, headers):
+        if caller.name not in delegation.accounts or not names_user(delegation, headers):
             return caller
         try:
             user = await run_in_threadpool(named_user, delegation, headers, self._subject)
         except RagauditError:
             # Whoever invents tokens makes no queues with them: these requests are the key's.
             return caller
-        return f"{caller} for {hashlib.sha256(user.encode('utf-8', 'surrogatepass')).hexdigest()}"
+        return caller._replace(user=user)
 
     def body_limit(self, path: str, otherwise: int) -> int:
         """Return how long a body may be: rows and vectors are longer than our own messages.

@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import Any, Protocol, runtime_checkable
 
 import anyio.to_thread
-from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
@@ -41,37 +40,32 @@ class ServicePort:
         """Return the account of an API key; NotAuthenticated if there is none."""
         return self._service.accounts.authenticate(key)
 
-    def end_user(self, tenant: str, name: str, *, register: bool) -> Account:
-        """Return an end user's account.
+    def end_user(self, account: Account, *, register: bool) -> Account:
+        """Return an end user.
 
         Args:
-            tenant: of the key that names the user.
-            name: of the account.
+            account: that names the user, with it.
             register: whether an unknown one is made.
 
         Raises:
-            NotServed: unknown, or of another tenant.
+            NotServed: unknown.
             Conflict: unknown, and no slot is left in the window.
             NoWindowOpen: unknown, and no window is open to register it.
         """
         accounts = self._service.accounts
-        unknown = NotServed("unknown end user", expected="one whom the operator has added")
         try:
-            account = accounts.named(name)
+            return accounts.named(account.name, account.user)
         except UnknownAccount:
             if not register:
-                raise unknown from None
-            # The slots bound how many there can be: names are the application's to invent.
-            self._service.asking.check_slot(Account(name, tenant))
-            # Somebody else may make it at the same moment. Nobody learns its key.
-            with suppress(Conflict):
-                accounts.add(tenant, name)
-            account = accounts.named(name)
-            if account.tenant == tenant:
-                self._service.asking.register(account)
-        if account.tenant != tenant:
-            raise unknown
-        return account
+                raise NotServed(
+                    "unknown end user", expected="one whom the operator has added"
+                ) from None
+        # The slots bound how many there can be: names are the application's to invent.
+        self._service.asking.check_slot(account)
+        # Somebody else may make it at the same moment.
+        made = accounts.add_end_user(account.name, account.user or "", tenant=account.tenant)
+        self._service.asking.register(made)
+        return made
 
     def index(self, account: Account) -> Index:
         """Return what is known of the index that answers this account."""

@@ -111,8 +111,8 @@ class Port(Protocol):
     def account(self, key: str) -> Account:
         """Return the account of an API key; NotAuthenticated if there is none."""
 
-    def end_user(self, tenant: str, name: str, *, register: bool) -> Account:
-        """Return an end user's account, made now if ``register`` allows it; else NotServed."""
+    def end_user(self, account: Account, *, register: bool) -> Account:
+        """Return an end user, made now if ``register`` allows it; else NotServed."""
 
     def index(self, account: Account) -> Index:
         """Return what is known of the index that answers this account."""

@@ -13,6 +13,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.store import tables
+from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.windows import Window
@@ -61,12 +62,12 @@ class AccountProofs:
         self._lock = threading.Lock()
         self._kept: AccountIndex | None = None
 
-    def prove(self, window: Window, account: str, checkpoints: CheckpointStore) -> AccountProof:
+    def prove(self, window: Window, account: Account, checkpoints: CheckpointStore) -> AccountProof:
         """Return the proof of how many records an account has, and which.
 
         Args:
             window: whose log is asked.
-            account: by name; one that was never registered gets a proof of that.
+            account: one that was never registered gets a proof of that.
             checkpoints: of the window's log.
 
         Raises:
@@ -84,7 +85,7 @@ class AccountProofs:
                 "the window's log has not ended", where=window.name, retry_after=_RETRY_SECONDS
             )
         entry = OpenedEntry(logged[0].salt, logged[0].body)
-        who = pseudonym(window.pseudonym_key, window.name, account)
+        who = pseudonym(window.pseudonym_key, window.name, account.name, account.user)
         return AccountProof.of(policy.origin, who, self._index(window.name), entry, proof)
 
     def _index(self, window: str) -> AccountIndex:

@@ -173,13 +173,14 @@ class OpenWindow:
         """The log's name, part of every signed message about the window."""
         return self.policy.origin
 
-    def pseudonym_of(self, account: str) -> bytes:
+    def pseudonym_of(self, account: str, user: str | None = None) -> bytes:
         """Return the account's 32-byte pseudonym in this window (docs/spec/05-records.md §5.1).
 
         Args:
             account: by name; it need not be registered.
+            user: whom the account names; None for itself.
         """
-        return pseudonym(self._pseudonym_key, self.name, account)
+        return pseudonym(self._pseudonym_key, self.name, account, user)
 
     @contextmanager
     def account_lock(self, account: str) -> Iterator[None]:

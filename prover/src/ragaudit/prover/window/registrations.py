@@ -93,9 +93,9 @@ class Registrar:
                 "an anchor in a window without noise", where=live.name, expected="anchor null"
             )
         # Under the lock: two calls at once must not take two slots.
-        with live.account_lock(account.name):
+        with live.account_lock(account.id):
             with self._store.read() as connection:
-                row = find(connection, live.name, account.name)
+                row = find(connection, live.name, account.id)
             if row is not None:
                 _check_same(live, row, anchor, dispute_key)
                 return row, False
@@ -137,7 +137,7 @@ class Registrar:
 
     def pseudonym(self, live: OpenWindow, account: Account) -> bytes:
         """Return the pseudonym under which an account is registered."""
-        return live.pseudonym_of(account.name)
+        return live.pseudonym_of(account.name, account.user)
 
     def tenant(self, account: Account) -> str:
         """Return the tenant to which an account is registered."""
@@ -160,12 +160,12 @@ class Registrar:
             dispute_key=dispute_key,
             time=self._clock(),
         )
-        salt = live.randomness.draw(SALT_BYTES, "registration", live.name, account.name)
+        salt = live.randomness.draw(SALT_BYTES, "registration", live.name, account.id)
         position = append_entry(
             connection, live.log.entries, live.name, body.KIND, salt, body.encode()
         )
         row = Registered(
-            account=account.name,
+            account=account.id,
             pseudonym=body.pseudonym,
             tenant=body.tenant,
             slot=body.slot,

@@ -69,7 +69,7 @@ class PromisesTwice(Promises):
     def promise(self, live: OpenWindow, account: Account, request: Request) -> Promise:
         table = tables.promise
         with live.commit_lock, self._store.write() as connection:
-            pending = (table.c.account == account.name) & (table.c.counter == request.counter)
+            pending = (table.c.account == account.id) & (table.c.counter == request.counter)
             connection.execute(delete(table).where(table.c.window == live.name, pending))
         # The honest prover's fence would remember the promise.
         live.fence.opened().records.pop(live.pseudonym_of(account.name), None)

@@ -69,7 +69,7 @@ class SkipsACounter(Query):
         if anchored or registered.counter != 1:
             return admitted
         with self.window.commit_lock, self.context.store.write() as connection:
-            count_record(connection, self.window.name, self.account.name, registered.last_time)
+            count_record(connection, self.window.name, self.account.id, registered.last_time)
         return super().admit(anchored=anchored)
 
 

@@ -62,7 +62,7 @@ def identity(caller: CallerOf) -> Response:
     """Name tenant and databases of the key, in Chroma's sense of a tenant."""
     return reply(
         {
-            "user_id": caller.account.name,
+            "user_id": caller.account.user or caller.account.name,
             "tenant": shapes.TENANT,
             "databases": [shapes.DATABASE],
         }
