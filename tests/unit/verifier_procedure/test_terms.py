@@ -14,6 +14,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.lab.scenario.beacon import BeaconWindow
 from ragaudit.lab.scenario.cosigned import CosignedWindow, trust_text
+from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.policy import (
     COUNTERSIGNED,
     END,
@@ -43,6 +44,7 @@ def policy(**changes: Any) -> Policy:
     """A policy that keeps the shipped terms, with members changed by path."""
     settings = {
         "slots": 40,
+        "claim_margin_seconds": 60,
         "activation_instants": [*INSTANTS[:-1], END + 3600],
         "coalition_max": 10,
         "epsilon_acc": "20",
@@ -58,6 +60,7 @@ def policy(**changes: Any) -> Policy:
     return Policy.from_json(Window(overrides=settings).policy_json())
 
 
+BY_TENANT = {"by": "tenant", "eta": "0.5", "minimum": 1}
 BOUNDS: list[tuple[str, dict[str, Any]]] = [
     ("most_beta", {"audit/beta": "0.200000000001"}),
     ("most_beta", {"audit/beta": "0.999"}),
@@ -68,6 +71,8 @@ BOUNDS: list[tuple[str, dict[str, Any]]] = [
     ("most_epsilon_acc", {"epsilon_acc": "50"}),
     ("most_delta_acc", {"delta_acc": "0.1"}),
     ("most_delta_policy", {"delta_policy": "0.1"}),
+    ("most_top_k", {"top_k_max": 101}),
+    ("least_claim_margin_seconds", {"claim_margin_seconds": 59}),
     ("least_coalition_max", {"coalition_max": 9}),
     ("least_theta", {"estimator/theta": "0.49"}),
     ("most_theta", {"estimator/theta": "0.96"}),
@@ -140,6 +145,37 @@ OF_OTHER_WINDOWS: list[tuple[str, int | str, Policy, int | str, Policy]] = [
         with_members(CosignedWindow, cosigners=further("required", "any")),
         1,
         with_members(CosignedWindow, cosigners=further("reported", "both")),
+    ),
+    ("least_beacon_delay_seconds", 0, BeaconWindow().policy, 3600, BeaconWindow().policy),
+    ("least_noise", 1, Window().policy, 1, IntegrityWindow().policy),
+    ("least_replacement", 1, policy(relation="replace"), 1, policy(relation="null-replace")),
+    (
+        "most_public_columns",
+        2,
+        Policy.from_json(policy_with()),
+        1,
+        Policy.from_json(policy_with()),
+    ),
+    (
+        "least_disclosures",
+        1,
+        policy(query_text_disclosure="sampled"),
+        1,
+        policy(query_text_disclosure="none"),
+    ),
+    (
+        "least_strata_by_account",
+        1,
+        policy(**{"audit/mode": "A", "audit/submitters": {**BY_TENANT}}),
+        1,
+        policy(**{"audit/mode": "B", "audit/submitters": {**BY_TENANT}}),
+    ),
+    (
+        "least_direction_estimates",
+        1,
+        Policy.from_json({**policy_with(), "coalition_estimate": "ragaudit/v1/direction"}),
+        1,
+        Policy.from_json(policy_with()),
     ),
     ("least_time_stamps", 1, StampedWindow().policy, 1, Window().policy),
     (

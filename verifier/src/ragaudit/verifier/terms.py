@@ -17,10 +17,11 @@ from typing import Any, Final
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_policy import MAX_COSIGNERS
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.schedule_terms import HAND_IN_SECONDS, time_to_hand_in
+from ragaudit.ledger.messages.schedule_terms import HAND_IN_SECONDS, MAX_DELAY, time_to_hand_in
 from ragaudit.verifier.channel_costs import largest_loss
 from ragaudit.verifier.term import Known, Term
 
@@ -71,6 +72,20 @@ TERMS: Final[tuple[Term, ...]] = (
           of_noise=True),
     _term("most_delta_policy", "delta_policy", "0.0001", "0.1", lambda p: p.delta_policy,
           of_noise=True),
+    _term("least_noise", "1 if answers are noised, 0 if not,", 0, 1, lambda p: int(p.noised)),
+    _term("least_replacement", '1 if the relation is "replace", 0 if "null-replace",', 0, 1,
+          lambda p: int(p.relation == NeighboringRelation.REPLACE), of_noise=True),
+    _term("most_top_k", "the largest K of a noised answer", 100, 1000, lambda p: p.top_k_max,
+          of_noise=True),
+    _term("most_public_columns", "the number of columns that are public beside noise", 64, 64,
+          lambda p: len(p.retrieval.public_columns), of_noise=True),
+    _term("least_disclosures", "1 if V sees the texts of sampled records, 0 if not,", 0, 1,
+          lambda p: int(p.query_text_disclosure == "sampled")),
+    _term("least_strata_by_account", "1 if all, or by account submitted, records are sampled, 0 if "
+          "by tenant,", 0, 1,
+          lambda p: int(p.audit.mode == "A" or p.audit.submitters_by == "account")),
+    _term("least_direction_estimates", "1 if the coalition estimate is that of 7.5, else 0,", 0, 1,
+          lambda p: int(p.by_direction), of_noise=True),
     _term("least_coalition_max", "coalition_max, or all slots where there are fewer,", 10, 10**6,
           lambda p: 10**6 if p.coalition_max == p.slots else p.coalition_max, of_noise=True),
     _term("least_theta", "the estimator's theta", "0.5", 1, lambda p: p.estimator.theta,
@@ -102,6 +117,10 @@ TERMS: Final[tuple[Term, ...]] = (
           MAX_COSIGNERS, lambda p: p.cosigners.least if p.cosigners else 0),
     _term("least_time_stamps", "the number of demanded time stamps of a checkpoint", 0, 1,
           lambda p: int(p.time_stamps is True)),
+    _term("least_beacon_delay_seconds", "the least delay of a beacon's rounds", 0, MAX_DELAY,
+          lambda p: MAX_DELAY if p.beacon is None else p.beacon.delay_seconds),
+    _term("least_claim_margin_seconds", "the time before the end in which no promise is made", 60,
+          DAY, lambda p: p.claim_margin_seconds, of_noise=True),
     _term("most_claim_margin_share", "the claim margin, in which no anchored account may ask, as a "
           "share of the window", "0.5", 1,
           lambda p: Fraction(p.claim_margin_seconds, p.end - p.start), of_noise=True),

@@ -26,6 +26,7 @@ TERMS = Terms.of(
         "most_epsilon_acc": "1000",
         "most_generation_epsilon": "40",
         "least_sampling_delay_seconds": 0,
+        "least_claim_margin_seconds": 1,
     }
 )
 """Of the demo's regulator: a coalition of two, any noise that a visitor tries, nobody waits."""

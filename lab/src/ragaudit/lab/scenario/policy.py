@@ -57,6 +57,7 @@ SMALL_TERMS: Final = Terms.of(
         "most_clock_skew_seconds": 3600,
         "most_merge_delay_seconds": 3600,
         "least_sampling_delay_seconds": 0,
+        "least_claim_margin_seconds": 1,
         "most_claim_margin_share": "0.9",
         "most_generation_epsilon": "1000",
         "least_answer_delay_seconds": 1,

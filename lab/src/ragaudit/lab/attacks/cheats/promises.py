@@ -7,6 +7,7 @@ from typing import Any, Final
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import Conflict, InternalError
 from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat
+from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.lab.scenario.provision import WINDOW
 from ragaudit.lab.scenario.scenario import Account as Asking
@@ -195,6 +196,7 @@ class PromisesAhead(Window):
         super().close()
 
 
+DEMANDS_A_MARGIN: Final = Terms.of({**SMALL_TERMS.to_json(), "least_claim_margin_seconds": 10})
 DEMANDS_CHAINS: Final = Terms.of({**SMALL_TERMS.to_json(), "least_claimed_anchored_share": "0.5"})
 
 
@@ -209,6 +211,24 @@ class AnchoredByTheProvider(Window):
 
     def statements(self) -> list[dict[str, Any]]:
         return []
+
+
+@dataclass
+class LeavesNoTimeToClaim(Window):
+    """A promise of the last second: its provider sees the nonce, and keeps to itself what it likes.
+
+    No claim of it comes before the window's end. Check 1 (`policy`) compares the margin with the
+    verifier's terms (9.4).
+    """
+
+    terms: Terms = DEMANDS_A_MARGIN
+
+    def __post_init__(self) -> None:
+        self.overrides = {**self.overrides, "claim_margin_seconds": 1}
+        super().__post_init__()
+
+    def script(self) -> list[Event]:
+        return [*super().script(), ("promise", "alice", "fourth question of alice", 2, 119)]
 
 
 def _cheat(
@@ -226,6 +246,13 @@ def _cheat(
 
 
 CHEATS: Final = (
+    ConstructedCheat(
+        name="no-time-to-claim", family="NONCE",
+        description="Promises up to the last second, so that nobody can claim what it breaks.",
+        why="the verifier countersigns no such margin",
+        window=LeavesNoTimeToClaim,
+        checks=("policy",), reason="least_claim_margin_seconds",
+    ),
     ServiceCheat(
         name="nonce-not-in-the-chain", family="NONCE",
         description="Logs another nonce than the client revealed, and draws noise from that.",

@@ -1,0 +1,118 @@
+"""Every member of a policy, its range, and what bounds it: the table of docs/spec 9.4, by machine.
+
+A provider states a policy. What it may state without a bound, an attacker states.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from generation_messages import GENERATION, KEYWORDS
+from ragaudit.lab.scenario.beacon import BeaconWindow
+from ragaudit.lab.scenario.cosigned import trust_text
+from ragaudit.ledger.messages import policy as policies
+from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.verifier.terms import KNOWN, TERMS
+
+CHAPTER = Path(__file__).parents[3] / "docs" / "spec" / "09-audit.md"
+NAMES = {term.name for term in TERMS} | {each.name for each in KNOWN}
+OF_WINDOWS = {"least_claimed_anchored_share"}  # of the log, not of a member
+
+
+def examples() -> list[dict[str, Any]]:
+    """Policies that have every member that there is, and every kind of each."""
+    optional: dict[str, Any] = {
+        "account_index": True,
+        "coalition_estimate": "ragaudit/v1/direction",
+        "cosigners": {"demand": "required", "trust": trust_text()},
+        "epochs": True,
+        "time_stamps": {"demand": "required"},
+        "generation": GENERATION,
+    }
+    base = {**BeaconWindow().policy_json(), "versions": False, **optional}
+    adaptive = {"edges": [9000, 10], "epsilon": "1/2", "enough": 3}
+    generation: list[dict[str, Any]] = [
+        {},
+        {**KEYWORDS},
+        {"mechanism": "murag-ada", "threshold": adaptive},
+    ]
+    assert set(policies._OPTIONAL) == set(optional), "a new member of a policy: add it here"
+    return [{**base, "generation": {**GENERATION, **each}} for each in generation]
+
+
+def leaves(value: Any, path: str = "") -> Iterator[str]:
+    """The paths of what a document says: members of objects, also of those in lists."""
+    if isinstance(value, dict) and not path.endswith(".files"):
+        for name, inner in value.items():
+            yield from leaves(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        for each in value:
+            yield from leaves(each, f"{path}[]")
+    else:
+        yield path
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """Range and bound of each member in the table."""
+    text = CHAPTER.read_text(encoding="utf-8")
+    (table,) = re.findall(r"\| member of a policy \|.*?\n\n", text, re.DOTALL)
+    found: dict[str, tuple[str, str]] = {}
+    for line in table.strip().splitlines()[2:]:
+        members, limits, bound = (cell.strip() for cell in line.strip("|").split(" | "))
+        for member in re.findall(r"`([^`]+)`", members):
+            assert member not in found, f"{member} stands twice"
+            found[member] = (limits, bound)
+    return found
+
+
+@pytest.fixture(scope="module")
+def integers() -> dict[str, set[tuple[int, int]]]:
+    """The ranges with which members of the examples are read as integers."""
+    found: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    honest = Fields.integer
+
+    def recording(self: Fields, name: str, low: int, high: int) -> int:
+        found[re.sub(r"\[\d+\]", "[]", self.path(name))].add((low, high))
+        return honest(self, name, low, high)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Fields, "integer", recording)
+        for each in examples():
+            Policy.from_json(each)
+    return found
+
+
+def test_every_member_is_in_the_table_and_no_other() -> None:
+    members = {path for each in examples() for path in leaves(each)}
+    assert members == set(rows())
+
+
+def test_ranges_are_those_that_are_read(integers: dict[str, set[tuple[int, int]]]) -> None:
+    def number(text: str) -> int:
+        base, _, power = text.replace(",", "").partition("^")
+        return int(base) ** int(power or 1)
+
+    checked = 0
+    for member, (limits, _) in rows().items():
+        whole = re.fullmatch(r"([\d,^]+)\.\.([\d,^]+)", limits)
+        if whole is None:
+            assert limits, member
+            continue
+        assert integers[member] == {(number(whole[1]), number(whole[2]))}, member
+        checked += 1
+    assert checked > 15
+
+
+def test_every_bound_is_a_term_or_a_reason() -> None:
+    named: set[str] = set()
+    for member, (_, bound) in rows().items():
+        terms = set(re.findall(r"`((?:most|least|further)_\w+)`", bound))
+        assert terms <= NAMES, f"{member}: {terms - NAMES}"
+        # Without a term it says what bounds it, or why nothing must.
+        assert terms or len(bound.split()) > 3, f"{member}: {bound!r}"
+        named |= terms
+    assert named == NAMES - OF_WINDOWS
