@@ -11,7 +11,7 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.answering.query import Selected, Stages
 from ragaudit.prover.service import Components
 from ragaudit.prover.window.answered import SelectedRow
-from ragaudit.verifier.procedure import Status
+from ragaudit.verifier.procedure import Status, covered
 
 
 def files(scenario: ChangingScenario, account: str) -> list[ReceiptFile]:
@@ -51,9 +51,17 @@ def test_what_is_called_withdrawn_is_the_providers_word(
     played = scenario.run()
     assert played.outcome.result == "PASS", shown(played.outcome)
     assert played.complaints == ()
-    assert any("provider's word" in text for text in played.outcome.not_covered)
+    assert covered.WITHHELD in played.outcome.not_covered
+    # With words: everybody reads how many rows the accounts did not get.
+    stated = played.outcome.withheld
+    records = played.outcome.counts["records"]
+    assert stated is not None and stated["answers"] == records <= stated["rows"]
+    by_account = {each["pseudonym"]: each["rows"] for each in stated["most"]}
     for name in scenario.accounts:
         for file in files(scenario, name):
             named = [row.id for row in file.private.withdrawn]
             assert named, "each answer says what it leaves out"
             assert len(named) + len(file.answer.documents) == file.request.top_k
+            assert file.public.record.withheld == len(named)
+            by_account[file.public.record.pseudonym.hex()] -= len(named)
+    assert set(by_account.values()) == {0}

@@ -198,6 +198,7 @@ def integrity_scene(
         embedding_digest=embedding_digest(openings.salt_e, embedding),
         sketch_digest=salted(openings.salt_s, openings.sketch),
         selection_commitment=OPERATIONS.commit_selection(selected, salt(15)),
+        withheld=len(withdrawn),
     )  # fmt: skip
     private = PrivateReceipt(
         openings, selected, salt(15), salt(16), served,

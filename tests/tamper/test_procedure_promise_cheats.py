@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from procedure_cases import altering, assert_caught, audit, use_cached_table
-from ragaudit.encoding.tagged import decode, enc
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.promises import Promise
@@ -42,18 +41,14 @@ def test_records_that_leave_their_place(window: Window, reason: str) -> None:
     assert_caught(window.items(), window, "containment", reason)
 
 
-class EagerProof(Window):
-    def encode_record(self, record: Record) -> bytes:
-        fields = decode("ragaudit/v1/entry/record", record.encode(), 19)
-        return enc("ragaudit/v1/entry/record", *fields[:-1], b"d" * 32)
-
-    def receipts(self) -> list[dict[str, Any]]:
-        return []
+class CountsWithheldRows(Window):
+    def alter_record(self, account: Account, record: Record) -> Record:
+        return replace(record, withheld=0)
 
 
-def test_a_record_with_an_eager_proof() -> None:
-    window = EagerProof()
-    assert_caught(window.items(), window, "containment", "eager proof")
+def test_a_record_with_noise_that_counts_withheld_rows() -> None:
+    window = CountsWithheldRows()
+    assert_caught(window.items(), window, "containment", "in a window with noise")
 
 
 # --- 11: nonces ---------------------------------------------------------------------------

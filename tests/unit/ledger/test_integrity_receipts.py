@@ -203,6 +203,9 @@ def test_withdrawn_rows_are_first_ones_and_named_once() -> None:
     again = replace(made.private.withdrawn[0], position=2)
     fails(made.with_private(withdrawn=(again,)), 7, "named twice")
     fails(made.with_private(withdrawn=(replace(again, position=5),)), 7, "not selected")
+    for counted in (None, 0, 2):
+        other = replace(made, record=replace(made.record, withheld=counted))
+        fails(other, 7, f"the record counts {counted} rows")
     scored = replace(made.private.withdrawn[0], score=1)
     fails(made.with_private(withdrawn=(scored,)), 7, "scores of withdrawn")
     tied = integrity_scene(filter_text=IN_ENGLISH, withdrawn=(3,))
@@ -339,7 +342,10 @@ def test_a_noised_window_of_version_2_shows_no_scores_and_no_order() -> None:
         withdrawn=tuple(replace(row, score=None) for row in made.private.withdrawn),
     )  # fmt: skip
     file = replace(made.file(), answer=without, private=private)
-    check_rows(file, made.record, noised)
+    record = replace(made.record, withheld=None)
+    check_rows(file, record, noised)
+    with pytest.raises(ReceiptRejected, match=r"the record counts 0 rows .expected None"):
+        check_rows(file, replace(record, withheld=0), noised)
     change: dict[str, Any]
     for change, message in (
         ({"answer": Answer(tuple(sorted(made.answer.documents, key=by_score)))}, "scores|rows"),
@@ -349,7 +355,7 @@ def test_a_noised_window_of_version_2_shows_no_scores_and_no_order() -> None:
         ({"private": made.private}, "other rows opened|scores of withdrawn|not the selected"),
     ):
         with pytest.raises(ReceiptRejected, match=message):
-            check_rows(replace(file, **change), made.record, noised)
+            check_rows(replace(file, **change), record, noised)
 
 
 def by_score(document: Document) -> tuple[int, int]:

@@ -101,10 +101,19 @@ def test_a_promise_is_the_record_without_nonce_and_selection() -> None:
         replace(RECORD, selection_commitment=None)
 
 
-def test_an_eager_proof_is_not_of_version_1() -> None:
+def test_a_record_counts_withheld_rows_or_does_not() -> None:
+    """None and 0 are two things, and a promise, which is of no answer, has neither."""
     raw = decode("ragaudit/v1/entry/record", RECORD.encode(), 19)
-    with pytest.raises(MalformedRecord, match="eager"):
-        Record.parse(enc("ragaudit/v1/entry/record", *raw[:18], D[8]))
+    for withheld in (None, 0, 7, 1000):
+        record = replace(RECORD, withheld=withheld)
+        assert Record.parse(record.encode()) == record
+        assert record.encode() == enc("ragaudit/v1/entry/record", *raw[:18], withheld)
+    for field in (1001, b"1", b"d" * 32):
+        with pytest.raises(MalformedRecord):
+            Record.parse(enc("ragaudit/v1/entry/record", *raw[:18], field))
+    promised = replace(RECORD, nonce=None, selection_commitment=None, withheld=0)
+    with pytest.raises(MalformedRecord, match="promise"):
+        Record.parse_promised(promised.encode())
 
 
 def test_an_opening_has_its_tenants_in_order() -> None:

@@ -13,6 +13,7 @@ def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
     conditional = (covered.UNSAMPLED, covered.DISPUTED, covered.SHOWN, covered.PLAIN)
     expected = (*covered.NOT_COVERED, covered.UNOWNED, *conditional)
     second = (covered.COLUMNS, covered.VERSIONS, covered.EPOCHS, covered.UNLOGGED, covered.VOIDED)
+    second = (*second, covered.WITHHELD_UNCOUNTED)
     assert [each for name, each in found if name[0] == "N"] == [*expected, *second]
     assert [each for name, each in found if name[0] == "A"] == list(covered.ASSUMPTIONS)
     everything = covered.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
@@ -20,8 +21,9 @@ def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
     assert covered.not_covered("A", {"disputes_open": 0, "plain": None}) == expected[:-4]
     assert covered.not_covered("A", {}, generation=True)[-1] == covered.UNLOGGED
     assert covered.not_covered("A", {"voids": 1}, generation=True)[-1] == covered.VOIDED
+    assert covered.not_covered("A", {}, withdraws=True)[-1] == covered.WITHHELD_UNCOUNTED
     named = dict(found)
-    order = ["I1", "I2", "N4", "I3", "I4", "N6", "I5", "N8", "I6", "N11", "N12", "N13"]
+    order = ["I1", "I2", "N4", "I3", "I4", "I7", "N6", "I5", "N8", "I6", "N11", "N12", "N13"]
     counts = {"disputes_open": 1, "anchored": 0, "plain": 1, "versions": 1, "epochs": 1}
     unnoised = covered.not_covered("B", counts, noised=False, columns=True)
     assert unnoised == tuple(named[name] for name in order)

@@ -21,7 +21,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.checks import CHECKS
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import Pins
-from ragaudit.verifier.procedure.logged_records import LoggedRecords, read_record
+from ragaudit.verifier.procedure.logged_records import NOT_COUNTED, LoggedRecords, read_record
 
 OF_THE_LOG = ("log", "split-view", "counters", "schedule", "containment", "nonces", "accounts")
 
@@ -33,6 +33,7 @@ def a_record(account: int, counter: int, sketch: bytes, *, anchored: bool) -> by
         filter_digest=digest, pseudonym=digest, epoch=1, slot=account, counter=counter,
         activation=1, time=1000 + counter, nonce=digest if anchored else None, query_digest=digest,
         embedding_digest=digest, sketch_digest=committed, selection_commitment=digest,
+        withheld=(None, 0, 2)[counter % 3],
     )  # fmt: skip
     return body.encode()
 
@@ -78,7 +79,8 @@ def test_streamed_records_are_those_in_memory(
         assert (listed.position, listed.pseudonym) == (summary.entry, summary.pseudonym)
         record = logged.record
         assert (summary.entry, summary.name) == (logged.index, logged.name)
-        assert (summary.anchored, summary.eager) == (record.nonce is not None, logged.eager)
+        assert summary.anchored == (record.nonce is not None)
+        assert summary.withheld == (NOT_COUNTED if record.withheld is None else record.withheld)
         for name in summary._fields[2:-4]:
             assert getattr(summary, name) == getattr(record, name)
     grouped = streamed.by_account()

@@ -173,7 +173,7 @@ class SelectionStatement:
 
         Args:
             record: whose answer is proven.
-            body: the record body without an eager proof digest.
+            body: the record body.
             index_root: root of C_idx[t, v], 32 bytes.
             commitments: that index's C_0 || .. || C_(N-1), 32 N bytes.
             seed_root: root of C_seed of the record's epoch, 32 bytes; None or empty in a window

@@ -153,6 +153,15 @@ def read_optional_digest(field: bytes) -> bytes | None:
     return read_digest(field) if field else None
 
 
+def read_optional_int(field: bytes) -> int | None:
+    """Return an integer field, or None when the field is absent (zero length).
+
+    Raises:
+        MalformedError: another length.
+    """
+    return read_int(field) if field else None
+
+
 def _field_bytes(field: Field) -> bytes:
     if field is None:
         return b""

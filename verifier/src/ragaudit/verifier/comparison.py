@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.verdict import Predicate, SignedCheck, Verdict
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.bundle import Part
-from ragaudit.verifier.differing import differing, queries_of, shown
+from ragaudit.verifier.differing import differing, queries_of, refuted, shown, texts_compared
 from ragaudit.verifier.procedure import (
     PASS,
     REFUSED,
@@ -99,6 +99,7 @@ class Comparison:
         self._compare_coalition()
         self._compare_counts()
         self._compare_value(_Rank.NUMBERS, "attested", self._signed.attested, self.outcome.attested)
+        self._compare_withheld()
         costs = self.outcome.generation and self.outcome.generation.to_json()
         self._compare_value(_Rank.EPSILON, "generation", self._signed.generation, costs)
         self._compare_texts()
@@ -164,7 +165,7 @@ class Comparison:
             else:
                 repeated += 1
             # An excuse covers what was not looked at, never a fault that was found.
-            if status != result.status and (not excuse or _refuted(status, result)):
+            if status != result.status and (not excuse or refuted(status, result)):
                 text = f"{name}: signed {status}, recomputed {result.status}: {result.reason}"
                 self._differ(_Rank.CHECK, text)
             elif not excuse:
@@ -193,7 +194,7 @@ class Comparison:
             return "the verifier found the log at fault, perhaps in its confidential part"
         if result.id in BY_RECORD and self.proofs[0] < self.proofs[1]:
             return "{} of {} sampled records".format(*self.proofs)
-        compared = _texts_compared(result.status, signed)
+        compared = texts_compared(result.status, signed)
         if result.id == "embedding" and not self.embedder and compared:
             return "the committed embedder is not at hand to compare texts and vectors"
         if result.id in CONDITIONS and not self._all_at_hand and compared:
@@ -332,6 +333,13 @@ class Comparison:
                 text = f"counts: {known[0]} {whole}, but {' + '.join(map(str, known[1:]))} of kinds"
                 self._differ(_Rank.NUMBERS, text)
 
+    def _compare_withheld(self) -> None:
+        signed, recomputed = self._signed.withheld, self.outcome.withheld
+        if self._public and signed is not None and recomputed is not None:
+            self._not_repeated.append("withheld: how many rows each record counts")
+            return
+        self._compare_value(_Rank.NUMBERS, "withheld", signed, recomputed)
+
     def _compare_texts(self) -> None:
         counts = dict(self.outcome.counts)
         for name in self._unknown(self._signed.counts, counts):
@@ -387,13 +395,3 @@ class Comparison:
         recomputed = canonical_json.loads(canonical_json.dumps(value))
         for place, one, other in differing(where, signed, recomputed):
             self._differ(rank, f"{place}: signed {shown(one)}, recomputed {shown(other)}")
-
-
-def _refuted(signed: str, recomputed: CheckResult) -> bool:
-    """Whether part of the work was enough to show that a check fails which is said not to."""
-    return recomputed.status is Status.FAIL and signed not in {Status.FAIL, Status.NOT_RUN}
-
-
-def _texts_compared(recomputed: Status, signed: str) -> bool:
-    """Whether the verifier concluded from texts what a run without the embedder left open."""
-    return signed in {PASS, Status.FAIL} and recomputed is Status.NOT_ESTABLISHED

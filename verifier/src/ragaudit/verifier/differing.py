@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ragaudit.encoding import canonical_json
+from ragaudit.verifier.procedure import CheckResult, Status
 
 _LONGEST: Final = 200
 
@@ -39,3 +40,23 @@ def queries_of(table: Mapping[str, Any], name: str) -> int | None:
         case {"queries": int(queries)} if queries >= 0:
             return queries
     return None
+
+
+def refuted(signed: str, recomputed: CheckResult) -> bool:
+    """Return whether part of the work was enough to show that a check fails which is said not to.
+
+    Args:
+        signed: status of the verdict.
+        recomputed: by the part that was repeated.
+    """
+    return recomputed.status is Status.FAIL and signed not in {Status.FAIL, Status.NOT_RUN}
+
+
+def texts_compared(recomputed: Status, signed: str) -> bool:
+    """Return whether the verifier concluded from texts what a run without the embedder left open.
+
+    Args:
+        recomputed: without the embedder.
+        signed: status of the verdict.
+    """
+    return signed in {Status.PASS, Status.FAIL} and recomputed is Status.NOT_ESTABLISHED

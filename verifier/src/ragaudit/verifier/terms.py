@@ -96,6 +96,8 @@ TERMS: Final[tuple[Term, ...]] = (
           lambda p: p.estimator.tau_seconds, of_noise=True),
     _term("least_sketch_bits", "the bits of a sketch", 128, 512,
           lambda p: p.estimator.sketch_bits, of_noise=True),
+    _term("most_withheld_share", "the share of a tenant's answers that withhold rows", "1", 1,
+          None),
     _term("most_embedder_tolerance", "the embedder's tolerance, a squared distance,", 4, 256,
           lambda p: p.embedder_tolerance),
     _term("most_window_seconds", "the length of the window", 92 * DAY, 400 * DAY,

@@ -88,6 +88,8 @@ class Shown:
             verdict: whose signature was checked.
             folder: where the evidence is kept; None if it is not.
         """
+        from ragaudit.verifier.report.wording import withheld  # noqa: PLC0415 - loads slowly
+
         self.done()
         predicate = verdict.predicate
         self.line(f"\nThe verdict of the verifier on window {predicate.window}:")
@@ -98,6 +100,7 @@ class Shown:
         integrity, privacy = claims.statements
         self.line(f"\nintegrity: {claims.integrity}. {integrity}")
         self.line(f"privacy:   {claims.privacy}. {privacy}")
+        self.line(f"withheld:  {withheld(predicate)}")
         self.line("Both parties ran on this machine: this convinces nobody else.")
         if folder is not None:
             bundle = folder / "bundle.zip"

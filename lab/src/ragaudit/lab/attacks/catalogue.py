@@ -36,12 +36,13 @@ from ragaudit.lab.attacks.cheats import (
     time_stamps,
     version_service,
     versions,
+    withheld,
 )
 
 _MODULES = (
     policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, integrity, exact_service, accounts, cosigners, time_stamps, beacon,
-    versions, epochs, version_service, null_rows, proofs, coalition, generation,
+    embedding, selection, integrity, withheld, exact_service, accounts, cosigners, time_stamps,
+    beacon, versions, epochs, version_service, null_rows, proofs, coalition, generation,
     generation_anchored, generation_answers, generation_receipts, generation_keywords,
     generation_sums, intrusions,
 )  # fmt: skip

@@ -172,9 +172,14 @@ class IntegrityWindow(VersionedWindow):
         selected = self.choose(exact, self.allowed(record, openings.filter), record.top_k)
         first = sorted(selected, key=lambda i: (-int(exact[i]), i))[: record.top_k]
         # What went before the version was committed is no row of it any more.
-        gone = self.gone.get(account.tenant, set()) if self.newest(index) else set()
+        gone = self.missing(index, first)
+        withdrawn = tuple(sorted(i for i in first if i in gone))
         blinding = self.scalar()
-        record = replace(record, selection_commitment=core.commit_selection(selected, blinding))
+        record = replace(
+            record,
+            selection_commitment=core.commit_selection(selected, blinding),
+            withheld=self.counted(len(withdrawn)),
+        )
         return Asked(
             account=account,
             request=request,
@@ -190,8 +195,16 @@ class IntegrityWindow(VersionedWindow):
             selection_blinding=blinding,
             answered_by=index,
             served=tuple(i for i in first if i not in gone),
-            withdrawn=tuple(sorted(i for i in first if i in gone)),
+            withdrawn=withdrawn,
         )
+
+    def counted(self, withheld: int) -> int | None:
+        """Return how many withheld rows a record counts, without noise: a hook for cheats."""
+        return None if self.policy.noised else withheld
+
+    def missing(self, index: TenantIndex, first: Sequence[int]) -> set[int]:
+        """Return the rows to leave out, of the ``first`` K of T or others: a hook for cheats."""
+        return self.gone.get(index.tenant, set()) if self.newest(index) else set()
 
     def newest(self, index: TenantIndex) -> bool:
         """Return whether documents may have gone since an index was committed to."""

@@ -6,7 +6,13 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from ragaudit.encoding.parameters import SQUARED_NORM
-from ragaudit.encoding.tagged import Field, read_int, read_optional_digest, read_text
+from ragaudit.encoding.tagged import (
+    Field,
+    read_int,
+    read_optional_digest,
+    read_optional_int,
+    read_text,
+)
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.adaptive_terms import MAX_BINS
 from ragaudit.ledger.messages.encoded import EntryBody, Readers, check_digests, check_range
@@ -34,10 +40,6 @@ def _sum_bytes(sums: Sequence[int]) -> bytes:
     return b"".join(_SUM.pack(total) for total in sums)
 
 
-def _optional_int(data: bytes) -> int | None:
-    return read_int(data) if data else None
-
-
 @dataclass(frozen=True, slots=True)
 class Charge(EntryBody):
     """A question, and the rows that have paid for it before anything was generated.
@@ -61,7 +63,7 @@ class Charge(EntryBody):
     READ: ClassVar[Readers] = (
         *(bytes, read_text, read_text, read_int, read_int, bytes, bytes),
         *(read_int, read_int, read_int, read_int, read_int),
-        *(bytes, bytes, bytes, read_int, _optional_int, read_optional_digest),
+        *(bytes, bytes, bytes, read_int, read_optional_int, read_optional_digest),
         _read_sums,
     )
 

@@ -71,7 +71,13 @@ class SignedCheck:
         raise MalformedVerdict("not a check result", where="predicate checks")
 
 
-_OF_CLAIMS: Final = {"claims": dict, "attested": dict, "generation": dict, "test_results": list}
+_OF_CLAIMS: Final = {
+    "claims": dict,
+    "attested": dict,
+    "generation": dict,
+    "test_results": list,
+    "withheld": dict,
+}
 _STATUSES: Final = frozenset(str(status) for status in Status)
 
 
@@ -94,6 +100,7 @@ class Predicate:
         generation: what the generation channel costs (10.10), a JSON object; None without it.
         test_results: signed results that others brought (10.11); None where nobody did. They are
             no part of what is stated here.
+        withheld: rows that answers withheld, by account (10.12), a JSON object; None with noise.
     """
 
     window: str
@@ -115,6 +122,7 @@ class Predicate:
     attested: Json | None = None
     generation: Json | None = None
     test_results: References | None = None
+    withheld: Json | None = None
 
     @property
     def warning(self) -> str:
@@ -126,10 +134,9 @@ class Predicate:
         members = {name: getattr(self, name) for name in _PREDICATE}
         if self.claims is not None:
             members["claims"] = self.claims.to_json()
-        if self.attested is not None:
-            members["attested"] = self.attested
-        if self.generation is not None:
-            members["generation"] = self.generation
+        for name in ("attested", "generation", "withheld"):
+            if (member := getattr(self, name)) is not None:
+                members[name] = member
         if self.test_results is not None:
             members["test_results"] = self.test_results.to_json()
         return members | {
@@ -144,7 +151,7 @@ class Predicate:
 
         Args:
             value: with the member "claims" of a v2 verdict, without it of a v1 verdict; with
-                "attested", "generation" and "test_results" in a v2 verdict only.
+                those of `_OF_CLAIMS` in a v2 verdict only.
 
         Raises:
             MalformedVerdict: other members, another type, result or status; claims that do not

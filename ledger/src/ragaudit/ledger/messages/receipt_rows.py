@@ -38,6 +38,10 @@ def check_rows(file: ReceiptFile, record: Record, policy: Policy) -> None:
     if policy.noised and answered != sorted(answered):
         reject("the rows are not the selected ones", expected="rising positions")
     check_named(private.selected, answered, withdrawn, record.top_k)
+    # What the log counts is what the account was told, or it has both under one signature.
+    due = None if policy.noised else len(withdrawn)
+    if record.withheld != due:
+        reject(f"the record counts {record.withheld} rows", "withheld", f"{due}")
     _check_unserved(private, record)
     _check_documents(file, policy)
 

@@ -5,12 +5,18 @@ writes and checks each field's range. Whether a body is *true* is for the audit 
 """
 
 from dataclasses import dataclass, replace
-from operator import call
 from typing import ClassVar, Self, TypeAlias, get_args
 
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.parameters import LIMITS
-from ragaudit.encoding.tagged import Field, enc, read_int, read_optional_digest, read_text
+from ragaudit.encoding.tagged import (
+    Field,
+    enc,
+    read_int,
+    read_optional_digest,
+    read_optional_int,
+    read_text,
+)
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
@@ -194,13 +200,15 @@ class Record(EntryBody):
         nonce: of an anchored account's chain, 32 bytes: it fixes the noise after the promise.
         filter_digest, query_digest, embedding_digest, sketch_digest: salted, 32 bytes each.
         selection_commitment: B_sel, 32 bytes.
+        withheld: in a window without noise how many rows of the answer are withheld, 0..1000; None
+            with noise, where the count would tell the verifier of the selection.
     """
 
     KIND: ClassVar[str] = "record"
     READ: ClassVar[Readers] = (
         *(bytes, read_text, read_text, read_int, read_int, read_int, bytes, bytes),
         *(read_int, read_int, read_int, read_int, read_int, read_optional_digest),
-        *(bytes, bytes, bytes, read_optional_digest),
+        *(bytes, bytes, bytes, read_optional_digest, read_optional_int),
     )
 
     policy_digest: bytes
@@ -221,6 +229,7 @@ class Record(EntryBody):
     embedding_digest: bytes
     sketch_digest: bytes
     selection_commitment: bytes | None
+    withheld: int | None = None
 
     def __post_init__(self) -> None:
         check_window(self.window)
@@ -239,16 +248,8 @@ class Record(EntryBody):
         check_range("counter", self.counter, 0, MAX_QUERIES - 1)
         check_range("activation", self.activation, 1, MAX_TIME)
         check_range("time", self.time, 0, MAX_TIME)
-
-    def _fields(self) -> tuple[Field, ...]:
-        # The last field, the digest of an eager proof, is absent in version 1.
-        return (*EntryBody._fields(self), None)
-
-    @classmethod
-    def _from(cls, f: tuple[bytes, ...]) -> Self:
-        if f[18]:
-            raise MalformedRecord("an eager proof's digest", expected="absent in version 1")
-        return cls(*map(call, cls.READ, f))
+        if self.withheld is not None:
+            check_range("withheld", self.withheld, 0, LIMITS.top_k)
 
     def promised(self) -> "Record":
         """Return what a promise says of this record: everything but nonce and selection."""
@@ -264,7 +265,7 @@ class Record(EntryBody):
         Raises:
             MalformedRecord: another kind or encoding, a field out of range, or no selection.
         """
-        record = parsed_body(cls.TAG, body, 19, cls._from)
+        record = parsed_body(cls.TAG, body, len(cls.READ), cls._from)
         if record.selection_commitment is None:
             raise MalformedRecord("a record without a selection", where=cls.KIND)
         return record
@@ -279,8 +280,8 @@ class Record(EntryBody):
         Raises:
             MalformedRecord: another kind or encoding, a field out of range, or a selection.
         """
-        record = parsed_body(cls.TAG, body, 19, cls._from)
-        if record.selection_commitment is not None:
+        record = parsed_body(cls.TAG, body, len(cls.READ), cls._from)
+        if (record.selection_commitment, record.withheld) != (None, None):
             raise MalformedRecord("a promise with a selection", where=cls.KIND)
         return record
 

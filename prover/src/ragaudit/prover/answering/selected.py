@@ -203,6 +203,8 @@ class Selected(Stage):
         elif state is State.OPEN:
             # However long the work took: a checkpoint made meanwhile would contradict it.
             self.check_age(record)
+        if self.delivery is not None and not window.policy.noised:
+            record = replace(record, withheld=len(self.delivery.withdrawn))
         body, issued = record.encode(), context.clock()
         position = append_entry(
             connection, window.log.entries, window.name, Record.KIND, self.salt, body

@@ -14,10 +14,11 @@ from ragaudit.ledger.messages.verdict import REFUSED, Status
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import CommittedEmbedder, OwnGenerator
-from ragaudit.verifier.procedure import covered, members
+from ragaudit.verifier.procedure import covered, members, withheld_rows
 from ragaudit.verifier.procedure.account_checks import check_accounts
 from ragaudit.verifier.procedure.answer_checks import check_embedding, check_selection
 from ragaudit.verifier.procedure.beacon_checks import check_beacon
+from ragaudit.verifier.procedure.containment_checks import check_containment
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.cosigner_checks import check_cosigners
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
@@ -41,10 +42,7 @@ from ragaudit.verifier.procedure.opening_checks import (
     check_policy,
 )
 from ragaudit.verifier.procedure.privacy_checks import check_coalition, check_epsilon
-from ragaudit.verifier.procedure.record_checks import (
-    check_containment,
-    check_schedule,
-)
+from ragaudit.verifier.procedure.record_checks import check_schedule
 from ragaudit.verifier.procedure.replay_checks import check_generator, check_replay
 from ragaudit.verifier.procedure.sample_checks import check_sampling, check_seed
 from ragaudit.verifier.procedure.stamp_checks import check_time_stamps
@@ -229,6 +227,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         attested=members.attested(context),
         generation=context.stated.generation,
         test_results=members.test_results(context),
+        withheld=withheld_rows.withheld(context),
     )
 
 

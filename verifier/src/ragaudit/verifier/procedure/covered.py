@@ -126,6 +126,19 @@ DOCUMENTS: Final = (
     "unseen within the window is established."
 )
 
+WITHHELD: Final = (
+    "Withheld rows: that a row which an answer leaves out was deleted or changed in the store is "
+    "the provider's word. How many each answer leaves out is counted; that the count is true, the "
+    "account sees in its receipt, and nobody else."
+)
+
+WITHHELD_UNCOUNTED: Final = (
+    "Withheld rows: a selected row whose document was deleted or changed, as the provider says, is "
+    "left out of the answer. Its account sees that in its receipt; where noise is added, nobody "
+    "else counts such rows."
+)
+"""With noise the count would tell the verifier, who knows the noise, something of the selection."""
+
 RATE: Final = "Records outside the sample: what is stated about them is a compliance rate."
 
 ASKED: Final = (
@@ -159,6 +172,7 @@ def reach(policy: Policy | None, numbers: Mapping[str, int | None]) -> tuple[str
         columns=bool(policy.retrieval.public_columns),
         generation=policy.generation is not None,
         by_direction=policy.by_direction,
+        withdraws=policy.version > 1,
     )
 
 
@@ -170,6 +184,7 @@ def not_covered(
     columns: bool = False,
     generation: bool = False,
     by_direction: bool = False,
+    withdraws: bool = False,
 ) -> tuple[str, ...]:
     """Return what a verdict does not cover (spec 10.4).
 
@@ -180,6 +195,7 @@ def not_covered(
         columns: whether the policy declares public columns.
         generation: whether it has a generation channel.
         by_direction: whether its coalition estimate is that by direction.
+        withdraws: whether answers may leave out selected rows.
     """
     # Each text only where it is true: a list of all of them would say nothing of this window.
     texts = _with_noise(mode, numbers) if noised else _without_noise(mode, numbers)
@@ -195,6 +211,8 @@ def not_covered(
         texts.append(UNLOGGED)
     if numbers.get("voids"):
         texts.append(VOIDED)
+    if noised and withdraws:
+        texts.append(WITHHELD_UNCOUNTED)
     return tuple(texts)
 
 
@@ -212,7 +230,7 @@ def _with_noise(mode: str | None, numbers: Mapping[str, int | None]) -> list[str
 
 
 def _without_noise(mode: str | None, numbers: Mapping[str, int | None]) -> list[str]:
-    texts = [NO_PRIVACY, GENERATED, _UNCHECKED, ROUNDING, DOCUMENTS, UNOWNED]
+    texts = [NO_PRIVACY, GENERATED, _UNCHECKED, ROUNDING, DOCUMENTS, WITHHELD, UNOWNED]
     if mode == "B":
         texts.append(RATE)
     if numbers.get("disputes_open"):

@@ -209,6 +209,7 @@ class Outcome:
         attested: what third parties say of the log; None where the policy asks none.
         generation: what the generation channel costs; None in a window without it.
         test_results: references to results of others, as the evidence lists them; None: none.
+        withheld: rows that answers withheld, by account; None in a window with noise.
     """
 
     window: str
@@ -229,6 +230,7 @@ class Outcome:
     attested: Mapping[str, Any] | None = None
     generation: ChannelCosts | None = None
     test_results: References | None = None
+    withheld: Mapping[str, Any] | None = None
 
     def check(self, check_id: str) -> CheckResult:
         """Return the result of the check called ``check_id``.
@@ -279,6 +281,7 @@ class Outcome:
             attested=self.attested,
             generation=None if self.generation is None else self.generation.to_json(),
             test_results=self.test_results,
+            withheld=self.withheld,
         )
 
     @property

@@ -14,20 +14,20 @@ from typing import BinaryIO, Final, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.digests import SALT_BYTES, salted
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.messages.account_index import ListedRecord
 from ragaudit.ledger.messages.handover import Entry, read_frame
 from ragaudit.ledger.messages.records import Record
 
 _K = TypeVar("_K")
 
-_FIELDS: Final = 19
 # As they stand in `RecordSummary`.
 _NUMBERS: Final = ("version", "rows", "top_k", "epoch", "slot", "counter", "activation", "time")
-# Of the bits of a record's flags: anchored, eager, sketched.
-_FLAGS: Final = tuple(tuple(bool(each >> bit & 1) for bit in range(3)) for each in range(8))
+# Of the bits of a record's flags: anchored, sketched.
+_FLAGS: Final = tuple(tuple(bool(each >> bit & 1) for bit in range(2)) for each in range(4))
 _numbers_of: Final = attrgetter(*_NUMBERS)
+NOT_COUNTED: Final = -1
+"""Of `RecordSummary.withheld`, where the record does not count withheld rows at all."""
+
 _LONGEST_SKETCH: Final = 64  # bytes: no policy has a longer one
 
 
@@ -36,14 +36,12 @@ class LoggedRecord:
     """A record in the log.
 
     Attributes:
-        body: its bytes without an eager proof digest, which is what a proof is bound to.
-        eager: whether the body names an eager proof, which version 1 has not.
+        body: its bytes, which a proof is bound to.
     """
 
     index: int
     record: Record
     body: bytes = field(repr=False)
-    eager: bool
     salt_s: bytes = field(repr=False)
     sketch: bytes = field(repr=False)
 
@@ -66,8 +64,8 @@ class RecordSummary(NamedTuple):
     Attributes:
         position: among the records, from 0: its place in `LoggedRecords`.
         entry: its index in the log.
+        withheld: how many rows of the answer it counts as withheld, or `NOT_COUNTED`.
         anchored: whether it has a nonce.
-        eager: whether its body names an eager proof, which version 1 has not.
         sketched: whether the sketch that was handed over is the one that the body commits to.
         sketch_bytes: length of that sketch.
     """
@@ -86,8 +84,8 @@ class RecordSummary(NamedTuple):
     counter: int
     activation: int
     time: int
+    withheld: int
     anchored: bool
-    eager: bool
     sketched: bool
     sketch_bytes: int
 
@@ -139,12 +137,13 @@ class LoggedRecords(Sequence[LoggedRecord]):
         record = logged.record
         named = (record.policy_digest, record.window, record.tenant)
         self._numbers.extend(_numbers_of(record))
+        self._numbers.append(NOT_COUNTED if record.withheld is None else record.withheld)
         self._offsets.append(offset)
         self._indices.append(logged.index)
         self._salts += entry.salt
         self._account_of.append(_number(self._accounts, self._pseudonyms, record.pseudonym))
         self._names_of.append(_number(self._named, self._names, named))
-        self._flags.append((record.nonce is not None) + 2 * logged.eager + 4 * logged.sketched)
+        self._flags.append((record.nonce is not None) + 2 * logged.sketched)
         self._sketch_bytes.append(len(entry.sketch))
         if len(entry.sketch) <= _LONGEST_SKETCH:
             self._sketches += entry.sketch
@@ -200,7 +199,7 @@ class LoggedRecords(Sequence[LoggedRecord]):
         Args:
             positions: among the records, in the order in which they come.
         """
-        each = len(_NUMBERS)
+        each = len(_NUMBERS) + 1
         for at in positions:
             yield RecordSummary._make(
                 (
@@ -272,20 +271,10 @@ def _number(numbers: dict[_K, int], values: list[_K], value: _K) -> int:
 
 
 def read_record(entry: Entry) -> LoggedRecord:
-    """Return the record of an entry of kind record, also of one that names an eager proof.
+    """Return the record of an entry of kind record.
 
     Raises:
         MalformedError: its body is none.
     """
-    body, eager = entry.body, False
-    try:
-        record = Record.parse(body)
-    except MalformedError:
-        fields = decode(Record.TAG, body, _FIELDS)
-        # Version 1 has no eager proofs. That a body names one is check 10's fault; a body that
-        # nobody can read would be check 5's, and would stop all others.
-        if not fields[-1]:
-            raise
-        body, eager = enc(Record.TAG, *fields[:-1], None), True
-        record = Record.parse(body)
-    return LoggedRecord(entry.index, record, body, eager, entry.salt_s, entry.sketch)
+    record = Record.parse(entry.body)
+    return LoggedRecord(entry.index, record, entry.body, entry.salt_s, entry.sketch)

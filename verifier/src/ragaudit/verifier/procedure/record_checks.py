@@ -1,4 +1,4 @@
-"""Checks 9 and 10: every record at its time, in its tenant."""
+"""Check 9: every entry at its time, in its order."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
@@ -295,32 +295,3 @@ class TimeBounds:
     def _covering(self, index: int) -> int:
         """Position of the first checkpoint that covers the entry."""
         return bisect_right(self._sizes, index)
-
-
-def check_containment(context: Context, found: Findings) -> None:
-    """10: policy, window, tenant, index size and K of every record."""
-    policy, named = context.policy, (context.policy.digest, context.policy.window)
-    for record in context.records.summaries():
-        if (record.policy_digest, record.window) != named:
-            found.fault("names another policy or window", record.name)
-        if record.top_k > policy.top_k_max:
-            found.fault(f"K is {record.top_k}, at most {policy.top_k_max}", record.name)
-        if record.eager:
-            found.fault("names an eager proof, which the policy does not have", record.name)
-        with found.attempt(record.name):
-            tenant = context.registration(record.pseudonym).tenant
-            rows = _rows(context, tenant, record.version)
-            if record.tenant != tenant:
-                raise RejectedError(f"tenant {record.tenant}", expected=f"{tenant}, as registered")
-            # Else noise and selection would be proven over another number of rows than there are.
-            if record.rows != rows:
-                raise RejectedError(f"N is {record.rows}", expected=str(rows))
-    found.summary = f"{len(context.records)} records, each in its account's tenant"
-
-
-def _rows(context: Context, tenant: str, version: int) -> int:
-    """N of a version of the tenant's index; without one, a missing input of check 7, 3 or 9."""
-    if tenant not in context.tenants:
-        raise MissingInput("registrations", f"tenant {tenant} is not in the policy")
-    # Without later versions a record that names one is check 9's alone.
-    return context.stated_index(tenant, version if context.policy.retrieval.versions else 1).rows

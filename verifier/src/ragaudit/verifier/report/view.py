@@ -122,6 +122,8 @@ class Report:
     coalition: tuple[Row, ...]
     counts: tuple[Row, ...]
     counts_statement: str
+    withheld: tuple[Row, ...]
+    withheld_statement: str
     attested: tuple[Row, ...]
     test_results: tuple[ResultReference, ...]
     not_covered: tuple[str, ...]
@@ -184,6 +186,8 @@ def report_of(verdict: Verdict) -> Report:
         coalition=() if unclaimed else tuple(_rows(predicate.coalition)),
         counts=tuple(_rows(predicate.counts)),
         counts_statement=wording.ANCHORED if predicate.counts.get("anchored") else "",
+        withheld=tuple(_rows(predicate.withheld or {})),
+        withheld_statement=wording.withheld(predicate),
         attested=tuple(_rows(predicate.attested or {})),
         test_results=references_of(predicate.test_results),
         not_covered=predicate.not_covered,

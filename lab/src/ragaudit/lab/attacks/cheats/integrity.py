@@ -297,12 +297,12 @@ class KeepsTheBestBack(Disputed):
 
 
 _FAILS: Final = "selection argument does not hold"
-_EASY: Final = "nothing stops a service; evidence made without one shows it in a second"
+EASY: Final = "nothing stops a service; evidence made without one shows it in a second"
 
 selection = partial(
-    ConstructedCheat, family="INTEGRITY", why=_EASY, checks=("selection",), reason=_FAILS
+    ConstructedCheat, family="INTEGRITY", why=EASY, checks=("selection",), reason=_FAILS
 )
-disputed = partial(ConstructedCheat, family="INTEGRITY", why=_EASY, checks=("disputes",))
+disputed = partial(ConstructedCheat, family="INTEGRITY", why=EASY, checks=("disputes",))
 
 CHEATS: Final = (
     selection(
@@ -343,7 +343,7 @@ CHEATS: Final = (
     ConstructedCheat(
         name="vector-quantised-otherwise", family="INTEGRITY",
         description="Cuts the entries of the application's vector off instead of rounding them.",
-        why=_EASY, window=TurnsVectors,
+        why=EASY, window=TurnsVectors,
         checks=("embedding",), reason="vector",
     ),
     ConstructedCheat(
