@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from ragaudit.lab.scenario.charging import Charged, CopyGenerator
 from ragaudit.lab.scenario.generating import GeneratingWindow, UnchargedWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.generator_manifest import Vocabulary
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.predicate import Predicate
 from ragaudit.ledger.messages.replays import Replay
 from ragaudit.ledger.messages.verdict import Status, Verdict
@@ -25,9 +29,10 @@ from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome
-from ragaudit.verifier.procedure.covered import UNLOGGED, VOIDED
+from ragaudit.verifier.procedure.covered import ASSUMPTIONS, KNOWN_MODELS, UNLOGGED, VOIDED
 from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.report import render_html, render_text
+from ragaudit.verifier.terms import Terms
 from second_policies import judged
 
 use_cached_table()
@@ -115,6 +120,21 @@ def test_an_honest_window_passes_and_says_what_it_costs() -> None:
     first, second, third = (each for each in window.charged if each.account.tenant == "acme")
     assert first.positions == second.positions != ()
     assert third.positions == ()
+
+
+def test_the_verdict_says_which_models_the_verifier_knows_from_elsewhere() -> None:
+    _, items = played(GeneratingWindow)
+    assert outcome_of(GeneratingWindow).assumptions[-1] == ASSUMPTIONS[-1]
+    policy = Policy.parse(items[names.POLICY])
+    assert policy.generation is not None
+    digests = {
+        "the embedder": EmbedderManifest.parse(items[names.EMBEDDER]).digest().hex(),
+        "the generator": policy.generation.generator.digest.hex(),
+    }
+    models = sorted([sha256(b"another").hexdigest(), *digests.values()])
+    terms = Terms.of({**SMALL_TERMS.to_json(), "known_models": models})
+    said = judged(GeneratingWindow(terms=terms)).assumptions[-1]
+    assert said == f"{ASSUMPTIONS[-1]} {KNOWN_MODELS.format(' and '.join(digests))}"
 
 
 def test_void_charges_are_counted_by_account_and_said() -> None:

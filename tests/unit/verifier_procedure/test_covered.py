@@ -22,6 +22,11 @@ def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
     assert covered.not_covered("A", {}, generation=True)[-1] == covered.UNLOGGED
     assert covered.not_covered("A", {"voids": 1}, generation=True)[-1] == covered.VOIDED
     assert covered.not_covered("A", {}, withdraws=True)[-1] == covered.WITHHELD_UNCOUNTED
+    known = covered.assumptions(None, ("the embedder", "the generator"))
+    *same, models = known
+    assert tuple(same) == covered.ASSUMPTIONS[:-1]
+    added = models.removeprefix(covered.ASSUMPTIONS[-1]).strip()
+    assert f"“{added}”" in text and added.startswith("The verifier's terms list")
     named = dict(found)
     order = ["I1", "I2", "N4", "I3", "I4", "I7", "N6", "I5", "N8", "I6", "N11", "N12", "N13"]
     counts = {"disputes_open": 1, "anchored": 0, "plain": 1, "versions": 1, "epochs": 1}

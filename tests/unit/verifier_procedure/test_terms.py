@@ -200,6 +200,8 @@ OF_OTHER_WINDOWS: list[tuple[str, int | str, Policy, int | str, Policy]] = [
         1,
         generating(replay=None),
     ),
+    ("most_votes", 8 * 5, generating(), 8 * 5 - 1, generating()),
+    ("most_votes", 9, generating(**KEYWORDS), 8, generating(**KEYWORDS)),
     (
         "most_differing_votes",
         0,
@@ -281,6 +283,7 @@ def test_terms_are_read_strictly(tmp_path: Path) -> None:
         {"least_sketch_bits": True},
         {"least_claimed_anchored_share": "1.1"},
         {"further_cosigners": "one"},
+        {"known_models": ["00"]},
         {"further_cosigners": [1]},
         {"further_cosigners": ["one"]},
         {"further_cosigners": 2 * [str(third_party("one").verifier_key)]},

@@ -345,7 +345,7 @@ class Comparison:
         for name in self._unknown(self._signed.counts, counts):
             counts[name] = self._signed.counts.get(name)
         expected = covered.reach(self.policy, counts)
-        assumed = covered.assumptions(self.policy)
+        assumed = self.outcome.assumptions
         for name, texts in (("not_covered", expected), ("assumptions", assumed)):
             signed = list(getattr(self._signed, name))
             missing = [text for text in texts if text not in signed]

@@ -18,6 +18,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_policy import MAX_COSIGNERS
 from ragaudit.ledger.messages.policy import Policy
@@ -134,6 +135,8 @@ TERMS: Final[tuple[Term, ...]] = (
           "0.1", lambda p: largest_loss(p)[1]),
     _term("least_generation_replays", "the number of times that sampled answers are recomputed", 0,
           1, lambda p: int(p.generation is None or p.generation.replays)),
+    _term("most_votes", "the votes of an answer, each asked again", 2**16, 2**28,
+          lambda p: 0 if p.generation is None else p.generation.answerer.votes),
     _term("most_differing_votes", "the number of votes of an answer that may differ", 0, 10**6,
           lambda p: 0 if p.generation is None else p.generation.differing_votes or 0),
     _term("least_generation_proofs", "1 if all charges are proven, 0 if those of the sample,", 0, 1,
@@ -145,6 +148,8 @@ TERMS: Final[tuple[Term, ...]] = (
 KNOWN: Final[tuple[Known, ...]] = (
     Known("further_cosigners", "the further cosigners that the verifier knows", VerifierKey.parse,
           _further_cosigners),
+    Known("known_models", "the digests of embedders and generators that the verifier knows from "
+          "elsewhere", lambda text: hex_decode(text, 32), None),
 )  # fmt: skip
 
 

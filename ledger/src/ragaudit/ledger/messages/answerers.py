@@ -47,6 +47,11 @@ class TokenVoting:
         """n_retrieve, m times k'."""
         return self.voters * self.slots_per_voter
 
+    @property
+    def votes(self) -> int:
+        """Of an answer at most: of each voter, and of who reads nothing, for each token."""
+        return self.tokens * (self.voters + 1)
+
     @classmethod
     def read(cls, value: Any, where: str) -> "TokenVoting":
         """Return the terms of a JSON value; MalformedPolicy."""
@@ -100,6 +105,11 @@ class KeywordVoting:
     def slots(self) -> int:
         """n_retrieve: one for each voter."""
         return self.voters
+
+    @property
+    def votes(self) -> int:
+        """Whole answers that are written for one: of each voter, and the final one."""
+        return self.voters + 1
 
     def delta(self, uses: int) -> Fraction:
         """Return the delta of so many uses of a document.

@@ -222,7 +222,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         coalition=members.coalition(context),
         scope=members.scope(context),
         not_covered=covered.reach(policy, counts),
-        assumptions=covered.assumptions(policy),
+        assumptions=covered.assumptions(policy, members.known_models(context)),
         claimed=_claimed(context.evidence),
         attested=members.attested(context),
         generation=context.stated.generation,

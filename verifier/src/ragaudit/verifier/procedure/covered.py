@@ -4,7 +4,7 @@ Reports, services and commands show these texts, or those of a signed verdict; t
 copy in code.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ragaudit.ledger.messages.policy import Policy
@@ -75,6 +75,10 @@ ASSUMPTIONS: Final = (
     "The verifier drew its activation chain at random, kept it secret until each instant, and does "
     "not collude with the provider or with accounts.",
     "The beacon is none: the verifier alone supplies the unpredictability of noise and sample.",
+    "Nothing that is committed to before the window depends on single documents: no model for "
+    "questions or answers, nothing that made the vectors of the index, no prompt, threshold or "
+    "stop word. A model that was trained on documents tells them for nothing, and passes every "
+    "check.",
 )
 
 
@@ -150,6 +154,8 @@ BEACON: Final = (
     "The beacon is drand's chain {}: noise and sample are unpredictable if the verifier, or enough "
     "of the chain's signers, keep what they hold secret until each round is due."
 )
+
+KNOWN_MODELS: Final = "The verifier's terms list as known from elsewhere: {}."
 
 SAMPLE_ALONE: Final = (
     "The beacon is none: the verifier alone supplies the unpredictability of the sample."
@@ -240,15 +246,19 @@ def _without_noise(mode: str | None, numbers: Mapping[str, int | None]) -> list[
     return texts
 
 
-def assumptions(policy: Policy | None) -> tuple[str, ...]:
+def assumptions(policy: Policy | None, known: Sequence[str] = ()) -> tuple[str, ...]:
     """Return what a verdict assumes (spec 10.4).
 
     Args:
         policy: of the window, None where it cannot be read.
+        known: which committed models the verifier's terms list.
     """
     beacon = None if policy is None or policy.beacon is None else policy.beacon.chain.hash.hex()
     if policy is None or policy.noised:
-        return ASSUMPTIONS if beacon is None else (*ASSUMPTIONS[:4], BEACON.format(beacon))
+        *shared, none, models = ASSUMPTIONS
+        if known:
+            models = f"{models} {KNOWN_MODELS.format(' and '.join(known))}"
+        return (*shared, none if beacon is None else BEACON.format(beacon), models)
     # Without noise there are no neighbours to tell apart, and no generator to trust.
     last = SAMPLE_ALONE if beacon is None else BEACON.format(beacon)
     return (ASSUMPTIONS[0], ASSUMPTIONS[3], last)

@@ -250,6 +250,16 @@ def counts(context: Context) -> dict[str, int | None]:
     }
 
 
+def known_models(context: Context) -> tuple[str, ...]:
+    """Return which of the committed models the verifier's terms list, in words."""
+    terms, policy = known(lambda: context.terms), known(lambda: context.policy)
+    listed = () if terms is None else terms.known["known_models"]
+    digests = {"the embedder": known(lambda: context.embedder_digest)}
+    if policy is not None and policy.generation is not None:
+        digests["the generator"] = policy.generation.generator.digest
+    return tuple(name for name, one in digests.items() if one is not None and one.hex() in listed)
+
+
 def coalition(context: Context) -> dict[str, int | None]:
     """Return the member ``coalition``: accounts claimed, estimated and planned for.
 
