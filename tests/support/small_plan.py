@@ -42,7 +42,7 @@ def small_plan(options: Options) -> Plan:
         "estimator": {"sketch_bits": 512, "tau_seconds": 600},
         "experiment_seed": options.seed,
     }
-    windows = [WindowPlan(WINDOW, "A", 8, 20, 4, terms)]  # long enough on a busy machine
+    windows = [WindowPlan(WINDOW, "A", 8, 18, 6, terms)]  # long enough on a busy machine
     claim = Claim("null-replace", 10, 2, "0.000001", "0.000001")
     return Plan(corpus, indexes, _accounts(), windows, claim, embedder)
 
