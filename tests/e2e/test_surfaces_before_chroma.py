@@ -68,7 +68,11 @@ def filled(store: httpx.Client, tenant: str) -> str:
 
 
 def started(scenario: ProverScenario) -> None:
-    surfaces = {"enabled": ["chroma"], "collections": {"docs-one": "one", "docs-two": "two"}}
+    surfaces = {
+        "enabled": ["chroma"],
+        "collections": {"docs-one": "one", "docs-two": "two"},
+        "writes": {"accounts": ["ada"]},
+    }
     given = SurfaceSettings.model_validate(surfaces)
     scenario.settings = scenario.settings.model_copy(update={"surfaces": given})
     scenario.restart()

@@ -53,6 +53,7 @@ def test_the_same_program_before_the_store_and_before_the_prover(
         up.until("left out: empty")
         url = up.until(r"Point your application at\s+(\S+)")[1]
         key = up.until(r"^  key\s+(\S+)")[1]
+        up.until("your application writes is passed on to the store")
         up.until("Ctrl-C")
         bypasses = [("secrets", "count", {}), ("handbook", "get", {"limit": 3})]
         *answers, other, listed = run(url, key, [*program, *bypasses])
@@ -65,6 +66,11 @@ def test_the_same_program_before_the_store_and_before_the_prover(
         assert "reading a collection" in listed["error"]
         up.until(r"handbook-app .*receipt up\.\d+")
         up.until(r"chromaGet .*refused: not-served")
+        row = {"ids": ["new"], "embeddings": vectors(1, 12).tolist(), "documents": ["a new text"]}
+        assert run(url, key, [("handbook", "upsert", row)]) == [None]
+        (kept,) = run(chroma, "", [("handbook", "get", {"ids": ["new"]})])
+        assert kept["documents"] == ["a new text"]
+        assert run(chroma, "", [("handbook", "delete", {"ids": ["new"]})]) != ["error"]
         assert up.stop() == 0, up.text
     assert "integrity: PASS" in up.text and "NOT CLAIMED" in up.text
     assert f"{QUERIES + 1} of them records" in up.text

@@ -331,6 +331,7 @@ def _started(
         {
             "enabled": ["openai", "chroma", "qdrant", "mcp", "dify"],
             "collections": {name: tenant for tenant, name in TENANTS.items()},
+            "writes": {"accounts": list(accounts)},
         }
     )
     scenario.settings = scenario.settings.model_copy(update={"surfaces": given})

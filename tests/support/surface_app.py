@@ -141,7 +141,8 @@ class MemoryPort:
 
 def surface_app(port: MemoryPort, *, tokens: Tokens | None = None, **settings: Any) -> FastAPI:
     """The application of all surfaces, with nothing else of the prover's."""
-    given = {"enabled": ENABLED, "collections": COLLECTIONS, **settings}
+    writers = {"accounts": [each.name for each in KEYS.values()]}
+    given = {"enabled": ENABLED, "collections": COLLECTIONS, "writes": writers, **settings}
     surfaces = Surfaces(SurfaceSettings.model_validate(given), port, tokens)
 
     @asynccontextmanager

@@ -13,10 +13,13 @@ from ragaudit.cli.up.command import app
 from ragaudit.cli.up.comparison import ROUNDING, Compared, Exact, Tally
 from ragaudit.cli.up.prepare import prepare
 from ragaudit.cli.up.shadow import Shadow
+from ragaudit.cli.up.show import Shown
 from ragaudit.cli.up.store import Collection, chosen
+from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.settings import load_settings
+from ragaudit.prover.surface_settings import WriteSettings
 from ragaudit.serving.clock import UNTIL_CONFIRMED, system_clock
 from ragaudit.verifier import settings as verifier_settings
 from typer.testing import CliRunner
@@ -111,9 +114,30 @@ def test_both_parties_are_set_up_and_pin_each_other(tmp_path: Path) -> None:
     assert settings.window.privacy == "none" and settings.window.top_k_max == 9
     assert settings.window.public_columns == {"year": "integer"}
     assert set(parties.keys) == {"docs", "more"} and len(set(parties.keys.values())) == 2
+    # Its own application writes, as it did to the store; nobody else, and nobody where it is off.
+    assert settings.surfaces.writes == WriteSettings(accounts=("docs-app", "more-app"))
+    assert parties.writes
     assert parties.keys["docs"] not in repr(parties) and parties.operator_token not in repr(parties)
     verifier = verifier_settings.load(tmp_path / "verifier" / "verifier.yaml")
     assert parties.verifier_url.endswith(f":{verifier.listen.port}")
+
+
+def test_what_becomes_of_writes_is_said(tmp_path: Path) -> None:
+    found, console = chosen([collection("docs")], []), Console()
+    chroma = {
+        "kind": "chroma",
+        "chroma": {"url": "http://127.0.0.1:1", "collections": {"docs": "docs"}},
+    }
+    for name, overrides, said in (
+        ("as it is", {}, "What your application writes is passed on to the store"),
+        ("read only", {"surfaces": {"writes": False}}, "What your application writes is refused."),
+    ):
+        parties = prepare(tmp_path / name, found, chroma, port=0, overrides=overrides)
+        with console.capture() as shown:
+            Shown(console).ready(parties, found)
+        assert said in shown.get(), name
+    refused = CliRunner().invoke(app, ["--chroma", "http://127.0.0.1:1", "--shadow", "--read-only"])
+    assert refused.exit_code == 2 and "--read-only" in refused.output
 
 
 class Rows:

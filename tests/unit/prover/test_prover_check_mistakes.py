@@ -101,6 +101,12 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "an account that is not there": (
         "surfaces", {"surfaces": {**SURFACES, "delegation": {"accounts": ["nobody"]}}},
         "no account nobody", "surfaces.delegation.accounts"),
+    "a writer that is not there": (
+        "surfaces", {"surfaces": {**SURFACES, "writes": {"accounts": ["nobody"]}}},
+        "no account nobody", "surfaces.writes.accounts"),
+    "an end user who writes and whom nobody may name": (
+        "surfaces", {"surfaces": {**SURFACES, "writes": {"users": {"ada": ["grace"]}}}},
+        "ada names no end users", "surfaces.writes.users"),
     "end users of no tenant": (
         "surfaces", {"surfaces": {**SURFACES, "delegation": {"register_tenants": ["nope"]}}},
         "no tenant nope", "surfaces.delegation.register_tenants"),

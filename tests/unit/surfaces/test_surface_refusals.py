@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.prover.surfaces.chroma.shapes import collection_id
 from surface_app import MemoryPort, surface_app
 from surface_calls import (
@@ -268,10 +269,42 @@ def test_writes_that_are_refused(
     assert not port.written
 
 
-def test_writes_can_be_turned_off(port: MemoryPort) -> None:
-    with TestClient(surface_app(port, writes=False)) as api:
-        answer = api.post(f"{HANDBOOK}/add", json=ROW, headers=CHROMA_KEY)
-    assert answer.status_code == 403 and not port.written
+def test_only_who_is_listed_writes(port: MemoryPort) -> None:
+    delegation = {"accounts": ["ada"], "register_tenants": ["acme"]}
+    for writes, user, status in (
+        (False, None, 403),
+        ({}, None, 403),
+        ({"accounts": ["bob"]}, None, 403),
+        ({"users": {"ada": ["grace"]}}, None, 403),
+        ({"accounts": ["ada"]}, None, 201),
+        # An end user has no right of the account's that names it, nor of another one's user.
+        ({"accounts": ["ada", "grace"]}, "grace", 403),
+        ({"accounts": ["ada"], "users": {"bob": ["grace"], "ada": ["hedy"]}}, "grace", 403),
+        ({"users": {"ada": ["Grace"]}}, "grace", 403),
+        ({"users": {"ada": ["grace"]}}, "grace", 201),
+    ):
+        port.written.clear()
+        headers = CHROMA_KEY if user is None else {**CHROMA_KEY, "Ragaudit-User": user}
+        with TestClient(surface_app(port, writes=writes, delegation=delegation)) as api:
+            for operation, body in (
+                ("add", ROW), ("upsert", ROW), ("update", ROW),
+                ("delete", {"ids": ["a"]}), ("delete", {"where": {"n": 1}}),
+            ):  # fmt: skip
+                answer = api.post(f"{HANDBOOK}/{operation}", json=body, headers=headers)
+                written = 201 if operation == "add" else 200
+                wanted = 403 if status == 403 else written
+                assert answer.status_code == wanted, (writes, user, operation, answer.text)
+            if status == 403:
+                assert "surfaces.writes" in answer.text
+        assert len(port.written) == (0 if status == 403 else 5), (writes, user)
+
+
+def test_without_the_setting_nobody_writes_and_it_is_a_list() -> None:
+    assert SurfaceSettings().writes is False
+    others: list[Any] = [True, "yes", 1, ["ada"], {"accounts": "ada"}, {"users": ["grace"]}]
+    for wrong in (*others, {"all": []}):
+        with pytest.raises(ValueError, match=r"lists of accounts and users|writes\.WriteSettings"):
+            SurfaceSettings.model_validate({"writes": wrong})
 
 
 def test_writes_reach_the_own_tenant_only(api: TestClient, port: MemoryPort) -> None:

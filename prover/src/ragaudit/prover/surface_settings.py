@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.settings import service_url
 from ragaudit.serving.settings import Section, beside
@@ -66,6 +66,24 @@ class DelegationSettings(Section):
     register_tenants: tuple[Tenant, ...] = ()
 
 
+class WriteSettings(Section):
+    """Who writes through Chroma's interface: nobody else does, whatever may be read.
+
+    Attributes:
+        accounts: whose key writes for the account itself.
+        users: end users who write, by the account that names them.
+    """
+
+    accounts: tuple[str, ...] = ()
+    users: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+
+def _listed(writes: object) -> object:
+    if writes is not False and not isinstance(writes, dict | WriteSettings):
+        raise ValueError("not who may write; expected false, or lists of accounts and users")
+    return writes
+
+
 class QdrantSettings(Section):
     """Where a payload has a row's text and its metadata; flat metadata if its key is null."""
 
@@ -80,7 +98,7 @@ class SurfaceSettings(Section):
     # A name that does not stand here does not exist, whatever the store has.
     collections: dict[Collection, Tenant] = Field(default_factory=dict)
     delegation: DelegationSettings = DelegationSettings()
-    writes: bool = True
+    writes: Annotated[WriteSettings | Literal[False], BeforeValidator(_listed)] = False
     qdrant: QdrantSettings = QdrantSettings()
     batch_max: int = Field(default=16, ge=1, le=64)
     max_body_bytes: int = Field(default=8 * 2**20, ge=1024, le=2**26)

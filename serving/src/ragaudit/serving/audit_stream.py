@@ -1,7 +1,8 @@
 """The audit stream: who asked which tenant when, one JSON object a line, for a SIEM.
 
 Names are those of the Elastic Common Schema; ours, which it has no names for, stand under
-``ragaudit``. No line holds a query, a document, a path or an address of a document.
+``ragaudit``. No line holds a query, a document, a path or an address of a document; of written
+ones it has the SHA-256 of their ids.
 """
 
 import json
@@ -24,6 +25,7 @@ from ragaudit.serving.operation import STANDARD_OUTPUT
 __all__ = ["ECS_VERSION", "AuditStream", "change_event", "events"]
 
 ECS_VERSION = "8.17.0"
+_WRITES = {"add": "creation", "delete": "deletion"}
 
 
 class AuditStream:
@@ -226,6 +228,8 @@ def _event(
     seconds: float,
     ended: float,
 ) -> dict[str, Any]:
+    write = exchange.write
+    kind = "access" if write is None else _WRITES.get(write.operation, "change")
     # An interface may answer 200 and tell of an error in the body.
     good = 200 <= status < 400 and not exchange.reason
     user: dict[str, Any] = {"name": exchange.account or "operator"}
@@ -239,7 +243,7 @@ def _event(
         "event": {
             "kind": "event",
             "category": ["api"],
-            "type": ["access", "allowed" if good else "denied"],
+            "type": [kind, "allowed" if good else "denied"],
             "action": action if receipt is None else "retrieval",
             "outcome": "success" if good else "failure",
             "id": exchange.id,
@@ -257,6 +261,10 @@ def _event(
         event["organization"] = {"name": exchange.tenant}
     if exchange.trace:
         event["trace"] = {"id": exchange.trace}
+    if write is not None:
+        event["ragaudit"]["write"] = {"operation": write.operation, "ids": list(write.ids)}
+        if write.where is not None:
+            event["ragaudit"]["write"]["where"] = write.where
     if receipt is not None:
         event["ragaudit"] |= {"window": receipt.window, "receipt": {"index": receipt.index}}
     return event

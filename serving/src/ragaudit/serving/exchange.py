@@ -4,19 +4,22 @@ Handlers `note` what they know of it, wherever they run: the exchange is found b
 threads of a request share. It holds names and numbers of records, never a query or a document.
 """
 
+import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Literal
 
 __all__ = [
     "Exchange",
     "Phase",
     "Receipt",
+    "Write",
     "begun",
     "current",
     "note",
@@ -44,6 +47,36 @@ class Receipt:
         return f"{self.window}.{self.index}"
 
 
+@dataclass(frozen=True)
+class Write:
+    """What was written to a store, without what it says.
+
+    Attributes:
+        operation: ``add``, ``upsert``, ``update`` or ``delete``.
+        ids: SHA-256 of each id, hexadecimal.
+        where: that of the filter which chose the rows; None where ids did alone.
+    """
+
+    operation: str
+    ids: tuple[str, ...]
+    where: str | None = None
+
+    @classmethod
+    def of(cls, operation: str, ids: Sequence[str], *, where: object = None) -> "Write":
+        """Return what is told of a write.
+
+        Args:
+            operation: that the store is asked for.
+            ids: of rows.
+            where: JSON of a filter, as it is passed on; None without one.
+        """
+        return cls(
+            operation,
+            tuple(map(_digest, ids)),
+            None if where is None else _digest(json.dumps(where, sort_keys=True)),
+        )
+
+
 @dataclass
 class Exchange:
     """What is known of one request.
@@ -56,6 +89,7 @@ class Exchange:
         user: whom the account named; empty if it asked for itself.
         operator: whether an operator or auditor asked.
         receipts: of the answers.
+        write: what a store was asked to write, if anything.
         reason: name of the problem that was answered.
         denied: whether a path was refused that would lead around the receipts.
         seconds: by phase of a retrieval.
@@ -71,6 +105,7 @@ class Exchange:
     tenant: str = ""
     operator: bool = False
     receipts: list[Receipt] = field(default_factory=list)
+    write: Write | None = None
     reason: str = ""
     denied: bool = False
     seconds: dict[Phase, float] = field(default_factory=dict)
@@ -95,6 +130,10 @@ class Exchange:
     def trace(self) -> str:
         """The trace's id, 32 hexadecimal digits; empty if there is none."""
         return self.traceparent.split("-")[1] if self.traceparent else ""
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 _current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
@@ -127,6 +166,7 @@ def note(
     tenant: str | None = None,
     operator: bool | None = None,
     receipt: Receipt | None = None,
+    write: Write | None = None,
     reason: str | None = None,
     denied: bool | None = None,
 ) -> None:
@@ -137,6 +177,7 @@ def note(
         account, user, tenant: only once authenticated.
         operator: whether the operator asks.
         receipt: one more.
+        write: before it is passed on.
         reason: name of a problem; one of a few, as `surface`.
         denied: whether the path is one that leads around the receipts.
     """
@@ -151,6 +192,7 @@ def note(
             setattr(exchange, name, value)
     exchange.operator = exchange.operator if operator is None else operator
     exchange.denied = exchange.denied if denied is None else denied
+    exchange.write = write or exchange.write
     if receipt is not None:
         exchange.receipts.append(receipt)
 

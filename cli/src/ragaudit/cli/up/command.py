@@ -61,6 +61,10 @@ def up(
         bool,
         typer.Option("--shadow", help="Let the store answer, compare, and show what would differ."),
     ] = False,
+    read_only: Annotated[
+        bool,
+        typer.Option("--read-only", help="Refuse what your application would write to the store."),
+    ] = False,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where the application will point; 0: any.")
     ] = 8100,
@@ -77,11 +81,11 @@ def up(
 ) -> None:
     """Put a prover in front of your vector store, with a verifier that lives as long as it.
 
-    Nothing of the store is changed but by what your application writes, and nothing of your
-    application but the address and a key. The window proves integrity: that each answer is the
-    exact best rows of what the store held when the window opened, and that no query is missing
-    from the log. No epsilon is claimed. Both parties run on this machine, so the verdict convinces
-    nobody else: for that, the verifier is somebody else's.
+    Nothing of the store is changed but by what your application writes (with --read-only nothing is
+    written), and nothing of your application but the address and a key. The window proves
+    integrity: that each answer is the exact best rows of what the store held when the window
+    opened, and that no query is missing from the log. No epsilon is claimed. Both parties run on
+    this machine, so the verdict convinces nobody else: for that, the verifier is somebody else's.
     """
     with failing(as_json):
         from ragaudit.cli.up import sources  # noqa: PLC0415 - imports every party
@@ -89,6 +93,10 @@ def up(
         from ragaudit.encoding.console import Console  # noqa: PLC0415
 
         columns = _columns(column or [])
+        if shadow and read_only:
+            raise MalformedError(
+                "the store answers what it is sent", where="--read-only", expected="no --shadow"
+            )
         if (chroma is None) == (pgvector is None):
             raise MalformedError("one store", where="options", expected="--chroma or --pgvector")
         source = (
@@ -103,7 +111,7 @@ def up(
         if shadow:
             _shadow(source, shown, port, seconds, as_json)
             return
-        code = _integrity(source, shown, port, seconds, columns, keep, as_json)
+        code = _integrity(source, shown, port, seconds, columns, keep, as_json, read_only)
     raise typer.Exit(code)
 
 
@@ -115,6 +123,7 @@ def _integrity(
     columns: dict[str, str],
     keep: Path | None,
     as_json: bool,
+    read_only: bool,
 ) -> ExitCode:
     from ragaudit.cli.up.run import (  # noqa: PLC0415
         Options,
@@ -125,7 +134,11 @@ def _integrity(
     from ragaudit.verifier.report import render_text  # noqa: PLC0415
 
     stop = Stop()
-    window = {"public_columns": columns, "filters": bool(columns)}
+    overrides: dict[str, dict[str, object]] = {
+        "window": {"public_columns": columns, "filters": bool(columns)}
+    }
+    if read_only:
+        overrides["surfaces"] = {"writes": False}
     with _folder(keep) as folder, told_to_stop(stop):
         options = Options(
             folder=folder,
@@ -133,7 +146,7 @@ def _integrity(
             backend=source.backend(folder),
             port=port,
             seconds=seconds,
-            overrides={"window": window},
+            overrides=overrides,
         )
         try:
             verdict = run_integrity(options, shown, stop)

@@ -38,6 +38,7 @@ class Parties:
         folder: of both parties; what they write stays in it.
         keys: API key by tenant, of its application.
         more_keys: of further accounts, which were asked for.
+        writes: whether what the applications write is passed on to the store.
         operator_token, auditor_token: of prover and verifier.
         verdict_key: under which the verdict must be signed, hexadecimal.
     """
@@ -50,6 +51,7 @@ class Parties:
     auditor_token: str = field(repr=False)
     verdict_key: str
     more_keys: tuple[str, ...] = field(default=(), repr=False)
+    writes: bool = False
 
     @property
     def clock(self) -> Path:
@@ -141,6 +143,8 @@ def prepare(
         "surfaces": {
             "enabled": ["chroma", "qdrant"],
             "collections": {each.name: each.tenant for each in found.served},
+            # Whoever has a key of this run has it from whoever may write to the store anyway.
+            "writes": {"accounts": [account(each.tenant) for each in found.served]},
         },
     }
     for section, members in (overrides or {}).items():
@@ -171,6 +175,7 @@ def prepare(
         auditor_token=verifier_keys.read_token(verifier.secrets / verifier_keys.TOKEN),
         verdict_key=public["verdict"],
         more_keys=more,
+        writes=bool(settings.surfaces.writes) and settings.backend.kind == "chroma",
     )
 
 

@@ -61,6 +61,10 @@ class Shown:
             f"      headers={{'x-chroma-token': '{parties.keys[first.tenant]}'}})\n"
             f"      .get_collection({first.name!r}).query(query_embeddings=[...], n_results=5)"
         )
+        written = (
+            "is passed on to the store (--read-only refuses it)" if parties.writes else "is refused"
+        )
+        self.line(f"\nWhat your application writes {written}.")
         self.line("\nWhat is logged (Ctrl-C closes the window and has it audited):")
 
     def event(self, event: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from ragaudit.ledger.messages.beacon import fastest
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.accounts import Accounts
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.surface_settings import WriteSettings
 from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.serving.clock import system_clock
 from ragaudit.serving.rounds import RoundFinder
@@ -61,12 +62,24 @@ def check_surfaces(settings: Settings) -> None:
                 where=f"surfaces.collections.{collection}",
                 expected=_one_of(tenants, "a tenant of the backend, or one that was ingested"),
             )
-    for account in surfaces.delegation.accounts:
-        if account not in names:
+    delegation, writes = surfaces.delegation, surfaces.writes or WriteSettings()
+    for where, listed in (
+        ("delegation.accounts", delegation.accounts),
+        ("writes.accounts", writes.accounts),
+    ):
+        for account in listed:
+            if account not in names:
+                raise MalformedSettings(
+                    f"no account {account}",
+                    where=f"surfaces.{where}",
+                    expected="ragaudit prover account add",
+                )
+    for account in writes.users:
+        if account not in delegation.accounts:
             raise MalformedSettings(
-                f"no account {account}",
-                where="surfaces.delegation.accounts",
-                expected="ragaudit prover account add",
+                f"{account} names no end users",
+                where="surfaces.writes.users",
+                expected="one of surfaces.delegation.accounts",
             )
     for tenant in surfaces.delegation.register_tenants:
         if tenant not in tenants:

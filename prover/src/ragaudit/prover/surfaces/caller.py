@@ -41,6 +41,21 @@ class Caller:
         if self.settings.collections.get(name) != self.account.tenant:
             raise NotFound("no such collection", expected="one of the tenant's, spelt exactly")
 
+    def check_writes(self) -> None:
+        """Check that the settings list the account, or the end user, among those that write.
+
+        Raises:
+            NotServed: they do not.
+        """
+        writes, account = self.settings.writes, self.account
+        if writes and (
+            account.name in writes.accounts
+            if account.user is None
+            else account.user in writes.users.get(account.name, ())
+        ):
+            return
+        raise NotServed("writing", expected="an account that surfaces.writes lists")
+
     def index(self) -> Index:
         """Return what is known of the tenant's index."""
         return self.port.index(self.account)

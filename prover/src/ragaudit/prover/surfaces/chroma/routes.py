@@ -1,6 +1,7 @@
 """What Chroma's clients call on construction, to query and to write."""
 
 import json
+from collections.abc import Sequence
 from time import time_ns
 from typing import Annotated, Any
 from uuid import UUID
@@ -21,6 +22,7 @@ from ragaudit.prover.surfaces.chroma.bodies import (
 )
 from ragaudit.prover.surfaces.dialects import Dialect, reply
 from ragaudit.prover.surfaces.errors import NotServed
+from ragaudit.serving.exchange import Write, note
 
 CHROMA = Dialect("chroma", ("/api/v2", "/api/v1"), own_header("x-chroma-token"), shapes.error)
 DEFAULT_RESULTS = 10
@@ -193,10 +195,10 @@ def delete(
     caller: CallerOf, tenant: str, database: str, collection_id: str, body: DeleteBody
 ) -> Response:
     """Pass deletions on to the store."""
+    caller.check_writes()
     _named(caller, tenant, database, collection_id)
     selection = body.checked()
-    _check_batch(body.ids or [])
-    answer = _forwarded(caller, "delete", selection)
+    answer = _forwarded(caller, "delete", selection, body.ids or [])
     if answer.status_code >= 300:
         return answer
     # Not the store's own number, which says which rows there are. Clients take none for 0.
@@ -206,25 +208,24 @@ def delete(
 def _write(
     caller: Caller, place: tuple[str, str, str], operation: str, body: WriteBody
 ) -> Response:
+    caller.check_writes()
     _named(caller, *place)
-    _check_batch(body.ids)
-    return _forwarded(caller, operation, body.model_dump(exclude_unset=True))
+    return _forwarded(caller, operation, body.model_dump(exclude_unset=True), body.ids)
 
 
-def _check_batch(ids: list[str]) -> None:
+def _forwarded(
+    caller: Caller, operation: str, document: dict[str, Any], ids: Sequence[str]
+) -> Response:
     if len(ids) > MAX_BATCH:
         raise MalformedQuery(f"{len(ids)} rows", expected=f"at most {MAX_BATCH} in a call")
-
-
-def _forwarded(caller: Caller, operation: str, document: dict[str, Any]) -> Response:
-    if not caller.settings.writes:
-        raise NotServed("writing", expected="reads: the settings allow no writes")
     try:
         # Written anew from what was checked: the store must not read it in another way.
         content = json.dumps(document, allow_nan=False).encode()
     except ValueError:
         # 1e999 is JSON, and no number that a store could have.
         raise MalformedRequest("infinite numbers", where="body", expected="finite ones") from None
+    # Before it leaves: whatever becomes of it, the store may have taken it.
+    note(write=Write.of(operation, ids, where=document.get("where")))
     answer = caller.port.forward(caller.account.tenant, operation, content)
     return Response(answer.body, answer.status, media_type="application/json")
 
