@@ -14,8 +14,8 @@ COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 # Five gigabytes with its torch; its test runs where it is installed, and is skipped elsewhere.
 NOT_HERE = --no-extra sentence-transformers
 
-.PHONY: setup setup-servers setup-frameworks demo wheels test coverage test-slow strangers lint rust-test \
-	rust-test-slow comparison-test audit soak fuzz benchmarks clean
+.PHONY: setup setup-servers setup-frameworks demo wheels test coverage test-slow nightly strangers lint \
+	rust-test rust-test-slow comparison-test audit soak fuzz benchmarks clean
 
 .bootstrap/bin/uv:
 	$(PYTHON) -m venv .bootstrap
@@ -63,31 +63,41 @@ wheels: .bootstrap/bin/uv
 test: setup rust-test
 	$(RUN)/pytest -n 2 $(PYTEST_OPTIONS)
 
-# Of the last `make test PYTEST_OPTIONS="--cov --cov-report="`: the least covered modules, and the total.
+# Of the last run with `--cov --cov-report=`: the least covered modules, and the total.
 # Services that a test starts as processes of their own are not measured.
 coverage:
 	@$(RUN)/coverage report --sort=cover | sed -n '1,22p;/^TOTAL/p'
 
-test-slow: setup comparison-test
-	$(RUN)/pytest -m slow $(SLOW_OPTIONS)
+test-slow: setup
+	$(RUN)/pytest -m "slow and not nightly" $(SLOW_OPTIONS)
+
+# What .ci/run has no time for, some hours: installations from wheels and from a clean clone, every
+# mutant of the core, floods and simulations at length, coverage, the comparison with Groth16, random
+# statements, fuzzing, and programs of others. Needs what `strangers` and `fuzz` need.
+nightly: setup setup-servers setup-frameworks
+	$(RUN)/pytest -m nightly $(SLOW_OPTIONS) --durations=20
+	$(RUN)/pytest -n 2 -q --cov --cov-report=
+	$(MAKE) coverage rust-test-slow comparison-test strangers soak fuzz
 
 # What we sign and publish, judged by programs of others: golang.org/x/mod, tessera's fsck, formats
 # and witness of transparency-dev, securesystemslib, openssl. Needs Go and its module proxy; what is
-# missing is skipped, and named. Not part of .ci/run.
+# missing is skipped, and named.
 strangers: setup
 	$(RUN)/pytest -m strangers tests/strangers
 
+# The bindings are tested from Python, the benchmarks have no tests: both are compiled by `lint`.
+RUST_TESTED = --workspace --exclude ragaudit-core --exclude ragaudit-benches
 rust-test:
-	cd circuits/rust && cargo test --locked --release --workspace
+	cd circuits/rust && cargo test --locked --release $(RUST_TESTED)
 
-# A workspace of its own with dependencies of its own: linted and tested with the slow tests only.
+# A workspace of its own with dependencies of its own, which nothing that ships has.
 comparison-test:
 	cargo fmt --manifest-path $(COMPARISON) --check
 	cargo clippy --locked --release --manifest-path $(COMPARISON) --all-targets -- -D warnings
 	cargo test --locked --release --manifest-path $(COMPARISON)
 
 rust-test-slow:
-	cd circuits/rust && cargo test --locked --release --workspace -- --ignored
+	cd circuits/rust && cargo test --locked --release $(RUST_TESTED) -- --ignored
 
 # Known vulnerabilities of what is locked. Needs the network, PyPI's own advisories (not those of a
 # mirror) and `cargo install cargo-deny`; not part of .ci/run, which must not change with the day.

@@ -4,7 +4,6 @@ import gc
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -53,27 +52,16 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of slow modules those that may take longest come first: no worker waits at the end for one.
+    """Of long modules those that may take longest come first: no worker waits at the end for one.
 
     The others stay in their order: when this runs, what is not selected is gone.
     """
     limits: dict[Path, list[float]] = {}
     for item in items:
         limit = item.get_closest_marker("timeout")
-        if item.get_closest_marker("slow"):
+        if item.get_closest_marker("slow") or item.get_closest_marker("nightly"):
             limits.setdefault(item.path, [0]).append(limit.args[0] if limit else 0)
     items.sort(key=lambda each: (max(of := limits.get(each.path, [0])), len(of)), reverse=True)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leave out, and name, the slow tests that would begin after SLOW_TESTS_UNTIL, Unix seconds.
-
-    Machines that judge changes differ in speed by a factor of two, and stop what takes too long:
-    then nothing would be known of the tests that ran.
-    """
-    until = os.environ.get("SLOW_TESTS_UNTIL")
-    if until and item.get_closest_marker("slow") and time.time() > int(until):
-        pytest.skip(f"no time left for slow tests: {item.nodeid}")
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from ragaudit.lab.demo.services import command
 from ragaudit.prover.store.schema import SCHEMA as PROVER
 from ragaudit.verifier.service.schema import SCHEMA as VERIFIER
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 TOOLS = ("cargo", "rustc", "maturin", "uv", "make", "cc", "gcc")
 REGULATOR = ("encoding", "circuits", "ledger", "privacy", "serving", "cli", "verifier")

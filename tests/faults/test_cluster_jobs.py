@@ -27,7 +27,7 @@ from sqlalchemy import Engine, func, select
 pytest.importorskip("ray")
 from ray_clusters import RayCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
 
 SIZES = Sizes(rows=6000, dimension=128, top_k=5, sigma="2")
 RECORDS = 8

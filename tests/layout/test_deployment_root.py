@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from image_files import ROOT, build_environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 COMMAND_SECONDS = 3000.0
 

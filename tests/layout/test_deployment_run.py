@@ -30,7 +30,7 @@ from image_files import (
     read_dockerfile,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 SERVICES = ("prover", "verifier")
 NO_IMAGE_HAS = {"risk": "ragaudit-lab", "receipt": "ragaudit-client"}  # group to distribution

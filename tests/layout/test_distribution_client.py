@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from image_files import ROOT, chapter_commands, network_environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 
 def run(command: Sequence[str | Path], environment: Mapping[str, str], folder: Path) -> str:

@@ -23,7 +23,7 @@ MUTANTS: list[dict[str, Any]] = tomllib.loads(
 )["mutant"]
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.timeout(1800),
     pytest.mark.skipif(shutil.which("cargo") is None, reason="needs a Rust toolchain"),
 ]
