@@ -103,11 +103,12 @@ class CosignerProcess:
 
     def fails(self) -> str:
         """Start it, and wait until it ends by itself; all that it ever logged."""
-        self._launch()
+        self.launch()
         assert self.process is not None and self.process.wait(60) != 0
         return self.log.read_text()
 
-    def _launch(self) -> None:
+    def launch(self) -> None:
+        """Start it, and do not wait."""
         script = f"{self.prelude}\n{COMMAND}"
         command = [sys.executable, "-c", script, "serve", "--settings", str(self.path)]
         with self.log.open("ab") as log:
@@ -115,7 +116,7 @@ class CosignerProcess:
 
     def start(self) -> None:
         """Start it, with ``prelude`` (Python code) run before."""
-        self._launch()
+        self.launch()
         assert self.process is not None
         with httpx.Client(base_url=self.url) as client:
             for _ in range(1200):

@@ -336,7 +336,8 @@ def test_a_damaged_table(
 
 def test_a_start_without_a_server(tmp_path: Path, postgresql: Server, url: str) -> None:
     remote = VerifierScenario(tmp_path, RecordingAuditor())
-    settings = remote.settings.model_copy(update={"database": url})
+    changed = {"database": url, "database_wait_seconds": 0}
+    settings = remote.settings.model_copy(update=changed)
     postgresql.stop()
     try:
         with pytest.raises(UnavailableError, match="the database failed"):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from pydantic import Field, model_validator
+from ragaudit.ledger.log.waiting import WAIT_SECONDS
 from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import Section, beside
 
@@ -13,12 +14,14 @@ class StoreSettings(Section):
     Attributes:
         url: of SQLAlchemy.
         url_file: a secret file with the URL instead, for one that holds a password.
+        wait_seconds: how long a service or worker that starts waits for a server to answer.
         retention_days: after a finished window's end all but its public part is deleted; None: it
             is kept.
     """
 
     url: str = "sqlite:///prover.db"
     url_file: Path | None = None
+    wait_seconds: int = Field(default=WAIT_SECONDS, ge=0, le=3600)
     fence_folder: Path = Path("fences")
     free_bytes_min: int = Field(default=64 * 2**20, ge=0, le=2**50)
     retention_days: int | None = Field(default=None, ge=1, le=36_500)

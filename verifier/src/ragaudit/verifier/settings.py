@@ -17,6 +17,7 @@ from pydantic_settings import (
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.log.waiting import WAIT_SECONDS
 from ragaudit.serving.jobs.settings import JobSettings
 from ragaudit.serving.operation import OperationSettings
 from ragaudit.serving.rounds import BeaconSettings
@@ -84,6 +85,7 @@ class Settings(FileSettings):
         terms: file of the terms on which this verifier audits; the shipped ones when absent.
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
         database_file: a secret file with the URL instead, for one that holds a password.
+        database_wait_seconds: how long a service or worker that starts waits for a server.
         fence: file that tells a restored database; in ``data`` when absent.
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
         positions: file of `ragaudit verifier positions`, so that fewer generators are derived anew.
@@ -110,6 +112,7 @@ class Settings(FileSettings):
     terms: Path | None = None
     database: str | None = None
     database_file: Path | None = None
+    database_wait_seconds: int = Field(default=WAIT_SECONDS, ge=0, le=3600)
     fence: Path | None = None
     engine: EngineName = "auto"
     listen: Listen = Listen()

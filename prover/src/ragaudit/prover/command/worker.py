@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.ledger.log.waiting import await_server
 from ragaudit.prover.command.console import JsonOption, SettingsOption, emit
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.database import Store
@@ -49,6 +50,7 @@ def worker(
         if threads is not None:
             os.environ["RAYON_NUM_THREADS"] = str(threads)  # before the core makes its threads
         log_lines.configure(check_log_level(log_level), read.operation.log_format)
+        await_server(read.store.url, read.store.wait_seconds)
         with closing(Store.open(read.store.url)) as store:
             work(read.jobs, JOBS, store.engine)
 

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio.to_thread
 from fastapi import FastAPI
+from ragaudit.ledger.log.waiting import await_server
 from ragaudit.prover.http import account, operator, public
 from ragaudit.prover.http.turns import FairTurns
 from ragaudit.prover.http.window_metrics import WindowMetrics
@@ -26,6 +27,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
 
     Raises: as `Service`.
     """
+    await_server(settings.store.url, settings.store.wait_seconds)
     service = Service(settings, components or Components())
     surfaces = _surfaces(settings, service)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.ledger.log.waiting import await_server
 from ragaudit.serving import log_lines
 from ragaudit.serving.clock import system_clock
 from ragaudit.serving.jobs.opening import open_queue, work
@@ -50,5 +51,6 @@ def worker(
         if threads is not None:
             os.environ["RAYON_NUM_THREADS"] = str(threads)  # before the core makes its threads
         log_lines.configure(check_log_level(log_level), read.operation.log_format)
+        await_server(read.database_url, read.database_wait_seconds)
         with closing(Database(read.database_url, system_clock)) as database:
             work(read.jobs, JOBS, database.engine)

@@ -14,6 +14,7 @@ from ragaudit.ledger.log.cosigner_protocol import (
     MAX_REQUEST_BYTES,
     UNKNOWN_ORIGIN,
 )
+from ragaudit.ledger.log.waiting import await_server
 from ragaudit.serving.application import application
 from ragaudit.serving.bodies import BodyLimit
 from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
@@ -52,6 +53,7 @@ def create_app(settings: Settings, *, clock: Callable[[], int] | None = None) ->
     observer = Observer(settings.operation, service="ragaudit-cosigner", name=settings.name)
     keys = load_keys(settings)
     make_data_folder(settings)
+    await_server(settings.database_url, settings.database_wait_seconds)
     store = Store(settings.database_url, clock or EvenClock(UNTIL_IT_STAYS), settings.fence_place)
     cosigner = Cosigner(keys, store)
 

@@ -12,6 +12,7 @@ from pydantic_settings import SettingsConfigDict
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.mldsa import MlDsaPrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, MLDSA_COSIGNATURE, SigningKey
+from ragaudit.ledger.log.waiting import WAIT_SECONDS
 from ragaudit.serving.operation import OperationSettings
 from ragaudit.serving.settings import FileSettings, beside
 from ragaudit.verifier import keys as key_files
@@ -40,6 +41,7 @@ class Settings(FileSettings):
         secrets: folder of the key files.
         algorithms: with a key of each of these a checkpoint is cosigned.
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
+        database_wait_seconds: how long a service that starts waits for a server to answer.
         fence: file that tells a restored database; in ``data`` when absent.
         operation: how the service is watched.
     """
@@ -52,6 +54,7 @@ class Settings(FileSettings):
     secrets: Path
     algorithms: tuple[Algorithm, ...] = Field(default=(ED25519,), min_length=1, max_length=2)
     database: str | None = None
+    database_wait_seconds: int = Field(default=WAIT_SECONDS, ge=0, le=3600)
     fence: Path | None = None
     listen: Listen = Listen()
     operation: OperationSettings = OperationSettings()

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
+from ragaudit.ledger.log.waiting import await_server
 from ragaudit.serving.jobs.opening import open_runner
 from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.jobs.settings import PROCESS
@@ -88,6 +89,7 @@ class Service:
         terms = DEFAULT if settings.terms is None else Terms.load(settings.terms)
         keys = key_files.load(settings.secrets, settings.name, settings.arbiter)
         make_data_folder(settings)
+        await_server(settings.database_url, settings.database_wait_seconds)
         database = Database(settings.database_url, clock, settings.fence_place)
         workers = None
         if settings.jobs.executor != PROCESS:
