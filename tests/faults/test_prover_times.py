@@ -101,6 +101,38 @@ def test_a_clock_that_is_set_and_set_back_passes(
 
 
 @pytest.mark.slow
+def test_a_machine_that_starts_with_a_wrong_clock_stamps_nothing(
+    setting: Setting, tmp_path: Path
+) -> None:
+    offset = tmp_path / "offset"
+    offset.write_text("0")
+    setting.prover.prelude = STEPPING % str(offset)
+    setting.open(length_seconds=600, clock_skew_seconds=5)
+
+    def restart(milliseconds: int) -> None:
+        setting.prover.kill()
+        offset.write_text(str(milliseconds))
+        setting.prover.start()
+
+    def declined(number: int) -> None:
+        answer = setting.post("ada", "query", body_of(number))
+        assert answer.json()["type"] == "urn:ragaudit:problem:clock-stepped", answer.text
+        assert setting.prover.http.get("/readyz").status_code == 503
+
+    first = asked(setting, 0)
+    restart(20_000)
+    declined(1)
+    offset.write_text("0")
+    setting.prover.wait_for(lambda: setting.prover.http.get("/readyz").is_success, 10)
+    second = asked(setting, 1)
+    setting.verifier.stop()  # nobody to ask: a clock that was confirmed goes on
+    restart(0)
+    third = asked(setting, 2)
+    setting.prover.kill()
+    check_log(setting, [first, second, third])
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("on_each_engine")
 def test_a_database_restored_while_it_serves_gives_nothing_twice(setting: Setting) -> None:

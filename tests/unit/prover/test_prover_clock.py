@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 
 import pytest
 from ragaudit.encoding.errors import ClockStepped
+from ragaudit.prover.clock_watch import ClockWatch
+from ragaudit.prover.errors import VerifierUnreachable
 from ragaudit.prover.jobs import Background
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import State
@@ -97,6 +100,102 @@ def test_a_confirmed_step_back_waits_for_the_times_that_were_given(clocks: Clock
         clocks.clock()
     clocks.wait(20_000)
     assert clocks.clock() == given
+
+
+def test_a_clock_in_doubt_gives_no_time(clocks: Clocks) -> None:
+    clocks.clock.doubt()
+    assert clocks.clock.stepped
+    with pytest.raises(ClockStepped, match="not compared since the start"):
+        clocks.clock()
+    assert not clocks.clock.confirm(clocks.wall + 5_001, 5_000) and clocks.clock.stepped
+    assert clocks.clock.confirm(clocks.wall + 5_000, 5_000)
+    assert clocks.clock() == clocks.wall
+
+
+class Asked:
+    """A verifier whose clock is off by so many milliseconds, or that is away, and one window."""
+
+    def __init__(self, clocks: Clocks, ahead: int | None, countersignature: bytes | None) -> None:
+        self.clocks, self.ahead = clocks, ahead
+        policy = SimpleNamespace(clock_skew_seconds=5)
+        self.window = SimpleNamespace(
+            state=State.OPEN, countersignature=countersignature, policy=policy
+        )
+
+    def keys(self) -> SimpleNamespace:
+        if self.ahead is None:
+            raise VerifierUnreachable("away", where="keys")
+        return SimpleNamespace(time=self.clocks.wall + self.ahead)
+
+    def all(self) -> list[SimpleNamespace]:
+        return [self.window]
+
+
+def test_what_is_compared_at_a_start(
+    clocks: Clocks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragaudit.prover.clock_watch.Policy.parse", lambda policy: policy)
+    monkeypatch.setattr(ClockWatch, "_run", lambda _: None)
+    boot = tmp_path / "boot"
+    monkeypatch.setattr("ragaudit.prover.clock_watch._BOOT", boot)
+    settings = SimpleNamespace(
+        store=SimpleNamespace(fence_folder=tmp_path), window=SimpleNamespace(clock_skew_seconds=5)
+    )
+    file = tmp_path / "clock"
+    # The verifier's clock, a window, the file before, and whether times are given after the start.
+    fresh, there = "first 0", f"first {clocks.offset}"
+    cases: tuple[tuple[int | None, bool, str | None, bool], ...] = (
+        (0, True, None, True),
+        (5_000, True, None, True),
+        (5_001, True, None, False),
+        (-20_000, True, None, False),
+        (None, True, None, False),
+        (None, True, there, True),
+        (None, True, f"second {clocks.offset}", False),  # before the machine started again
+        (None, True, f"first {clocks.offset + TOLERANCE_MS + 1}", False),
+        (None, True, "first", False),  # cut short
+        (None, True, fresh, False),
+        (None, False, None, True),
+        (20_000, False, None, False),
+    )
+    for ahead, window, before, given in cases:
+        boot.write_text("first\n")
+        file.unlink(missing_ok=True)
+        if before is not None:
+            file.write_text(before)
+        clock = EvenClock(
+            UNTIL_CONFIRMED, lambda: clocks.steady + clocks.offset, lambda: clocks.steady
+        )
+        asked = Asked(clocks, ahead, b"signed" if window else None)
+        watch = ClockWatch(clock, asked, asked, settings)  # type: ignore[arg-type]
+        watch.start()
+        watch._attempt("")
+        watch.stop()
+        case = (ahead, window, before)
+        assert clock.stepped is not given, case
+        # It is believed at the next start if it was compared, and only then.
+        noted = file.exists() and file.read_text().split() == ["first", str(clocks.offset)]
+        assert noted is (given and (ahead is not None or before == there)), case
+        if not given:
+            asked.ahead = 0
+            watch._attempt("")
+            assert clock() == clocks.wall, case
+
+
+def test_where_no_start_of_the_machine_is_told_every_start_asks(
+    clocks: Clocks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ClockWatch, "_run", lambda _: None)
+    monkeypatch.setattr("ragaudit.prover.clock_watch._BOOT", tmp_path / "none")
+    (tmp_path / "clock").write_text(f"None {clocks.offset}")
+    settings = SimpleNamespace(
+        store=SimpleNamespace(fence_folder=tmp_path), window=SimpleNamespace(clock_skew_seconds=5)
+    )
+    asked = Asked(clocks, None, b"signed")
+    watch = ClockWatch(clocks.clock, asked, asked, settings)  # type: ignore[arg-type]
+    watch.start()
+    watch.stop()
+    assert clocks.clock.stepped
 
 
 @dataclass

@@ -97,6 +97,8 @@ def test_a_request_that_waited_longer_than_the_skew_is_not_cosigned(opened: Any)
     late = opened.add_checkpoint(body, read=opened.clock.now - skew - 1000)
     assert late.status_code == 503 and b"skew" in late.content
     assert stored(opened) == []
+    ahead = opened.add_checkpoint(body, read=opened.clock.now + skew + 1)
+    assert ahead.status_code == 503 and "clocks differ" in ahead.text
     assert opened.add_checkpoint(body, read=opened.clock.now - skew).status_code == 200
     # The one that is there already says nothing new, so it may be as late as it likes.
     again = opened.add_checkpoint(opened.log.add_request(3), read=opened.clock.now - 10 * skew)

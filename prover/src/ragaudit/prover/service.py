@@ -12,6 +12,7 @@ from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.stage import Context, refuse_unloaded
 from ragaudit.prover.backends.interface import check_servable
+from ragaudit.prover.clock_watch import ClockWatch
 from ragaudit.prover.commit_metrics import CommitMetrics
 from ragaudit.prover.components import Components
 from ragaudit.prover.errors import WrongState
@@ -77,6 +78,7 @@ class Service:
         self.backend = components.backend(settings, self.store)
         self.embedder = components.open_embedder(settings, self.backend)
         self.verifier = VerifierClient.of(settings, provider_key, self.clock, components.transport)
+        self._clock_watch = ClockWatch(self.clock, self.verifier, self.windows, settings)
         self.policy_builder = components.policy_builder(settings.provider, provider_key.public)
 
         self.runner = open_runner(settings.jobs, JOBS, self.store.engine)
@@ -234,11 +236,13 @@ class Service:
                 self.open_windows.get(window.name)
                 if self.leadership.leads:
                     self.driver.compare(window.name)
+        self._clock_watch.start()
         self.succession.start()
 
     def stop(self) -> None:
         """Stop the background threads, wait for them, and let go of files and connections."""
         self.runner.stop()  # a step that waits for a job ends
+        self._clock_watch.stop()
         self.succession.stop()  # its steps need the connections that are closed below
         for each in (*self._closing, self.open_windows, self.verifier):
             each.close()

@@ -87,6 +87,7 @@ class EvenClock:
         self._steady = steady
         self._lock = threading.Lock()
         self._offset = self._read()[1]
+        self._doubted = False
         self._other: tuple[int, int] | None = None  # another offset, and since when
         self._last = 0
 
@@ -95,10 +96,16 @@ class EvenClock:
 
         Raises:
             ClockStepped: the clock was set by more than `TOLERANCE_MS` and is not believed yet, or
-                lies as far before a time that was given, if times have to rise.
+                lies as far before a time that was given, if times have to rise; or it is in doubt.
         """
         with self._lock:
             now, offset = self._read()
+            if self._doubted:
+                raise ClockStepped(
+                    "the clock was not compared since the start, or is another one",
+                    where="clock",
+                    expected=self._rule.expected,
+                )
             step = offset - self._offset
             doubted = abs(step) > TOLERANCE_MS and not self._stays(offset, now - offset)
             if doubted or now < self._last - TOLERANCE_MS:
@@ -114,23 +121,39 @@ class EvenClock:
 
     @property
     def stepped(self) -> bool:
-        """Whether the clock was set, and was neither set back nor believed since."""
+        """Whether the clock was set, and was neither set back nor believed since, or is doubted."""
         with self._lock:
-            return abs(self._read()[1] - self._offset) > TOLERANCE_MS
+            return self._doubted or abs(self._read()[1] - self._offset) > TOLERANCE_MS
 
-    def confirm(self, theirs: int, tolerance: int) -> None:
-        """Believe the clock after a step if another party's agrees with it.
+    @property
+    def offset(self) -> int:
+        """Milliseconds from the clock that nobody sets to the system's."""
+        with self._lock:
+            return self._read()[1]
+
+    def doubt(self) -> None:
+        """Give no time until `confirm` finds another party's clock to agree."""
+        with self._lock:
+            self._doubted = True
+
+    def confirm(self, theirs: int, tolerance: int) -> bool:
+        """Believe the clock, after a step or a doubt, if another party's agrees with it.
 
         Args:
             theirs: the other clock, just now, Unix milliseconds.
             tolerance: milliseconds by which the two may differ.
+
+        Returns:
+            Whether they agree.
         """
         with self._lock:
             now, offset = self._read()
             # Only the offset is believed, never the other clock's time: what is stamped stays our
             # own.
-            if abs(now - theirs) <= tolerance:
-                self._offset = offset
+            agree = abs(now - theirs) <= tolerance
+            if agree:
+                self._offset, self._doubted = offset, False
+            return agree
 
     def _stays(self, offset: int, steady: int) -> bool:
         """Whether the clock has stayed where it was set for as long as the rule demands."""

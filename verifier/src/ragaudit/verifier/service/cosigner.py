@@ -76,7 +76,8 @@ def add_checkpoint(
         body: of the request, as C2SP tlog-witness has it.
         cap: bounds the checkpoints of one window.
         read: when the log says that it read the head, Unix milliseconds. A request that is older
-            than the policy's skew is not cosigned: entries made since would seem back-dated.
+            than the policy's skew is not cosigned: entries made since would seem back-dated. Nor
+            is one from ahead of our clock, which may have been wrong since the machine's start.
         key: of the cosigner, type 0x04.
 
     Returns:
@@ -92,8 +93,7 @@ def add_checkpoint(
         if window is None or window.countersigned is None:
             return _refusal(UNKNOWN_ORIGIN, "unknown origin")
         policy = windows.policy(transaction.connection, window)
-        late = read is not None and transaction.now > read + 1000 * policy.clock_skew_seconds
-        return _decide(transaction, window, policy, key, request, cap, late=late)
+        return _decide(transaction, window, policy, key, request, cap, read)
 
 
 def _decide(
@@ -103,8 +103,7 @@ def _decide(
     key: SigningKey,
     request: AddCheckpointRequest,
     cap: int,
-    *,
-    late: bool,
+    read: int | None,
 ) -> Answer:
     # The sample's seed depends on the final root and n_A (9.1): who knows n_A must not extend the
     # log until the sample suits it.
@@ -120,8 +119,12 @@ def _decide(
     # though the request be late, the log closed or the cap reached (8.3).
     if latest is not None and latest.head == verdict.checkpoint.head:
         line = parse_note(latest.note).signature_of(key.verifier_key)
-    elif late:
-        return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "the request waited longer than the skew")
+    elif read is not None and abs(transaction.now - read) > 1000 * policy.clock_skew_seconds:
+        # One of the clocks is wrong, or the request waited: either way check 9 would fail.
+        return _refusal(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "the request waited longer than the skew, or the clocks differ by more",
+        )
     elif window.closed is not None:
         return _refusal(UNTRUSTED_LOG, "the log is closed")
     elif count(transaction.connection, window.origin) >= cap:
