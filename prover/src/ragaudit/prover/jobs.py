@@ -14,6 +14,7 @@ from ragaudit.prover.lifecycle.watching import Watcher
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import FINAL
 from ragaudit.prover.window.windows import Windows
+from ragaudit.serving.heaps import give_back
 
 _log = logging.getLogger(__name__)
 
@@ -100,19 +101,19 @@ class Background:
             if not self._started or self._stopping.is_set() or name in self._driven:
                 return
             self._driven.add(name)
-        # Several threads: a step may prove for long, and the log must be cosigned meanwhile.
-        works = (self._run, self._run_checkpoints, self._run_refreshes, self._run_cosigners)
-        for work in works:
-            thread = threading.Thread(target=work, args=(name,), name=f"{work.__name__} {name}")
-            thread.start()
-            self._threads.append(thread)
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            # Several threads: a step may prove for long, and the log must be cosigned meanwhile.
+            works = (self._run, self._run_checkpoints, self._run_refreshes, self._run_cosigners)
+            for work in works:
+                thread = threading.Thread(target=work, args=(name,), name=f"{work.__name__} {name}")
+                thread.start()
+                self._threads.append(thread)
 
     def _run(self, name: str) -> None:
         """Drive a window until it is finished."""
         pause, logged = self._timing.driver_seconds, ""
         while not self._stopping.is_set():
             try:
-                self._driver.confirm_clock(name)
                 moved = self._driver.step(name)
                 self._driver.failures.pop(name, None)
                 if moved:
@@ -121,6 +122,9 @@ class Background:
                 if window.state in FINAL or window.unusable is not None:
                     self._open_windows.forget(name)
                     self._driver.forget(name)
+                    give_back()
+                    with self._guard:
+                        self._driven.discard(name)
                     return
                 wait, logged = pause, ""
             except Exception as error:

@@ -1,7 +1,6 @@
 """Running a service: its address, its life span, its end."""
 
 import asyncio
-import ctypes
 import errno
 import logging
 import resource
@@ -21,6 +20,7 @@ from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.private_process import keep_private
 from ragaudit.serving import log_lines
 from ragaudit.serving.connections import ConnectionLimits, protocol_factory
+from ragaudit.serving.heaps import bound_heaps
 from ragaudit.serving.operation import OperationSettings
 from ragaudit.serving.problems import response
 from starlette.applications import Starlette
@@ -34,7 +34,6 @@ _log = logging.getLogger(__name__)
 BACKLOG = 128
 _QUIET_SECONDS = 60.0
 _READY = "/readyz"
-_M_ARENA_MAX, _ARENAS = -8, 2  # glibc's malloc.h
 
 
 def run(
@@ -68,7 +67,7 @@ def run(
     """
     check_log_level(log_level)
     _check_tls(certificate, key)
-    _bound_arenas()
+    bound_heaps()
     listener = _listen(host, port)
     try:
         watched = operation or OperationSettings()
@@ -82,16 +81,6 @@ def run(
         asyncio.run(server.serve_on(listener))
     finally:
         listener.close()
-
-
-def _bound_arenas() -> None:
-    """Let all threads share a few heaps, where the C library has one for each of them.
-
-    Each one keeps what its thread needed at its busiest moment, so that memory grows for an hour.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's
-    if mallopt is not None:
-        mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def check_log_level(name: str) -> str:

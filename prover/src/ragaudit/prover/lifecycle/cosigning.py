@@ -69,6 +69,7 @@ class CosigningRounds:
         """
         window = self._windows.get(name)
         if window.state in FINAL or window.unusable is not None:
+            self._forget(name, Policy.parse(window.policy).origin)
             return False
         if self._cosigners is None and self._stamping is None:
             return False
@@ -90,6 +91,13 @@ class CosigningRounds:
         if taken:
             self._give(name, window, log.checkpoints)
         return True
+
+    def _forget(self, name: str, origin: str) -> None:
+        self._given.pop(name, None)
+        if self._cosigners is not None:
+            self._cosigners.forget(origin)
+        if self._stamping is not None:
+            self._stamping.forget(name)
 
     def _give(self, name: str, window: Window, checkpoints: CheckpointStore) -> None:
         """Give the verifier what has the quorum since the last time; all of it after a restart.

@@ -31,7 +31,6 @@ from ragaudit.prover.window.charges import IN_HANDOVER
 from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.records import entries
 from ragaudit.prover.window.windows import Window, Windows
-from ragaudit.serving.clock import EvenClock
 from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.rounds import RoundFinder
 
@@ -187,20 +186,6 @@ class Driver:
             return self._end_late(window)
         return self._steps[window.state](window)
 
-    def confirm_clock(self, name: str) -> None:
-        """Take the system's new time after a step of its clock if the verifier confirms it.
-
-        Args:
-            name: of the window whose policy names the skew.
-
-        Raises:
-            VerifierUnreachable: its clock cannot be asked; the step stays unconfirmed.
-        """
-        if isinstance(self._clock, EvenClock) and self._clock.stepped:
-            skew = Policy.parse(self._windows.get(name).policy).clock_skew_seconds
-            # Half of it: the clocks must not use up on the first day what they may differ by.
-            self._clock.confirm(self._verifier.keys().time, 500 * skew)
-
     def checkpoint(self, name: str) -> None:
         """Sign and cosign the log of a window if it grew.
 
@@ -245,7 +230,10 @@ class Driver:
 
     def forget(self, name: str) -> None:
         """Let go of what the work for a finished window left behind."""
-        self.progress.pop(name, None)
+        for known in (self.progress, self.failures, self._looked_at):
+            known.pop(name, None)
+        for names in (self._prepared, self._proven):
+            names.discard(name)
         self._runner.withdraw(name)
 
     def _end_late(self, window: Window) -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
 
@@ -191,7 +192,8 @@ class OpenWindows:
         live.on_committed = self._on_committed
         live.turn = partial(self._store.turn, window.name)
         live.generation = -1  # of no row: everything is read
-        live.catch_up = partial(self._catch_up, live, threading.Lock())
+        # Weakly: a window that is forgotten is gone at once.
+        live.catch_up = partial(self._catch_up, weakref.ref(live), threading.Lock())
         live.catch_up()
         if window.state in _APPENDS and window.unusable is None:
             for index in live.versions.held():
@@ -226,8 +228,11 @@ class OpenWindows:
             for live in self._loaded.values():
                 live.log.compared = False
 
-    def _catch_up(self, live: OpenWindow, lock: threading.Lock) -> None:
+    def _catch_up(self, of: "weakref.ref[OpenWindow]", lock: threading.Lock) -> None:
         """Bring activations and versions in memory to what is stored; see `Query.admit`."""
+        live = of()
+        if live is None:
+            return
         with lock:
             with self._store.read() as connection:
                 generation = self._windows.status(connection, live.name).generation

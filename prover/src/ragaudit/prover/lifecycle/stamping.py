@@ -138,6 +138,12 @@ class Stamping:
             }
         return found
 
+    def forget(self, name: str) -> None:
+        """Let go of what was noted of a window that is finished."""
+        with self._lock:
+            self._failures = {key: why for key, why in self._failures.items() if key[0] != name}
+        self._given = {key for key in self._given if key[0] != name}
+
     def wait(self) -> None:
         """Wait until nobody is being asked."""
         with self._lock:

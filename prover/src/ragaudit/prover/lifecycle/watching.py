@@ -70,7 +70,11 @@ class Watcher:
 
     def step(self) -> None:
         """Compare every index of every open window once, but for those that are stale already."""
-        for name in self._windows.open():
+        names = set(self._windows.open())
+        for known in (self._same, self._failures):
+            for place in [place for place in known if place[0] not in names]:
+                del known[place]
+        for name in names:
             live = self._open_windows.get(name)
             for tenant in live.policy.tenants:
                 self._look(live, tenant)

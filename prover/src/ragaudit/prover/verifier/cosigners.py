@@ -149,6 +149,14 @@ class Cosigners:
         with self._lock:
             return {name: why for (log, name), why in self._failures.items() if log == origin}
 
+    def forget(self, origin: str) -> None:
+        """Let go of what was noted of the log of a finished window."""
+        with self._lock:
+            self._failures = {key: why for key, why in self._failures.items() if key[0] != origin}
+            self._restored.pop(origin, None)
+        for cosigner in self._asked:
+            cosigner.hints.pop(origin, None)
+
     def wait(self) -> None:
         """Wait until nobody is being asked."""
         with self._lock:
@@ -194,7 +202,7 @@ class _Cosigner:
     def __init__(self, known: TrustedCosigner, http: BoundedHttp) -> None:
         self.known = known
         self.http = http
-        self._hints: dict[str, int] = {}
+        self.hints: dict[str, int] = {}
 
     def cosign(self, log: AskedLog, checkpoint: SignedCheckpoint) -> tuple[NoteSignature, ...]:
         """Return its lines over a checkpoint that verify, at least one.
@@ -205,13 +213,13 @@ class _Cosigner:
             RestoredBackup: see `Cosigners.ask`.
         """
         size = checkpoint.head.size
-        hint = self._hints.get(log.origin, 0)
+        hint = self.hints.get(log.origin, 0)
         # Only a hint: one that is ahead of this checkpoint would ask for no valid request.
         answer = self._submit(log, checkpoint, hint if hint <= size else 0)
         if isinstance(answer, int):
             self._check_behind(log, answer)
             if answer > size:
-                self._hints[log.origin] = answer
+                self.hints[log.origin] = answer
                 raise NoCosignature(f"it has cosigned a later checkpoint, of size {answer}")
             # Once more with its size; a second conflict is left to the next round.
             answer = self._submit(log, checkpoint, answer)
@@ -220,7 +228,7 @@ class _Cosigner:
         lines = tuple(line for line in answer if line.by(self.known.key))
         if not lines:
             raise NoCosignature("cosignatures of other keys only")
-        self._hints[log.origin] = size
+        self.hints[log.origin] = size
         return lines
 
     def _submit(

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
+from weakref import WeakMethod
 
 from ragaudit.circuits.noise import Table, table_for
 from ragaudit.encoding.errors import InternalError
@@ -31,6 +32,7 @@ from ragaudit.prover.window.seed_epochs import SeedEpochs
 from ragaudit.prover.window.window_fence import WindowFence
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass
@@ -113,13 +115,15 @@ class OpenWindow:
         self._noise_table = table_for(policy.sigma) if policy.noised else None
         table = self._noise_table
         self._activations: dict[int, Activation] = {}
-        self.epochs = SeedEpochs(policy, seed, self.activation_of)
+        # Weakly: in a circle they would stay, with all rows, until somebody looks for circles.
+        activation_of = _of(WeakMethod(self.activation_of))
+        self.epochs = SeedEpochs(policy, seed, activation_of)
         self.versions = IndexVersions(
             policy,
             indexes,
             sigma_units=None if table is None else float(table.parameters.sigma_units),
-            activation_of=self.activation_of,
-            released=self.released,
+            activation_of=activation_of,
+            released=_of(WeakMethod(self.released)),
             load=load,
         )
         # Held around (counter, time, append): answers are logged one after the other, and what a
@@ -282,3 +286,15 @@ class OpenWindow:
         if activation is None:
             raise InternalError(f"activation {number} was not released", where=self.name)
         return activation.randomness()
+
+
+def _of(method: WeakMethod[Callable[P, T]]) -> Callable[P, T]:
+    """Return the method of a window as a function that does not hold the window."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        bound = method()
+        if bound is None:
+            raise InternalError("a part of a window that was forgotten", where="window")
+        return bound(*args, **kwargs)
+
+    return call
