@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Final
 
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting.channel import (
@@ -12,7 +13,7 @@ from ragaudit.privacy.accounting.channel import (
     Loss,
 )
 
-__all__ = ["channel_costs", "largest_loss"]
+__all__ = ["channel_costs", "largest_loss", "loss_under"]
 
 _DRAWS: Final = 2
 """Coins of one token at most: the test, and the choice."""
@@ -59,9 +60,19 @@ def largest_loss(policy: Policy) -> Loss:
     Args:
         policy: any; without a generation channel nothing is lost.
     """
+    return loss_under(policy, NeighboringRelation.REPLACE)
+
+
+def loss_under(policy: Policy, relation: str) -> Loss:
+    """Return what all answers of a window tell of one document, at most.
+
+    Args:
+        policy: any; without a generation channel nothing is lost.
+        relation: what becomes of the document.
+    """
     if policy.generation is None:
         return Loss(Fraction(0), Fraction(0))
     costs = channel_costs(policy, 0)
-    if isinstance(costs, KeywordChannelEpsilon):
-        return costs.replace_one
-    return Loss(costs.replace_one, Fraction(0))
+    replaced = relation == NeighboringRelation.REPLACE
+    loss = costs.replace_one if replaced else costs.replace_one_null
+    return loss if isinstance(loss, Loss) else Loss(loss, Fraction(0))

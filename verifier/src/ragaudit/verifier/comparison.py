@@ -100,6 +100,7 @@ class Comparison:
         self._compare_counts()
         self._compare_value(_Rank.NUMBERS, "attested", self._signed.attested, self.outcome.attested)
         self._compare_withheld()
+        self._compare_value(_Rank.EPSILON, "overlaps", self._signed.overlaps, self.outcome.overlaps)
         costs = self.outcome.generation and self.outcome.generation.to_json()
         self._compare_value(_Rank.EPSILON, "generation", self._signed.generation, costs)
         self._compare_texts()

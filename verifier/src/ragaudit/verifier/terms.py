@@ -101,6 +101,8 @@ TERMS: Final[tuple[Term, ...]] = (
           None),
     _term("most_embedder_tolerance", "the embedder's tolerance, a squared distance,", 4, 256,
           lambda p: p.embedder_tolerance),
+    _term("most_overlapping_windows", "the number of other windows for a tenant at once", 0,
+          10**4, None),
     _term("most_window_seconds", "the length of the window", 92 * DAY, 400 * DAY,
           lambda p: p.end - p.start),
     _term("least_sampling_delay_seconds", "the time from the end to the sampling instant", 3600,

@@ -25,6 +25,7 @@ from ragaudit.lab.attacks.cheats import (
     intrusions,
     log,
     null_rows,
+    overlaps,
     policy,
     promises,
     proofs,
@@ -40,11 +41,11 @@ from ragaudit.lab.attacks.cheats import (
 )
 
 _MODULES = (
-    policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
-    embedding, selection, integrity, withheld, exact_service, accounts, cosigners, time_stamps,
-    beacon, versions, epochs, version_service, null_rows, proofs, coalition, generation,
-    generation_anchored, generation_answers, generation_receipts, generation_keywords,
-    generation_sums, intrusions,
+    policy, overlaps, index, seed, log, registrations, schedule, promises, intake, disputes,
+    sampling, embedding, selection, integrity, withheld, exact_service, accounts, cosigners,
+    time_stamps, beacon, versions, epochs, version_service, null_rows, proofs, coalition,
+    generation, generation_anchored, generation_answers, generation_receipts,
+    generation_keywords, generation_sums, intrusions,
 )  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(

@@ -60,6 +60,7 @@ SMALL_TERMS: Final = Terms.of(
         "least_claim_margin_seconds": 1,
         "most_claim_margin_share": "0.9",
         "most_generation_epsilon": "1000",
+        "most_overlapping_windows": 100,
         "least_answer_delay_seconds": 1,
         "further_cosigners": sorted(str(third_party(each).verifier_key) for each in THIRD_PARTIES),
     }

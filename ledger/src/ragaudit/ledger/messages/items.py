@@ -43,6 +43,7 @@ TERMS: Final = "public/terms.json"
 STATEMENTS: Final = "public/statements.json"
 JUDGED: Final = "public/judged.json"
 PREVIOUS: Final = "public/previous.json"
+OVERLAPS: Final = "public/overlaps.json"
 COSIGNED: Final = "public/cosigned.json"
 TIME_STAMPS: Final = "public/time-stamps.json"
 STAMP_ROOTS: Final = "public/time-stamp-roots.pem"
@@ -77,6 +78,7 @@ FIXED: Final = frozenset(
         STATEMENTS,
         JUDGED,
         PREVIOUS,
+        OVERLAPS,
         COSIGNED,
         TIME_STAMPS,
         STAMP_ROOTS,

@@ -101,6 +101,7 @@ class Predicate:
         test_results: signed results that others brought (10.11); None where nobody did. They are
             no part of what is stated here.
         withheld: rows that answers withheld, by account (10.12), a JSON object; None with noise.
+        overlaps: windows at the same time (10.13), a JSON object; None where there are none.
     """
 
     window: str
@@ -123,6 +124,7 @@ class Predicate:
     generation: Json | None = None
     test_results: References | None = None
     withheld: Json | None = None
+    overlaps: Json | None = None
 
     @property
     def warning(self) -> str:
@@ -134,7 +136,7 @@ class Predicate:
         members = {name: getattr(self, name) for name in _PREDICATE}
         if self.claims is not None:
             members["claims"] = self.claims.to_json()
-        for name in ("attested", "generation", "withheld"):
+        for name in ("attested", "generation", "withheld", "overlaps"):
             if (member := getattr(self, name)) is not None:
                 members[name] = member
         if self.test_results is not None:
@@ -158,8 +160,9 @@ class Predicate:
                 follow from the checks.
         """
         names = {**_PREDICATE}
-        if isinstance(value, dict) and "claims" in value:
-            names |= {name: kind for name, kind in _OF_CLAIMS.items() if name in value}
+        if isinstance(value, dict):
+            more = {"overlaps": dict} | (_OF_CLAIMS if "claims" in value else {})
+            names |= {name: kind for name, kind in more.items() if name in value}
         if not isinstance(value, dict) or value.keys() != names.keys():
             raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
         for name, kind in names.items():

@@ -339,7 +339,8 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(predicate.to_json()))
         return
-    from ragaudit.verifier.report.wording import gravity, withheld  # noqa: PLC0415
+    from ragaudit.verifier.report.beside import overlapping, withheld  # noqa: PLC0415
+    from ragaudit.verifier.report.wording import gravity  # noqa: PLC0415
 
     console = Console()
     table = Table("no.", "check", "status", "reason", title=f"window {predicate.window}")
@@ -356,6 +357,8 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
             console.print(
                 f"{name}: [{STYLES.get(result, 'bold')}]{result}[/]: {_inert(next(said))}"
             )
+    for text in overlapping(predicate):
+        console.print(f"together: {_inert(text)}")
     if said_of_rows := withheld(predicate):
         console.print(f"withheld: {_inert(said_of_rows)}")
     console.print(f"result: [{STYLES.get(verdict.result, 'bold')}]{verdict.result}[/]")

@@ -14,7 +14,7 @@ from ragaudit.ledger.messages.verdict import REFUSED, Status
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import CommittedEmbedder, OwnGenerator
-from ragaudit.verifier.procedure import covered, members, withheld_rows
+from ragaudit.verifier.procedure import covered, members, overlap_facts, withheld_rows
 from ragaudit.verifier.procedure.account_checks import check_accounts
 from ragaudit.verifier.procedure.answer_checks import check_embedding, check_selection
 from ragaudit.verifier.procedure.beacon_checks import check_beacon
@@ -228,6 +228,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         generation=context.stated.generation,
         test_results=members.test_results(context),
         withheld=withheld_rows.withheld(context),
+        overlaps=overlap_facts.overlaps(context),
     )
 
 

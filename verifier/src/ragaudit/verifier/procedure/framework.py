@@ -210,6 +210,7 @@ class Outcome:
         generation: what the generation channel costs; None in a window without it.
         test_results: references to results of others, as the evidence lists them; None: none.
         withheld: rows that answers withheld, by account; None in a window with noise.
+        overlaps: windows at the same time, and what they cost together; None where there are none.
     """
 
     window: str
@@ -231,6 +232,7 @@ class Outcome:
     generation: ChannelCosts | None = None
     test_results: References | None = None
     withheld: Mapping[str, Any] | None = None
+    overlaps: Mapping[str, Any] | None = None
 
     def check(self, check_id: str) -> CheckResult:
         """Return the result of the check called ``check_id``.
@@ -282,6 +284,7 @@ class Outcome:
             generation=None if self.generation is None else self.generation.to_json(),
             test_results=self.test_results,
             withheld=self.withheld,
+            overlaps=self.overlaps,
         )
 
     @property

@@ -16,6 +16,7 @@ from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.overlap_facts import check_overlaps
 
 
 def check_policy(context: Context, found: Findings) -> None:
@@ -31,6 +32,8 @@ def check_policy(context: Context, found: Findings) -> None:
         _check_keywords(policy)
     with found.attempt("countersignature"):
         _check_time(context, policy)
+    with found.attempt("overlaps"):
+        check_overlaps(context)
     with found.attempt("previous_checkpoint"):
         _check_previous(context, policy)
     for tenant in policy.tenants:

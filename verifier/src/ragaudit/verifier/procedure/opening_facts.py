@@ -11,6 +11,7 @@ from ragaudit.ledger.messages.countersignature import Countersignature, opening_
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages.overlaps import OverlappingWindow, Overlaps, overlap
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.verifier.procedure.facts import (
@@ -65,6 +66,17 @@ class OpeningFacts(Inputs):
         if items.PREVIOUS not in self.evidence:
             raise RejectedError("of a window that this verifier does not know")
         return self.parsed(items.PREVIOUS, "policy", _previous)
+
+    @fact("policy")
+    def overlapping(self) -> tuple[OverlappingWindow, ...]:
+        """The windows of this provider at the same time, as the verifier countersigned them."""
+        if items.OVERLAPS not in self.evidence:
+            return ()
+        found = self.parsed(items.OVERLAPS, "policy", Overlaps.parse).messages
+        for each in found:
+            if not overlap(self.policy, each.policy):
+                raise RejectedError("does not overlap", where=f"window {each.policy.window}")
+        return found
 
     @property
     def cosigners(self) -> CosignerPolicy:

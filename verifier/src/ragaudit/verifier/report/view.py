@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.verdict import Claims, SignedCheck, Verdict, key_i
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
 from ragaudit.verifier.procedure.framework import signed_epsilon
-from ragaudit.verifier.report import wording
+from ragaudit.verifier.report import beside, wording
 from ragaudit.verifier.report.channel import ChannelView, channel_view
 
 _MAX_DEPTH: Final = 4
@@ -165,7 +165,8 @@ def report_of(verdict: Verdict) -> Report:
         tone=_tone(verdict, guarantee),
         meaning=wording.meaning(verdict.result, claims),
         guarantee=guarantee,
-        caveats=tuple(
+        caveats=beside.overlapping(predicate)
+        + tuple(
             f"{wording.NOT_ESTABLISHED} {check.reason}."
             for check in predicate.checks
             if check.status == "NOT ESTABLISHED" and verdict.result in _HOLDS
@@ -173,7 +174,7 @@ def report_of(verdict: Verdict) -> Report:
         worthless=predicate.warning,
         time=rfc3339(predicate.time),
         engine=predicate.engine,
-        scope=tuple(_rows(predicate.scope)),
+        scope=tuple(_rows(beside.scope(predicate))),
         history=tuple(line for one in predicate.checks if _tells(one) for line in one.evidence),
         checks=tuple(checks),
         ways=None if table is None else _ways(table),
@@ -187,7 +188,7 @@ def report_of(verdict: Verdict) -> Report:
         counts=tuple(_rows(predicate.counts)),
         counts_statement=wording.ANCHORED if predicate.counts.get("anchored") else "",
         withheld=tuple(_rows(predicate.withheld or {})),
-        withheld_statement=wording.withheld(predicate),
+        withheld_statement=beside.withheld(predicate),
         attested=tuple(_rows(predicate.attested or {})),
         test_results=references_of(predicate.test_results),
         not_covered=predicate.not_covered,

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from ragaudit.encoding.text import ceil_decimal, is_decimal, parse_decimal
 from ragaudit.ledger.messages.claims import CONDITIONAL, Claims
-from ragaudit.ledger.messages.predicate import Predicate
 from ragaudit.privacy.charge_sample import CHARGES
 from ragaudit.privacy.words import Strength
 from ragaudit.verifier.procedure import CHECKS
@@ -132,13 +131,8 @@ RESPONSES: Final = (
     "digests stand in verdict.json only"
 )
 
-WITHHELD: Final = (
-    "In {answers} of {records} answers the provider withheld {rows} selected rows in all, for "
-    "{accounts_concerned} accounts: it says that these were deleted or changed in the store. That "
-    "is its word."
-)
-
 CASES: Final = {
+    "windows": "window",
     "uniform_priors": "candidates",
     "tenants": "id",
     "public_columns": "name",
@@ -288,6 +282,10 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "rounding": ("rounding of choices", "adds to epsilon at most"),
     "distance": ("distance of the coins", "from their exact laws, at most"),
     "answers": ("Answers that withheld rows", ""),
+    "overlaps": ("Other windows at the same time", "of this provider, countersigned here"),
+    "windows": ("windows", ""),
+    "together": ("together with those that name a tenant of this one", "both channels"),
+    "together_if_renamed": ("together with all of them", "if their tenants are the same"),
     "accounts_concerned": ("Accounts concerned", ""),
     "most": ("Accounts with the most withheld rows", ""),
     "records_in_time": ("Records under the quorum", "within the merge delay"),
@@ -307,19 +305,6 @@ def meaning(result: str, claims: Claims | None) -> str:
         return UNCLAIMED_MEANINGS[result]
     hidden = claims is not None and claims.conditional and result != CONDITIONAL
     return f"{MEANINGS[result]} {CONDITION}" if hidden else MEANINGS[result]
-
-
-def withheld(predicate: Predicate) -> str:
-    """Return how many rows the answers of a window withheld; empty with noise, and where unknown.
-
-    Args:
-        predicate: of its verdict.
-    """
-    stated = predicate.withheld or {}
-    counts = {name: stated.get(name) for name in ("answers", "rows", "accounts_concerned")}
-    counts["records"] = predicate.counts.get("records")
-    # Whoever signed it chose what stands there.
-    return WITHHELD.format_map(counts) if all(type(n) is int for n in counts.values()) else ""
 
 
 def gravity(status: str) -> int:

@@ -31,6 +31,7 @@ from ragaudit.verifier.service import (
     handover,
     handover_parts,
     later_versions,
+    other_windows,
     releases,
     submissions,
     windows,
@@ -102,6 +103,7 @@ def seal(
         # With their roots: whoever repeats the audit sees whom this verifier trusted.
         derived[names.TIME_STAMPS] = attestations.time_stamps(connection, origin).encode()
         derived[names.STAMP_ROOTS] = stamp_roots
+    derived |= other_windows.overlaps(connection, window)
     referred = attached_results.sealed(connection, origin)
     if referred is not None:
         derived[names.TEST_RESULTS] = referred

@@ -17,7 +17,6 @@ from ragaudit.encoding.errors import (
     NotFound,
     RejectedError,
 )
-from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.beacon import BeaconChain
 from ragaudit.ledger.messages.bodies import OpeningBody, WindowBody
@@ -27,13 +26,11 @@ from ragaudit.ledger.messages.items import (
     COUNTERSIGNATURE,
     EMBEDDER,
     EMPTY_CHECKPOINT,
-    FINAL_CHECKPOINT,
     OPENING,
     POLICY,
     PREVIOUS,
     TERMS,
     OpeningItem,
-    PreviousWindow,
     index_name,
 )
 from ragaudit.ledger.messages.policy import Policy
@@ -41,7 +38,7 @@ from ragaudit.serving.bodies import Body
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
-from ragaudit.verifier.service import providers, releases, windows
+from ragaudit.verifier.service import other_windows, providers, releases, windows
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.capacity import check_capacity
@@ -143,7 +140,7 @@ class Registrar:
             chain_salt=secrets.token_bytes(SECRET_BYTES),
         )
         # As V holds it now: a window that ends later changes nothing of this evidence (10.1).
-        previous = _previous(transaction.connection, provider, policy)
+        previous = other_windows.previous(transaction.connection, provider.name, policy)
         if previous is not None:
             documents = {**documents, PREVIOUS: previous}
         for item, content in documents.items():
@@ -216,25 +213,35 @@ class Registrar:
                     return settled
                 # Since the registration the limits may have changed.
                 check_capacity(windows.unchecked_policy(connection, origin), self._limits)
-                held = {**given, TERMS: self._terms.canonical}
+            return self._decide(window, request, given)
+
+    def _decide(self, window: Window, request: OpeningBody, given: dict[str, bytes]) -> bytes:
+        while True:
+            with self._database.read() as connection:
+                beside = other_windows.overlaps(connection, window)
+                held = {**given, **beside, TERMS: self._terms.canonical}
                 evidence = _evidence(connection, window, held)
-            return self._decide(window, request, given, evidence)
+            # Outside of any transaction: checks 1 to 4 may take minutes, and nobody else could
+            # write.
+            refusal = self._auditor.check_opening(evidence, self._database.now())
+            if refusal is None:
+                try:
+                    return self._accept(window, request, given, beside)
+                except _Overlapped:  # another window was countersigned meanwhile
+                    continue
+                except TooLate:  # it was in time when the checks began
+                    refusal = self._auditor.check_opening(evidence, self._database.now())
+            if refusal is None:
+                raise InternalError("check 1 passes after the window's start", where=window.origin)
+            return self._refuse(window, given, {**beside, windows.VERDICT: refusal})
 
-    def _decide(
-        self, window: Window, request: OpeningBody, given: dict[str, bytes], evidence: Evidence
+    def _accept(
+        self,
+        window: Window,
+        request: OpeningBody,
+        given: dict[str, bytes],
+        beside: dict[str, bytes],
     ) -> bytes:
-        # Outside of any transaction: checks 1 to 4 may take minutes, and nobody else could write.
-        refusal = self._auditor.check_opening(evidence, self._database.now())
-        if refusal is None:
-            try:
-                return self._accept(window, request, given)
-            except TooLate:  # it was in time when the checks began
-                refusal = self._auditor.check_opening(evidence, self._database.now())
-        if refusal is None:
-            raise InternalError("check 1 passes after the window's start", where=window.origin)
-        return self._refuse(window, given, refusal)
-
-    def _accept(self, window: Window, request: OpeningBody, given: dict[str, bytes]) -> bytes:
         with self._database.write() as transaction:
             # Again: while the checks ran, another call may have countersigned or refused.
             settled = self._settled_now(transaction, window, given)
@@ -243,6 +250,9 @@ class Registrar:
             policy = Policy.from_json(
                 windows.unchecked_policy(transaction.connection, window.origin)
             )
+            # Two that overlap, each checked before the other was countersigned, would both pass.
+            if other_windows.overlaps(transaction.connection, window) != beside:
+                raise _Overlapped
             # A countersignature after an instant would commit to a value that is out already.
             if transaction.now >= 1000 * min(policy.start, *policy.activation_instants):
                 raise TooLate("the window has begun", where=window.origin)
@@ -262,16 +272,15 @@ class Registrar:
             windows.advance(transaction, window.origin, State.COUNTERSIGNED)
             return message
 
-    def _refuse(self, window: Window, given: dict[str, bytes], verdict: bytes) -> bytes:
+    def _refuse(self, window: Window, given: dict[str, bytes], added: dict[str, bytes]) -> bytes:
         with self._database.write() as transaction:
             settled = self._settled_now(transaction, window, given)
             if settled is not None:
                 return settled
-            added = {TERMS: self._terms.canonical, windows.VERDICT: verdict}
-            for item, content in {**given, **added}.items():
+            for item, content in {**given, TERMS: self._terms.canonical, **added}.items():
                 windows.put_item(transaction, window.origin, item, content)
             windows.advance(transaction, window.origin, State.REFUSED)
-        raise _refused(verdict)
+        raise _refused(added[windows.VERDICT])
 
     def _settled_now(
         self, transaction: Transaction, window: Window, given: dict[str, bytes]
@@ -304,6 +313,10 @@ class Registrar:
             yield
 
 
+class _Overlapped(Exception):
+    """Other windows overlap than did when the checks began."""
+
+
 def _opening_items(request: OpeningBody) -> dict[str, bytes]:
     return {
         OPENING: OpeningItem(request.salt, request.opening).encode(),
@@ -334,22 +347,6 @@ def _log_key(policy: dict[str, Any]) -> bytes | None:
         return VerifierKey.parse(key).public.raw if isinstance(key, str) else None
     except MalformedError:
         return None
-
-
-def _previous(connection: Connection, provider: Provider, policy: dict[str, Any]) -> bytes | None:
-    """Return what V holds of the window whose checkpoint the policy names; None if nothing."""
-    note = policy.get("previous_checkpoint")
-    try:
-        origin = parse_checkpoint(str(note).encode("utf-8", "replace")).checkpoint.origin
-    except MalformedError:
-        return None
-    before = windows.find(connection, Origin(origin))
-    # Of another provider, or never countersigned: V vouches for no such log.
-    if before is None or before.provider != provider.name or before.countersigned is None:
-        return None
-    keys = windows.policy(connection, before).keys
-    final = windows.read_item(connection, before.origin, FINAL_CHECKPOINT)
-    return PreviousWindow(keys.log, keys.cosigner, final).encode()
 
 
 def _check_beacon(beacon: object, chain: BeaconChain | None) -> None:
