@@ -7,8 +7,9 @@ from typing import Any
 import httpx
 import pytest
 from ragaudit.client.blocking import Client
-from ragaudit.client.errors import AnswerRejected, ProviderRefusal, StateConflict
+from ragaudit.client.errors import AnswerRejected, ProviderRefusal, StateConflict, WrongPin
 from ragaudit.embedders.registry import load
+from ragaudit.encoding.errors import RejectedError
 
 Open = Callable[..., Client]
 
@@ -123,15 +124,30 @@ def test_a_window_other_than_countersigned_is_refused(
 
 
 def test_a_window_of_another_verifier_is_refused(opened: Open) -> None:
-    with pytest.raises(AnswerRejected, match="verifier key"):
+    with pytest.raises(WrongPin, match="verifier key: the policy names another verifier"):
         opened(
             verifier_key="3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29"
         ).register()
 
 
+def test_a_pin_of_another_role_is_named_and_accuses_nobody(opened: Open, provider: Any) -> None:
+    keys = provider.policy.keys
+    roles = {
+        "verdict": keys.verdict, "provider": keys.provider, "log": keys.log.public,
+        "cosigner": keys.cosigner.public,
+    }  # fmt: skip
+    for name, key in roles.items():
+        with pytest.raises(WrongPin, match=f"as keys.{name}, not as keys.verifier") as caught:
+            opened(verifier_key=key.raw.hex()).register()
+        assert not isinstance(caught.value, RejectedError)
+        # A window of others could call the true key its verdict key, and offer its own instead.
+        assert keys.verifier.raw.hex() not in str(caught.value)
+    assert set(provider.calls) == {"window"}
+
+
 def test_a_window_of_another_policy_is_refused(opened: Open, provider: Any) -> None:
     assert opened(policy_digest=provider.policy.digest.hex(), verifier_key=None).window.pinned
-    with pytest.raises(AnswerRejected, match="policy digest"):
+    with pytest.raises(WrongPin, match="policy digest"):
         opened(policy_digest="00" * 32).register()
 
 

@@ -1,11 +1,19 @@
 """One exit code for one kind of fault, and the table that says so."""
 
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
-from ragaudit.encoding.commands import ExitCode, exit_code, failing
+from ragaudit.encoding.commands import (
+    Escaping,
+    ExitCode,
+    exit_code,
+    failing,
+    of_file,
+    verdict_code,
+)
 from ragaudit.encoding.errors import (
     InternalError,
     InvalidArgumentError,
@@ -16,6 +24,7 @@ from ragaudit.encoding.errors import (
     UnavailableError,
     UnsupportedError,
 )
+from ragaudit.ledger.messages.claims import RESULTS
 
 CHAPTER = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
 
@@ -53,3 +62,27 @@ def test_an_error_becomes_one_line_or_one_object(capsys: pytest.CaptureFixture[s
 def test_other_exceptions_are_not_hidden() -> None:
     with pytest.raises(KeyError), failing():
         raise KeyError("x")
+
+
+def test_what_is_malformed_in_a_file_names_the_file_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    for where, expected in (("", f"{path}"), ("a.b", f"{path}: a.b"), (f"{path}: c", f"{path}: c")):
+        with pytest.raises(MalformedError) as caught, of_file(path):
+            raise InvalidArgumentError("bad", where=where, expected="good")
+        assert (caught.value.where, caught.value.expected) == (expected, "good")
+    with pytest.raises(RefusedError, match=r"^no$"), of_file(path):
+        raise RefusedError("no")
+
+
+def test_every_result_of_a_verdict_has_a_code() -> None:
+    codes = {result: verdict_code(result) for result in RESULTS}
+    assert codes == {"PASS": 0, "FAIL": 1, "REFUSED": 4, "EXCEEDED": 6, "CONDITIONAL": 7}
+
+
+def test_output_that_nobody_takes_is_unavailable() -> None:
+    class Full(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(UnavailableError, match="output: cannot be written: No space left"):
+        Escaping(Full()).write("x")

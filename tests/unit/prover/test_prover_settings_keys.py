@@ -140,6 +140,23 @@ def test_missing_and_undecodable_files(tmp_path: Path) -> None:
         load_settings(tmp_path / "bad.yaml")
 
 
+def test_what_is_no_yaml_is_found_by_line_and_column(tmp_path: Path) -> None:
+    faults = {
+        "provider: a\n\tb: 2\n": "line 2, column 1: found character '\\t'",
+        "provider: [a\nserver: 2\n": "line 2, column 7: expected ',' or ']'",
+        "provider: *other\n": "line 1, column 11: found undefined alias",
+        "provider: a\x01\n": "character 12: special characters",
+        "provider: 2001-99-99\n": "month must be in 1",
+        "[" * 5000: "nested too deeply",
+    }
+    for text, said in faults.items():
+        with pytest.raises(MalformedSettings) as caught:
+            load_settings(write(tmp_path, text))
+        shown = str(caught.value)
+        assert shown.startswith(f"{tmp_path}/"), text[:20]
+        assert f": not a YAML document: {said}" in shown, (text[:20], shown)
+
+
 def test_integers_are_decimals_and_floats_are_not(tmp_path: Path) -> None:
     assert load_settings(write(tmp_path, "provider: a\nwindow: {sigma: 2}\n")).window.sigma == "2"
 

@@ -76,6 +76,26 @@ def test_evidence_in_a_folder(tmp_path: Path) -> None:
         Evidence.from_directory(tmp_path)
 
 
+def test_what_is_no_bundle_is_called_so_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    for content in (b"", b"{}", b"PK", b"PK\5\6" + bytes(18), b"not a zip file at all"):
+        path.write_bytes(content)
+        with (
+            pytest.raises(MalformedBundle, match=r"broken\.json: not an evidence bundle"),
+            open_bundle(path),
+        ):
+            pass
+    path.write_bytes(archive()[:-1])
+    with (
+        pytest.raises(MalformedBundle, match=r"broken\.json: .*archive's directory"),
+        open_bundle(path),
+    ):
+        pass
+    for absent in (tmp_path / "none.zip", tmp_path):
+        with pytest.raises(MalformedBundle, match=f"{absent}: cannot be read"), open_bundle(absent):
+            pass
+
+
 @pytest.mark.parametrize("part", ["all", "public"])
 def test_round_trip_and_reproducibility(tmp_path: Path, part: bundles.Part) -> None:
     for name in ("a.zip", "b.zip"):

@@ -1,6 +1,7 @@
 """Both reports of a verdict: complete, accessible, nothing in them becomes markup."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -242,6 +243,40 @@ def test_every_record_is_said_to_be_checked_only_if_it_was(
 
 
 # --- on paper and on a phone ----------------------------------------------------------------------
+
+
+def test_what_a_sample_would_miss_is_a_sentence() -> None:
+    stratum = {"id": "tenant:a", "population": 30, "bad": 3, "miss_probability": "0.001000000000"}
+    cases: list[tuple[dict[str, object], str]] = [
+        ({}, "would miss 3 bad answers of 30 once in 1,000"),
+        ({"bad": 1}, "would miss 1 bad answer of 30 once in 1,000"),
+        ({"id": "charges:a"}, "would miss 3 bad charges of 30 once in 1,000"),
+        ({"miss_probability": "0.000999000000"}, "would miss 3 bad answers of 30 once in 1,001"),
+        ({"miss_probability": "0.001000000001"}, "would miss 3 bad answers of 30 once in 999"),
+        ({"miss_probability": "0"}, "would miss 3 bad answers of 30 never"),
+        ({"miss_probability": "0.7004"}, "would miss 3 bad answers of 30 with a chance of 0.701"),
+        ({"population": 0, "bad": 0}, "nothing: it is empty"),
+        ({"miss_probability": None}, "3 bad records"),
+        ({"population": "many"}, "3 bad records"),
+    ]
+    for change, said in cases:
+        sampling = {"mode": "B", "strata": [stratum | change]}
+        verdict = signed(outcome(sampling=sampling))
+        for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
+            assert said in report, change
+            assert not re.search(r"\bbad: ?\d", report), change
+
+
+def test_no_control_character_of_a_verdict_is_in_a_report() -> None:
+    drawn = "x\x1b[2J\x1b[32mPASS\x9b1m\r\u202e\u2028"
+    checks = tuple(
+        replace(each, reason=drawn, evidence=(drawn,)) for each in outcome("FAIL").checks
+    )
+    verdict = signed(outcome("FAIL", checks=checks, counts={drawn: drawn}, not_covered=(drawn,)))
+    for report in (render_html(verdict), render_text(verdict)):
+        assert "PASS" in report
+        assert not [c for c in report if c != "\n" and unicodedata.category(c)[0] == "C"]
+        assert "\u2028" not in report
 
 
 def test_nothing_is_folded_away_on_paper() -> None:

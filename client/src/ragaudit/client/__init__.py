@@ -12,6 +12,7 @@ from ragaudit.client.errors import (
     ProviderRefusal,
     ServiceUnreachable,
     StateConflict,
+    WrongPin,
 )
 from ragaudit.client.pool import AsyncPool, Pool
 from ragaudit.client.results import (
@@ -46,4 +47,5 @@ __all__ = [
     "StateConflict",
     "Submission",
     "WordsResult",
+    "WrongPin",
 ]

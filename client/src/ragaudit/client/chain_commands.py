@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from ragaudit.client import blocking, offline
 from ragaudit.client.command_window import AllowUnpinned, AsJson, pins_of
-from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.commands import ExitCode, failing, of_file
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PublicKey
@@ -83,8 +83,10 @@ def _chain(file: Path | None, prover: str | None) -> WindowChain:
     # Not both: which of two replies counts would be a guess.
     if (file is None) == (prover is None):
         raise InvalidArgumentError("one chain is needed", expected="a file or --prover")
-    value = blocking.window_chain(str(prover)) if file is None else offline.read_json(file)
-    return WindowChain.from_json(value)
+    if file is None:
+        return WindowChain.from_json(blocking.window_chain(str(prover)))
+    with of_file(file):
+        return WindowChain.from_json(offline.read_json(file))
 
 
 def _line(link: Link, before: Link | None) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from ragaudit.client import offline
 from ragaudit.client.command_window import AsJson
-from ragaudit.encoding.commands import failing
+from ragaudit.encoding.commands import failing, of_file
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.account_proof import AccountProof
@@ -55,7 +55,8 @@ def verify(
     """
     with failing(as_json):
         terms = offline.read_policy(policy)
-        proof = AccountProof.parse(offline.read_bytes(file))
+        with of_file(file):
+            proof = AccountProof.parse(offline.read_bytes(file))
         proof.verify(terms)
         for path in receipt or []:
             _check_counted(of_record(path), proof, terms, path)

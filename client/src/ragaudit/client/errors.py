@@ -1,6 +1,7 @@
 """Errors of a client.
 
 RagauditError
+├── MalformedError   WrongPin (the client was told another key or policy than the window has)
 ├── RefusedError     ProviderRefusal (a problem document of the provider or the verifier)
 │                    └── BudgetExhausted (with the provider's signed refusal)
 │                    StateConflict (registration, state directory or clock do not fit)
@@ -16,7 +17,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragaudit.encoding.errors import InternalError, RefusedError, RejectedError, UnavailableError
+from ragaudit.encoding.errors import (
+    InternalError,
+    MalformedError,
+    RefusedError,
+    RejectedError,
+    UnavailableError,
+)
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.text import rfc3339
 
@@ -33,7 +40,15 @@ __all__ = [
     "ProviderRefusal",
     "ServiceUnreachable",
     "StateConflict",
+    "WrongPin",
 ]
+
+
+class WrongPin(MalformedError):
+    """The window is not the pinned one: a wrong pin, or a window of others.
+
+    It accuses nobody, since nobody signed anything false; nothing is registered or asked.
+    """
 
 
 class ProviderRefusal(RefusedError):

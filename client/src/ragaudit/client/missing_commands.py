@@ -19,7 +19,7 @@ from ragaudit.client.command_window import (
 from ragaudit.client.errors import StateConflict
 from ragaudit.client.published_log import PublishedLog
 from ragaudit.client.state import write_durably
-from ragaudit.encoding.commands import failing
+from ragaudit.encoding.commands import failing, of_file
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.messages.evidence import Entries
@@ -116,7 +116,8 @@ def verify(
     All keys are the policy's.
     """
     with failing(as_json):
-        proof = read_missing(offline.read_bytes(file))
+        with of_file(file):
+            proof = read_missing(offline.read_bytes(file))
         signed = proof.verify(offline.read_policy(policy))
     _say(proof, signed, as_json)
 
@@ -130,7 +131,8 @@ def _log(log: str | None, prover: str | None, window: str) -> str:
 
 
 def _last(path: Path) -> Entry:
-    entries = Entries.parse(offline.read_bytes(path)).messages
+    with of_file(path):
+        entries = Entries.parse(offline.read_bytes(path)).messages
     if not entries:
         raise MalformedError("no entries", where=str(path), expected="public/entries.json")
     return entries[-1]

@@ -12,6 +12,7 @@ from ragaudit.client.revealing import seconds_to_reveal
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import AccountState, Pins, Window, authenticate
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.commands import of_file
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode, rfc3339
@@ -107,7 +108,9 @@ def read_window(path: Path, pins: Pins) -> Window:
         path: of the reply, as it was saved.
         pins: what is known from elsewhere.
     """
-    return authenticate(ShownWindow.from_json(read_json(path)), pins)
+    with of_file(path):
+        shown = ShownWindow.from_json(read_json(path))
+    return authenticate(shown, pins)
 
 
 def read_account(path: Path) -> AccountState:
@@ -119,7 +122,8 @@ def read_account(path: Path) -> AccountState:
     Raises:
         MalformedError: not an account.
     """
-    return AccountState.from_json(read_json(path))
+    with of_file(path):
+        return AccountState.from_json(read_json(path))
 
 
 def read_holder(state: Path | None, key: Path | None, account: Path | None) -> Holder:
@@ -151,7 +155,8 @@ def read_holder(state: Path | None, key: Path | None, account: Path | None) -> H
 
 def _kept_key(state: Path) -> PrivateKey:
     path = state / "registration.json"
-    value = canonical_json.loads(read_bytes(path))
+    with of_file(path):
+        value = canonical_json.loads(read_bytes(path))
     text = value.get("dispute_seed") if isinstance(value, dict) else None
     return _key(str(text), path)
 
@@ -178,7 +183,8 @@ def read_request(path: Path) -> Request | GenerationRequest:
         raise MalformedError("not an object", where=str(path), expected="a request")
     asked = {"filter": "", "counter": None, **value}
     # How many rows come back is asked of the retrieval channel alone.
-    return (Request if "top_k" in asked else GenerationRequest).from_json(asked)
+    with of_file(path):
+        return (Request if "top_k" in asked else GenerationRequest).from_json(asked)
 
 
 def read_promise(path: Path) -> Promise:
@@ -190,7 +196,8 @@ def read_promise(path: Path) -> Promise:
     Raises:
         MalformedError: not a promise.
     """
-    return Promise.parse(read_bytes(path))
+    with of_file(path):
+        return Promise.parse(read_bytes(path))
 
 
 def read_policy_digest(path: Path) -> bytes:
@@ -214,7 +221,8 @@ def read_policy(path: Path) -> Policy:
     Raises:
         MalformedError: not a policy, or not in its canonical bytes.
     """
-    return Policy.from_json(canonical_json.loads(read_bytes(path).rstrip(b"\n")))
+    with of_file(path):
+        return Policy.from_json(canonical_json.loads(read_bytes(path).rstrip(b"\n")))
 
 
 def load_embedder(window: Window) -> "Embedder | None":

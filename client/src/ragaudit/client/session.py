@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ragaudit.client.demands import Demands
 from ragaudit.client.errors import (
@@ -23,12 +23,15 @@ from ragaudit.client.window import (
     authenticate,
     check_activated,
     check_entry,
+    parsed,
     registered_instead,
 )
-from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
+from ragaudit.encoding.errors import InternalError, UnavailableError
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
@@ -37,7 +40,6 @@ __all__ = ["POLL_SECONDS", "Session"]
 
 POLL_SECONDS = 0.25
 _REGISTRATION_SECONDS = 30.0
-T = TypeVar("T")
 
 _SERVED = ("countersigned", "activated", "open")
 
@@ -206,7 +208,7 @@ class Session:
             AnswerRejected: not an account.
         """
         await self.opened()
-        return _parsed(AccountState.from_json, await self.provider.get(self.path("account")))
+        return parsed(AccountState.from_json, await self.provider.get(self.path("account")))
 
     async def register(self) -> AccountState:
         """Register once and return the account.
@@ -296,8 +298,8 @@ class Session:
     async def _fetch_window(self) -> Window:
         if self._wanted is not None:
             value = await self.provider.get(f"/v1/windows/{self._wanted}")
-            return self._authenticated(_parsed(ShownWindow.from_json, value))
-        windows = _parsed(WindowList.from_json, await self.provider.get("/v1/windows"))
+            return self._authenticated(parsed(ShownWindow.from_json, value))
+        windows = parsed(WindowList.from_json, await self.provider.get("/v1/windows"))
         candidates = [window for window in windows.windows if window.state in _SERVED]
         # Which of several is meant is not guessed: each has a budget and a chain of its own.
         if len(candidates) != 1:
@@ -306,7 +308,7 @@ class Session:
         return self._authenticated(candidates[0])
 
     def _authenticated(self, shown: ShownWindow) -> Window:
-        return _parsed(lambda window: authenticate(window, self._pins), shown)
+        return parsed(lambda window: authenticate(window, self._pins), shown)
 
     def _prepare_keys(self, account: AccountState) -> None:
         """Open the state directory, if there is one, with the keys that it holds or gets now."""
@@ -389,11 +391,3 @@ class Session:
                 where=self.window.name,
                 expected=self.window.shown.embedder.name,
             )
-
-
-def _parsed(read: Callable[[Any], T], value: Any) -> T:
-    """Return what ``read`` makes of a reply; AnswerRejected also where it is malformed."""
-    try:
-        return read(value)
-    except MalformedError as error:
-        raise AnswerRejected(error.what, where=error.where, expected=error.expected) from error

@@ -9,7 +9,7 @@ import typer
 from ragaudit.client import offline
 from ragaudit.client.quorum import read_proofs
 from ragaudit.client.state import write_durably
-from ragaudit.encoding.commands import failing
+from ragaudit.encoding.commands import failing, of_file
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.settings import service_url
 from ragaudit.encoding.text import rfc3339
@@ -56,7 +56,8 @@ def stamp(
     target = output or file.with_name(file.name + ".tsr")
     with failing(as_json):
         checkpoint = read_checkpoint(file)
-        trusted = read_roots(offline.read_bytes(roots))
+        with of_file(roots):
+            trusted = read_roots(offline.read_bytes(roots))
         request = StampRequest.of(checkpoint)
         token = _ask(service_url(authority, "--authority"), request.body)
         found = verify_stamp(token, checkpoint, trusted, nonce=request.nonce)
@@ -74,8 +75,10 @@ def stamped(
     """Check a kept stamp offline, and say by when the checkpoint existed."""
     with failing(as_json):
         checkpoint = read_checkpoint(file)
-        trusted = read_roots(offline.read_bytes(roots))
-        found = verify_stamp(offline.read_bytes(token), checkpoint, trusted)
+        with of_file(roots):
+            trusted = read_roots(offline.read_bytes(roots))
+        with of_file(token):
+            found = verify_stamp(offline.read_bytes(token), checkpoint, trusted)
     _show(found, checkpoint, as_json)
 
 
@@ -94,7 +97,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         public = offline.public_half(offline.read_file(path), path)
         # Of an answer in words that of the answer: the log of then has its charge, too.
         data = read_proofs(public, path)[-1].checkpoint
-    return parse_checkpoint(data).checkpoint
+    with of_file(path):
+        return parse_checkpoint(data).checkpoint
 
 
 def _ask(url: str, body: bytes) -> bytes:

@@ -4,11 +4,11 @@ The window is believed only as far as the verifier has signed it, the account's 
 as far as the log holds it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from ragaudit.client.errors import AnswerRejected, StateConflict
+from ragaudit.client.errors import AnswerRejected, StateConflict, WrongPin
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.chains import activation_of
@@ -24,8 +24,11 @@ __all__ = [
     "authenticate",
     "check_activated",
     "check_entry",
+    "parsed",
     "registered_instead",
 ]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,8 @@ def authenticate(shown: ShownWindow, pins: Pins) -> Window:
 
     Raises:
         StateConflict: not countersigned yet.
-        AnswerRejected: another key or policy than pinned, a bad signature, an opening or embedder
-            other than countersigned.
+        WrongPin: another key or policy than pinned.
+        AnswerRejected: a bad signature, an opening or embedder other than countersigned.
         MalformedError: its opening's body is none.
         UnsupportedError: the policy names a beacon, and no library for its rounds is installed.
     """
@@ -122,10 +125,17 @@ def _authenticate(shown: ShownWindow, pins: Pins) -> Window:
             expected="the verifier's signature",
         )
     # Pins first: a window that somebody else set up is well signed, by its own verifier.
-    if pins.verifier is not None:
-        _same("verifier key", policy.keys.verifier.raw, pins.verifier.raw)
-    if pins.policy_digest is not None:
-        _same("policy digest", policy.digest, pins.policy_digest)
+    if pins.verifier not in (None, policy.keys.verifier):
+        assert pins.verifier is not None
+        raise WrongPin(
+            policy.keys.mistaken(pins.verifier), where="verifier key",
+            expected="the statement key of the verifier, as it gives it out itself",
+        )  # fmt: skip
+    if pins.policy_digest not in (None, policy.digest):
+        raise WrongPin(
+            f"the policy of window {shown.window} of {policy.provider} is another one",
+            where="policy digest", expected="that of the policy that was agreed to",
+        )  # fmt: skip
     signed, opening = shown.authenticate()
     # Signed later, it would not say that the noise key was fixed before the first query.
     if signed.time >= 1000 * min(policy.activation_instants[0], policy.start):
@@ -134,11 +144,6 @@ def _authenticate(shown: ShownWindow, pins: Pins) -> Window:
     covered = [activation.covered_size for activation in shown.activations]
     view = WindowView(policy, opening, covered, shown.logged_versions(), shown.logged_epochs())
     return Window(shown.window, shown.state, view, shown.embedder.to_json(), not pins.none, shown)
-
-
-def _same(where: str, actual: bytes, expected: bytes) -> None:
-    if actual != expected:
-        raise AnswerRejected("another one", where=where, expected=expected.hex())
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,3 +243,18 @@ def check_activated(entry: RegistrationEntry, window: Window, now: int) -> None:
             expected="registration before an activation instant of the policy",
             next_instant=next((instant for instant in activating if 1000 * instant > now), None),
         )
+
+
+def parsed(read: Callable[[Any], T], value: Any) -> T:
+    """Return what ``read`` makes of a reply.
+
+    Raises:
+        AnswerRejected: also where the reply is malformed.
+        WrongPin: as ``read``.
+    """
+    try:
+        return read(value)
+    except WrongPin:
+        raise
+    except MalformedError as error:
+        raise AnswerRejected(error.what, where=error.where, expected=error.expected) from error

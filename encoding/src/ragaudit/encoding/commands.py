@@ -31,6 +31,7 @@ __all__ = [
     "exit_code",
     "failing",
     "new_file",
+    "of_file",
     "report_error",
     "verdict_code",
 ]
@@ -124,6 +125,25 @@ def failing(as_json: bool = False) -> Iterator[None]:
         yield
     except RagauditError as error:
         raise SystemExit(int(report_error(error, as_json=as_json))) from None
+
+
+@contextmanager
+def of_file(path: Path) -> Iterator[None]:
+    """Name a file in what is malformed inside the block.
+
+    Args:
+        path: of the file that is parsed there.
+
+    Raises:
+        MalformedError: as inside; its ``where`` begins with the file.
+    """
+    try:
+        yield
+    except MalformedError as error:
+        if error.where.startswith(str(path)):
+            raise
+        where = f"{path}: {error.where}" if error.where else str(path)
+        raise MalformedError(error.what, where=where, expected=error.expected) from error
 
 
 @contextmanager

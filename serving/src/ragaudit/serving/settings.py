@@ -134,8 +134,20 @@ def _document(path: Path) -> dict[str, object]:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise MalformedSettings(f"cannot read: {error.strerror}", where=str(path)) from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise MalformedSettings("not a YAML document", where=str(path)) from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise MalformedSettings(f"not a YAML document{_fault(error)}", where=str(path)) from None
     if not isinstance(document, dict):
         raise MalformedSettings("not a YAML mapping", where=str(path), expected="name: value ...")
     return document
+
+
+def _fault(error: Exception) -> str:
+    """Where a file stops being YAML, and why."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        at = error.problem_mark
+        return f": line {at.line + 1}, column {at.column + 1}: {error.problem}"
+    if isinstance(error, yaml.reader.ReaderError):
+        return f": character {error.position + 1}: {error.reason}"
+    if isinstance(error, UnicodeDecodeError):
+        return f": byte {error.start + 1}: not UTF-8"
+    return ": nested too deeply" if isinstance(error, RecursionError) else f": {error}"

@@ -133,15 +133,15 @@ def read_window(value: Any, verifier: PublicKey) -> WindowView:
         verifier: the verifier's statement key, from elsewhere.
 
     Raises:
-        MalformedError: not a window.
+        MalformedError: not a window, or ``verifier`` is another key of its policy.
         RejectedError: not countersigned by ``verifier``, or a version that is not in the log.
     """
     window = ShownWindow.from_json(value)
     # Else a provider could countersign a policy and an opening of its own for the arbiter's eyes.
     if window.policy.keys.verifier != verifier:
-        raise RejectedError(
-            "of another verifier", where="keys.verifier", expected=verifier.raw.hex()
-        )
+        keys = window.policy.keys
+        kind = MalformedError if keys.role(verifier) else RejectedError  # a wrong key, or window
+        raise kind(keys.mistaken(verifier), where="keys.verifier")
     _, opening = window.countersigned()
     versions, epochs = window.logged_versions(), window.logged_epochs()
     return WindowView(window.policy, opening, versions=versions, epochs=epochs)

@@ -227,10 +227,22 @@ def open_bundle(path: Path) -> Iterator[Bundle]:
         path: the file, which stays open meanwhile.
 
     Raises:
-        MalformedBundle: anything that :func:`write_bundle` would not have written.
+        MalformedBundle: anything that :func:`write_bundle` would not have written; ``where`` begins
+            with the file.
     """
-    with path.open("rb") as file:
-        yield read_archive(file)
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise MalformedBundle(f"cannot be read: {error.strerror}", where=str(path)) from None
+    with file:
+        if file.read(4) != b"PK\3\4":
+            raise MalformedBundle("not an evidence bundle", where=str(path), expected="a .zip")
+        try:
+            bundle = read_archive(file)
+        except MalformedBundle as error:
+            where = f"{path}, {error.where}" if error.where else str(path)
+            raise MalformedBundle(error.what, where=where, expected=error.expected) from error
+        yield bundle
 
 
 def read_archive(file: IO[bytes]) -> Bundle:

@@ -228,7 +228,8 @@ class Terms:
             text = path.read_text(encoding="utf-8")
             value = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
         except (OSError, ValueError) as error:
-            raise MalformedError("terms cannot be read", where=str(path)) from error
+            said = error.strerror if isinstance(error, OSError) else error
+            raise MalformedError(f"terms cannot be read: {said}", where=str(path)) from error
         if not isinstance(value, dict):
             raise MalformedError("terms are not a table", where=str(path))
         try:

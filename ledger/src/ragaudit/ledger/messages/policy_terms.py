@@ -80,6 +80,26 @@ class PolicyKeys:
     verifier: PublicKey
     verdict: PublicKey
 
+    def role(self, key: PublicKey) -> str:
+        """Return which of these keys it is, as ``log``; empty if it is none of them."""
+        roles = {
+            "arbiter": self.arbiter, "log": self.log.public, "provider": self.provider,
+            "cosigner": self.cosigner.public, "verifier": self.verifier, "verdict": self.verdict,
+        }  # fmt: skip
+        return next((name for name, each in roles.items() if each == key), "")
+
+    def mistaken(self, pinned: PublicKey) -> str:
+        """Return what is wrong with a pin of `keys.verifier` that is not this policy's.
+
+        It names no key to pin instead: whoever made the policy could then have named its own.
+
+        Args:
+            pinned: another key than ``verifier``.
+        """
+        if role := self.role(pinned):
+            return f"the pinned key stands in the policy as keys.{role}, not as keys.verifier"
+        return "the policy names another verifier than the pinned one"
+
 
 def exact(text: str) -> Fraction:
     """Return the exact value of a policy decimal; MalformedPolicy for any other text."""

@@ -161,6 +161,9 @@ class WindowChain(JsonMessage):
         if policy.provider != self.provider:
             raise RejectedError("of another provider", expected=self.provider)
         if verifiers and policy.keys.verifier not in verifiers:
+            for key in verifiers:
+                if policy.keys.role(key):  # a wrong pin accuses nobody
+                    raise MalformedError(policy.keys.mistaken(key), expected="the verifier's key")
             expected = " or ".join(key.raw.hex() for key in verifiers)
             raise RejectedError("another verifier's", expected=expected)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.commands import failing
+from ragaudit.encoding.commands import failing, of_file
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PublicKey
@@ -47,7 +47,8 @@ def attach(
     """
     with failing(as_json):
         envelope = read_file(result)
-        Envelope.parse(envelope)
+        with of_file(result):
+            Envelope.parse(envelope)
         body = ReferenceBody(key, canonical_json.loads(envelope))
         with remote_of(settings, url, token_file, whose) as remote:
             reference = remote.attach(window, name, body)

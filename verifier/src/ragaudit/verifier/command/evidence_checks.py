@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from ragaudit.encoding.canonical_json import loads_any
-from ragaudit.encoding.commands import failing
+from ragaudit.encoding.commands import failing, of_file
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
@@ -53,7 +53,8 @@ def verify_deletion(
     from ragaudit.verifier.later_statements import Judged  # noqa: PLC0415
 
     with failing():
-        found = _deletion(_json(statement))
+        with of_file(statement):
+            found = _deletion(_json(statement))
         Judged.read(bundle, verdict_key).verify_deletion(found)
         if as_json:
             typer.echo(json.dumps(found.to_json()))
@@ -108,10 +109,11 @@ def verify_accesses(
     from ragaudit.verifier.later_statements import Judged  # noqa: PLC0415
 
     with failing():
-        listed = _json(accesses)
-        if not isinstance(listed, list):
-            raise MalformedError("not a list of accesses", where=str(accesses))
-        found = [EvidenceAccess.from_json(each) for each in listed]
+        with of_file(accesses):
+            listed = _json(accesses)
+            if not isinstance(listed, list):
+                raise MalformedError("not a list of accesses")
+            found = [EvidenceAccess.from_json(each) for each in listed]
         judged = Judged.read(bundle, verdict_key)
         judged.verify_accesses(found, shown, by_provider=by_provider)
         typer.echo(f"{len(found)} accesses, none of them missing or changed")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from ragaudit.encoding.commands import failing
+from ragaudit.encoding.commands import failing, of_file
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.ledger.messages.audit_findings import AuditFinding
@@ -79,7 +79,8 @@ def _verified(path: Path, public: PublicKey) -> Verdict:
         data = path.read_bytes()
     except OSError as error:
         raise MalformedError("cannot be read", where=str(path)) from error
-    return Verdict.verify(data, public)
+    with of_file(path):
+        return Verdict.verify(data, public)
 
 
 def _pinned(given: PublicKey | None, own: PrivateKey | None) -> PublicKey:
