@@ -32,6 +32,7 @@ BEHAVIOURS = {
         "promise dated back": "back-dated-promise",
         "promise too near to the end": "last-promise-before-the-end",
         "counters reused after a restore": "counters-reused-after-a-restore",
+        "promises that nobody can claim": "no-time-to-claim",
     },
     "SELECTION": {
         "select then noise": "select-then-noise",
@@ -90,6 +91,7 @@ BEHAVIOURS = {
         "votes invented within a tolerance": "votes-invented-within-a-tolerance",
         "tolerance that nothing pays for": "tolerance-above-the-terms",
         "an enormous replay": "enormous-replay",
+        "answers voided when they are seen": "answers-voided-at-will",
         "an answer that no vote gives": "answer-of-no-vote",
         "no charge entry sampled": "charges-unsampled",
         "a failed test answered with the set": "failed-test-answered",
@@ -173,6 +175,11 @@ BEHAVIOURS = {
         "a score flattered by a service": "score-flattered",
         "changed text served by a service": "exact-and-edited",
         "another tenant's index served by a service": "exact-and-another-tenants",
+        "a withheld row that no record counts": "withheld-row-not-counted",
+        "more rows withheld than asked": "more-withheld-than-asked",
+        "no count of withheld rows": "withheld-rows-not-counted-at-all",
+        "the best row of every answer withheld": "best-row-withheld",
+        "third parties of the provider": "third-parties-of-its-own",
     },
     "VERSION": {
         "a stale version, named": "stale-version-named",
@@ -227,6 +234,9 @@ BEHAVIOURS = {
         "a tolerance that accepts every vector": "tolerance-that-accepts-every-vector",
         "samples of one": "samples-of-one",
         "a promise that is none": "promise-that-is-none",
+        "a vector chosen within the tolerance": "vectors-chosen-within-the-tolerance",
+        "a tolerance of an exact embedder": "tolerance-of-an-exact-embedder",
+        "a sample before receipts come": "sampled-before-receipts-come",
     },
     "SAMPLING": {
         "no answer": "no-answer",

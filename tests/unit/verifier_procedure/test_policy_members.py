@@ -20,7 +20,8 @@ from ragaudit.verifier.terms import KNOWN, TERMS
 
 CHAPTER = Path(__file__).parents[3] / "docs" / "spec" / "09-audit.md"
 NAMES = {term.name for term in TERMS} | {each.name for each in KNOWN}
-OF_WINDOWS = {"least_claimed_anchored_share", "most_withheld_share"}  # of the log, not of a member
+# Of the log, not of a member.
+OF_WINDOWS = {"least_claimed_anchored_share", "most_void_share", "most_withheld_share"}
 
 
 def examples() -> list[dict[str, Any]]:

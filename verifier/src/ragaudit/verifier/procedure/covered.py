@@ -102,6 +102,11 @@ UNLOGGED: Final = (
     "for no answer that was given beside the log."
 )
 
+RENEWED: Final = (
+    "Other windows of the generation channel: the budgets of documents are renewed in each. Over w "
+    "windows alike its privacy loss is w times as large, not the square root."
+)
+
 VOIDED: Final = (
     "Void charges: who left them without an answer, and why. Documents paid for them as for "
     "answers, and one whose uses went to them answers no more. For plain accounts the provider "
@@ -214,7 +219,7 @@ def not_covered(
     if numbers.get("epochs"):
         texts.append(EPOCHS)
     if generation:
-        texts.append(UNLOGGED)
+        texts += [UNLOGGED, RENEWED]
     if numbers.get("voids"):
         texts.append(VOIDED)
     if noised and withdraws:

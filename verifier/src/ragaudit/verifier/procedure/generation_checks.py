@@ -1,5 +1,6 @@
 """Checks 26 to 28: budgets, charges and answers of the generation channel (spec 11)."""
 
+from collections import Counter
 from itertools import pairwise
 
 from ragaudit.encoding.errors import RejectedError
@@ -156,10 +157,9 @@ def _check_groups(context: Context, found: Findings, tenant: str) -> None:
 def check_answers(context: Context, found: Findings) -> None:
     """28: one answer or void for every charge entry, after it, at a confirmed time."""
     charges, replied = context.charges, bytearray(len(context.charges))
-    bounds, voids = TimeBounds(context), 0
+    bounds, voids = TimeBounds(context), Counter[str]()
     for answer in context.replies:
         reply = answer.reply
-        voids += isinstance(reply, Void)
         with found.attempt(answer.name):
             number = charges.number_of(reply.charge)
             if number is None:
@@ -168,6 +168,7 @@ def check_answers(context: Context, found: Findings) -> None:
                 raise RejectedError(f"entry {reply.charge} was answered before")
             replied[number] = True
             charge = charges.summary(number)
+            voids[charge.tenant] += isinstance(reply, Void)
             # An answer that was there first was not paid for.
             if answer.entry < charge.entry:
                 raise RejectedError(f"before its charge entry {charge.entry}")
@@ -183,11 +184,25 @@ def check_answers(context: Context, found: Findings) -> None:
     for charge in charges.summaries():
         if not replied[charge.number]:
             found.fault("neither answered nor void", charge.name)
+    _check_void_share(context, found, voids)
     voided = context.voids
     for pseudonym in sorted(voided, key=lambda account: (-voided[account], account))[:MAX_EVIDENCE]:
         whole = charges.count(pseudonym)
         found.note(f"{voided[pseudonym]} of {whole} charges of account {pseudonym.hex()} are void")
-    found.summary = f"{sum(replied) - voids} answers and {voids} voids, one for each charge entry"
+    void = voids.total()
+    found.summary = f"{sum(replied) - void} answers and {void} voids, one for each charge entry"
+
+
+def _check_void_share(context: Context, found: Findings, voids: Counter[str]) -> None:
+    """Whoever knows the coins of a plain account's charge chooses whether it is answered."""
+    most = context.terms.bounds["most_void_share"]
+    for tenant, count in voids.items():
+        charged = len(context.charges.of_tenant(tenant))
+        if count > most * charged:
+            found.fault(
+                f"{count} of {charged} charges of tenant {tenant} are void, and the verifier's "
+                f"terms allow a share of {most}"
+            )
 
 
 def _check_void(context: Context, charge: ChargeSummary, void: Void) -> None:

@@ -16,8 +16,10 @@ from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.verifier.reference.ristretto import add, decode, encode, negate
+from ragaudit.verifier.terms import Terms
 
 
 def _sum(*points: bytes) -> bytes:
@@ -213,6 +215,16 @@ class DatesAChargeBeforeAVoid(GeneratingWindow):
         ]
 
 
+class VoidsWhatItLikes(GeneratingWindow):
+    """A question of a plain account is charged, and voided when the provider sees its answer.
+
+    Check 28 (`answers`) holds the share of such charges against the verifier's terms.
+    """
+
+
+HALF_VOID: Final = Terms.of({**SMALL_TERMS.to_json(), "most_void_share": "0.5"})
+
+
 class ProvesAnotherEntry(GeneratingWindow):
     """The second entry comes with the argument of the first.
 
@@ -343,6 +355,13 @@ CHEATS: Final = (
         window=DatesAChargeBeforeAVoid,
         checks=("charges",),
         reason="earlier than the account's void before it",
+    ),
+    constructed(
+        name="answers-voided-at-will",
+        description="Voids all charges of a tenant whose answers it would rather not give.",
+        window=partial(VoidsWhatItLikes, terms=HALF_VOID),
+        checks=("answers",),
+        reason="1 of 1 charges of tenant beta are void",
     ),
     constructed(
         name="charge-argument-of-another-entry",

@@ -207,6 +207,6 @@ CHEATS: Final = (
         description="States a delta that is above that of the verifier's terms.",
         window=StatesALargeDelta,
         checks=("policy",),
-        reason="the delta of the generation channel",
+        reason="the delta of one document",
     ),
 )
