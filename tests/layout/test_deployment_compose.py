@@ -215,6 +215,9 @@ def test_the_verifiers_settings_name_what_is_mounted(compose: dict[str, Any]) ->
     settings = verifier_settings.load(_settings_file(compose, "verifier"))
     assert settings.secrets == Path("/run/secrets")
     assert settings.data == Path("/var/lib/ragaudit")
+    # A backup of the data, restored, would bring the fence along.
+    mounted = dict(each.split(":") for each in compose["services"]["verifier"]["volumes"])
+    assert mounted["verifier-fences"] == str(settings.fence_path.parent)
     expected = {
         verifier_keys.COSIGNER, verifier_keys.VERIFIER, verifier_keys.VERDICT,
         verifier_keys.ACTIVATION, verifier_keys.TOKEN_DIGEST,
