@@ -362,5 +362,8 @@ def test_a_missing_key_is_said_before_anything_is_written(test: Test) -> None:
 def test_nothing_is_asked_without_consent(test: Test) -> None:
     arguments = [each for each in test.arguments("http://127.0.0.1:9/") if each != "--yes"]
     result = CliRunner().invoke(app, arguments, input="n\n")
-    assert result.exit_code == 4 and "nothing was asked" in result.output
+    assert result.exit_code == 5 and "nothing was asked" in result.output
+    # Nobody is there to be asked: < /dev/null.
+    result = CliRunner().invoke(app, arguments, input="")
+    assert result.exit_code == 5 and "nothing was asked" in result.output
     assert stat.S_IMODE(test.key.stat().st_mode) == 0o600

@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 import scope_runs
 from leaking_ports import Answering, filled
-from ragaudit.encoding.commands import ExitCode
+from ragaudit.encoding.commands import ExitCode, NotJudged
 from ragaudit.lab.attacks.cli import app
+from ragaudit.lab.attacks.scope.canaries import Canary
+from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
+from ragaudit.lab.attacks.scope.planning import Options, Patience
+from ragaudit.lab.attacks.scope.running import run
 from ragaudit.lab.attacks.scope.schema import SCHEMA
 from surface_app import NAMES, MemoryPort, serving, surface_app
 from typer.testing import CliRunner
@@ -24,11 +28,11 @@ def test_an_endpoint_that_does_not_answer(tmp_path: Path) -> None:
 
 def test_a_wrong_key(tmp_path: Path) -> None:
     with serving(surface_app(MemoryPort())) as number:
-        path = scope_runs.target(
-            tmp_path, "openai", f"http://127.0.0.1:{number}", {"acme": "nobodys"}, collections=NAMES
-        )
+        url, keys = f"http://127.0.0.1:{number}", {"acme": "nobodys-key"}
+        path = scope_runs.target(tmp_path, "openai", url, keys, collections=NAMES)
         code, said = scope_runs.refused(path)
-    assert code == ExitCode.REFUSED and "tenants.acme.key_file" in said and "nobodys" not in said
+    assert code == ExitCode.REFUSED and "tenants.acme.key_file" in said
+    assert "nobodys-key" not in said
 
 
 def test_canaries_that_nobody_planted(tmp_path: Path) -> None:
@@ -36,7 +40,8 @@ def test_canaries_that_nobody_planted(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{number}"
         path = scope_runs.target(tmp_path, "openai", url, BOTH, collections=NAMES)
         code, said = scope_runs.refused(path)
-    assert code == ExitCode.FALSE and "tenants.acme: its own key does not find its canaries" in said
+    assert code == ExitCode.INCOMPLETE
+    assert "tenants.acme: its own key does not find its canaries" in said
 
 
 def test_one_key_and_planted_canaries_are_enough(tmp_path: Path) -> None:
@@ -188,3 +193,70 @@ def test_canaries_are_drawn_once(tmp_path: Path) -> None:
     assert again.exit_code == ExitCode.BAD_INPUT and "a new file" in again.stderr
     twice = CliRunner().invoke(app, ["canaries", str(tmp_path / "x"), "--tenants", "a,a"])
     assert twice.exit_code == ExitCode.BAD_INPUT and "--tenants" in twice.stderr
+
+
+def test_a_key_that_would_stand_in_any_text_is_refused(tmp_path: Path) -> None:
+    for key, least in (("x", "1 bytes"), ("sevenby", "7 bytes")):
+        path = scope_runs.target(tmp_path, "openai", "http://127.0.0.1:9", {**ACME, "globex": key})
+        code, said = scope_runs.refused(path)
+        assert code == ExitCode.BAD_INPUT
+        assert f"tenants.globex.key_file: a key of {least} (expected 8 or more)" in said
+
+
+def test_keys_are_replaced_where_they_are_words_of_their_own() -> None:
+    short, long = "handbook", "0123456789abcdef"
+    secrets = Secrets({"acme": short, "globex": long, "odd": 'quo"te+key'})
+    texts = {
+        "handbooks and myhandbook stay": "handbooks and myhandbook stay",
+        "Bearer handbook": "Bearer <key of acme>",
+        "Bearer%20handbook&x": "Bearer%20<key of acme>&x",
+        '"a\\nhandbook"': '"a\\n<key of acme>"',
+        "x-handbook_": "x-<key of acme>_",
+        f"prefix{long}suffix": "prefix<key of globex>suffix",
+        'quo"te+key': "<key of odd>", r"quo\"te+key": "<key of odd>",
+        "quo%22te%2Bkey": "<key of odd>",
+    }  # fmt: skip
+    for text, expected in texts.items():
+        assert secrets.redacted(text) == expected
+    assert Secrets({}).redacted("handbook") == "handbook"
+
+
+def test_planted_rows_that_show_up_later_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prover in front of a store takes writes up with its next version."""
+    shown: list[bool] = []
+    waits: list[float] = []
+    told: list[str] = []
+
+    class Later:
+        def __init__(self, canaries: dict[str, list[Canary]]) -> None:
+            self.texts = [one.text for rows in canaries.values() for one in rows if one.planted]
+
+        def send(self, request: Request) -> Answer:
+            return Answer("200", json.dumps(self.texts if any(shown) else []))
+
+        def close(self) -> None:
+            pass
+
+    plan, _ = scope_runs.openai_plan(tmp_path, Later, Options(only=frozenset({"nearest"})))
+    monkeypatch.setattr(plan.store, "plant", lambda _tenant: [])
+    monkeypatch.setattr(plan.store, "remove", lambda _tenant: [])
+    plan.plant = True
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        shown.append(len(waits) == 3)
+
+    run(plan, patience=Patience(600, told.append, sleep))
+    assert waits == [5.0, 5.0, 5.0]
+    assert told[0].startswith("acme does not find what was planted yet") and "600 s" in told[0]
+    shown.clear()
+    waits.clear()
+    with pytest.raises(NotJudged, match="its own key does not find its canaries"):
+        run(plan, patience=Patience(12, told.append, waits.append))
+    assert waits == [5.0, 5.0, 2.0]
+    plan.plant = False
+    with pytest.raises(NotJudged):
+        run(plan, patience=Patience(12, told.append, waits.append))
+    assert len(waits) == 3

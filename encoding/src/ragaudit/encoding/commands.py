@@ -27,6 +27,7 @@ from ragaudit.encoding.problems import problem_name
 __all__ = [
     "Escaping",
     "ExitCode",
+    "NotJudged",
     "escaped_output",
     "exit_code",
     "failing",
@@ -62,8 +63,13 @@ class ExitCode(IntEnum):
     """Stopped by SIGINT."""
 
 
+class NotJudged(RefusedError):
+    """Nothing was found false, and what was asked for cannot be judged."""
+
+
 # The first family that fits decides.
 _FAMILIES: tuple[tuple[type[RagauditError], ExitCode], ...] = (
+    (NotJudged, ExitCode.INCOMPLETE),
     (MalformedError, ExitCode.BAD_INPUT),
     (UnsupportedError, ExitCode.BAD_INPUT),
     (RejectedError, ExitCode.FALSE),

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from ragaudit.embedders.registry import DEFAULT as DEFAULT_EMBEDDER
 from ragaudit.embedders.registry import load
-from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.commands import ExitCode, NotJudged, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.membership import endpoints
@@ -41,7 +41,7 @@ EXAMPLE = """Examples:
   --key-file key --members in.jsonl --pool candidates.jsonl --output test --claim-mu 1
 
 Exit status: 0 PASS, 1 FAIL or CLAIM REFUTED, 2 the input is not usable, 3 the endpoint does not
-answer (the same command goes on), 4 refused, 5 INCONCLUSIVE."""
+answer (the same command goes on), 4 refused, 5 INCONCLUSIVE, or nobody agreed that it asks."""
 
 _CODES = {
     Verdict.PASS: ExitCode.DONE,
@@ -197,8 +197,17 @@ def _agree(plan: Plan, campaign: Campaign, price: float, yes: bool) -> None:
         "documents is best asked on a copy of its index with fresh ones.",
         err=True,
     )
-    if campaign.left and not yes and not typer.confirm("Ask them?", err=True):
-        raise RefusedError("nothing was asked", expected="--yes")
+    if campaign.left and not yes and not _agreed():
+        raise NotJudged("nothing was asked, so nothing is judged", expected="yes, or --yes")
+
+
+def _agreed() -> bool:
+    try:
+        return typer.confirm("Ask them?", err=True)
+    except typer.Abort as end:
+        if isinstance(end.__context__, KeyboardInterrupt):
+            raise
+        return False  # nobody is there to be asked
 
 
 def _write(

@@ -14,7 +14,7 @@ from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.scope import canaries as planting
-from ragaudit.lab.attacks.scope.planning import Options
+from ragaudit.lab.attacks.scope.planning import Options, Patience
 from ragaudit.lab.attacks.scope.preparing import prepared
 from ragaudit.lab.attacks.scope.report import Report
 from ragaudit.lab.attacks.scope.running import run
@@ -35,8 +35,11 @@ SCOPE_EXAMPLE = """Examples:
 
   ragaudit attack scope scope.yaml --only get-ids --seed 7
 
+With --plant, rows that do not show up at once are waited for: a prover in front of a store takes
+them up with its next version.
+
 Exit status: 0 nothing found, 1 a leak, 2 bad input, 3 no answer, 4 a key or the budget is refused,
-5 nothing found and not everything judged."""
+5 nothing found and not everything judged, or a key does not find its own canaries."""
 
 CANARIES_EXAMPLE = """Example:
 
@@ -114,6 +117,10 @@ def scope(
     pause: Annotated[
         float, typer.Option(min=0, help="Seconds before each request: --pause 0.1")
     ] = 0.0,
+    wait: Annotated[
+        float,
+        typer.Option(min=0, help="With --plant: seconds for planted rows to show up: --wait 900"),
+    ] = 600.0,
     max_requests: Annotated[
         int, typer.Option(min=1, help="Refuse a longer run: --max-requests 20000")
     ] = 20_000,
@@ -142,7 +149,7 @@ def scope(
                 )  # fmt: skip
             signing = signer_of(sign_key), None if policy is None else policy_bytes(policy)
         options = Options(seed, rounds, error, pause, frozenset(only or ()), writes)
-        found = _run(target, options, plant, max_requests)
+        found = _run(target, options, plant, max_requests, wait)
         document = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
         if report is not None:
             _write(report, document + "\n", "--report")
@@ -157,7 +164,7 @@ def scope(
     raise typer.Exit(found.exit_code)
 
 
-def _run(path: Path, options: Options, plant: bool, most: int) -> Report:
+def _run(path: Path, options: Options, plant: bool, most: int, wait: float) -> Report:
     target = load(path)
     with prepared(target, options, plant=plant) as (plan, secrets):
         sys.stderr.write(
@@ -171,7 +178,8 @@ def _run(path: Path, options: Options, plant: bool, most: int) -> Report:
         console = Console(stderr=True)
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             task = progress.add_task("requests", total=plan.requests)
-            found = run(plan, lambda count: progress.advance(task, count))
+            patience = Patience(wait, lambda text: typer.echo(text, err=True))
+            found = run(plan, lambda count: progress.advance(task, count), patience)
         kind = type(plan.store)
         return replace(
             found,

@@ -1,6 +1,7 @@
 """Requests, answers, and who carries them."""
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,12 +10,14 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 import httpx
-from ragaudit.encoding.errors import UnavailableError
+from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 
 __all__ = ["Answer", "Client", "HttpClient", "Request", "Secrets", "json_request"]
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of an answer that are looked at."""
+LEAST_KEY_BYTES: Final = 8
+_LONG_KEY: Final = 16
 _LOST = "no answer: the connection ended"
 _UNJUDGED: Final = frozenset(
     ("401", "429", "502", "503", "504", "08006", "53300", "55P03", "57014", "57P01", "57P03")
@@ -123,19 +126,49 @@ class Secrets:
 
         Args:
             keys: by tenant.
+
+        Raises:
+            MalformedSettings: one of fewer than 8 bytes, which would stand in any text by chance.
         """
+        for tenant, key in keys.items():
+            if len(key.encode()) < LEAST_KEY_BYTES:
+                raise MalformedSettings(
+                    f"a key of {len(key.encode())} bytes", where=f"tenants.{tenant}.key_file",
+                    expected=f"{LEAST_KEY_BYTES} or more",
+                )  # fmt: skip
         self._keys = dict(keys)
+        forms = {form: tenant for tenant, key in keys.items() for form in _forms(key)}
+        # The longest first: a key may begin with another one.
+        found = "|".join(_token(form) for form in sorted(forms, key=len, reverse=True))
+        self._tenants, self._pattern = forms, re.compile(found) if forms else None
 
     def of(self, tenant: str) -> str | None:
         """Return the key of a tenant, None without one."""
         return self._keys.get(tenant)
 
     def redacted(self, text: str) -> str:
-        """Return a text with every key replaced by whose it is."""
-        for tenant, key in self._keys.items():
-            for form in {key, json.dumps(key)[1:-1], quote(key, safe="")}:
-                text = text.replace(form, f"<key of {tenant}>")
-        return text
+        """Return a text with every key replaced by whose it is.
+
+        A short key counts where it stands as a word of its own; a long one, which stands nowhere
+        by chance, anywhere.
+        """
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: f"<key of {self._tenants[found[0]]}>", text)
+
+
+def _forms(key: str) -> set[str]:
+    """How a key may stand in a text: as it is, in JSON, in a URL."""
+    return {key, json.dumps(key)[1:-1], quote(key, safe="")}
+
+
+def _token(form: str) -> str:
+    """A pattern of a key as a whole token."""
+    if len(form) >= _LONG_KEY:
+        return re.escape(form)
+    # What ends in a letter or digit and is none: a byte of a URL, a character of JSON.
+    escaped = r"(?<=%[0-9A-Fa-f]{2})|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4})"
+    return rf"(?:(?<![A-Za-z0-9])|{escaped}){re.escape(form)}(?![A-Za-z0-9])"
 
 
 class HttpClient:

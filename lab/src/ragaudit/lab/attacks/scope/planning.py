@@ -1,12 +1,14 @@
 """What a run will send, known before it starts."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.attacks.scope.probes import Census, Oracle, Probe, Tested, Write
 from ragaudit.lab.attacks.scope.stores.store import Store
 
-__all__ = ["Options", "Pair", "Plan"]
+__all__ = ["Options", "Pair", "Patience", "Plan"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,21 @@ class Options:
     pause: float = 0.0
     only: frozenset[str] = frozenset()
     writes: bool = False
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long planted rows are waited for: a prover in front of a store takes them up later.
+
+    Attributes:
+        seconds: at most, for each tenant.
+        told: is told of each wait, in words.
+        sleep: for so many seconds.
+    """
+
+    seconds: float
+    told: Callable[[str], None]
+    sleep: Callable[[float], None] = time.sleep
 
 
 @dataclass(frozen=True)

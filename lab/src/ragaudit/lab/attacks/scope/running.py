@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from ragaudit.encoding.errors import RefusedError, RejectedError, UnavailableError
+from ragaudit.encoding.commands import NotJudged
+from ragaudit.encoding.errors import RefusedError, UnavailableError
 from ragaudit.lab.attacks.scope import judging
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, created_by
-from ragaudit.lab.attacks.scope.planning import Pair, Plan
+from ragaudit.lab.attacks.scope.planning import Pair, Patience, Plan
 from ragaudit.lab.attacks.scope.probes import (
     NO_TAG,
     TURNS,
@@ -34,18 +35,24 @@ _TESTS: tuple[tuple[judging.Kind, Callable[..., judging.Separation | None]], ...
 _PATIENCE = 3
 """How often a request is sent again that came too early (429)."""
 _LONGEST_WAIT = 10.0
+_BETWEEN_LOOKS = 5.0
 
 
-def run(plan: Plan, progress: Callable[[int], None] = lambda _count: None) -> Report:
+def run(
+    plan: Plan,
+    progress: Callable[[int], None] = lambda _count: None,
+    patience: Patience | None = None,
+) -> Report:
     """Try everything and return the report.
 
     Args:
         progress: called with the number of requests that were sent since the last call.
+        patience: with rows that were planted and are not found at once; none if None.
 
     Raises:
         UnavailableError: the store does not answer a lawful request.
         RefusedError: it declines a tenant's key.
-        RejectedError: a tenant does not see its own canaries: silence would mean nothing.
+        NotJudged: a tenant does not see its own canaries: silence would mean nothing.
     """
     runner = _Runner(plan, progress)
     started = time.time()
@@ -53,7 +60,7 @@ def run(plan: Plan, progress: Callable[[int], None] = lambda _count: None) -> Re
         for tenant in plan.planters:
             runner.planted(tenant)
         for tenant in plan.controlled:
-            runner.control(tenant)
+            runner.control(tenant, patience if tenant in plan.planters else None)
         tried = [one for pair in plan.pairs for one in runner.pair(pair)]
         # Last: what a write has changed and nobody restored would mislead what only reads.
         tried += [runner.write(pair, one) for pair in plan.pairs for one in pair.writes]
@@ -148,16 +155,27 @@ class _Runner:
         for request in self.store.remove(tenant):
             self._send(request)
 
-    def control(self, tenant: str) -> None:
-        answer = self._lawful(
-            self.store.control(tenant), f"tenants.{tenant}.key_file", "a lawful question"
-        )
-        if not self._finds_own(tenant, answer):
-            raise RejectedError(
+    def control(self, tenant: str, patience: Patience | None) -> None:
+        left = 0.0 if patience is None else patience.seconds
+        while not self._finds_own(tenant, self._lawfully_asked(tenant)):
+            if patience is not None and left > 0:
+                pause = min(_BETWEEN_LOOKS, left)
+                patience.told(
+                    f"{tenant} does not find what was planted yet; a prover takes it up with its "
+                    f"next version: waiting, {left:.0f} s at most"
+                )
+                patience.sleep(pause)
+                left -= pause
+                continue
+            raise NotJudged(
                 "its own key does not find its canaries, so that nothing could be found",
                 where=f"tenants.{tenant}",
                 expected="the canaries planted in its collection (--plant, or your own ingestion)",
             )
+
+    def _lawfully_asked(self, tenant: str) -> Answer:
+        where = f"tenants.{tenant}.key_file"
+        return self._lawful(self.store.control(tenant), where, "a lawful question")
 
     def _finds_own(self, tenant: str, answer: Answer) -> bool:
         own = [marker for one in self.store.scene.planted(tenant) for marker in one.markers()]
