@@ -101,6 +101,8 @@ TERMS: Final[tuple[Term, ...]] = (
           None),
     _term("most_embedder_tolerance", "the embedder's tolerance, a squared distance,", 4, 256,
           lambda p: p.embedder_tolerance),
+    _term("most_norm_ratio", "largest_norm as a multiple of the longest row's norm", "4", 10**9,
+          None),
     _term("most_overlapping_windows", "the number of other windows for a tenant at once", 0,
           10**4, None),
     _term("most_window_seconds", "the length of the window", 92 * DAY, 400 * DAY,

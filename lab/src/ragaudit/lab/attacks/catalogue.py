@@ -24,6 +24,7 @@ from ragaudit.lab.attacks.cheats import (
     integrity,
     intrusions,
     log,
+    norms,
     null_rows,
     overlaps,
     policy,
@@ -42,9 +43,9 @@ from ragaudit.lab.attacks.cheats import (
 
 _MODULES = (
     policy, overlaps, index, seed, log, registrations, schedule, promises, intake, disputes,
-    sampling, embedding, selection, integrity, withheld, exact_service, accounts, cosigners,
-    time_stamps, beacon, versions, epochs, version_service, null_rows, proofs, coalition,
-    generation, generation_anchored, generation_answers, generation_receipts,
+    sampling, embedding, selection, integrity, withheld, norms, exact_service, accounts,
+    cosigners, time_stamps, beacon, versions, epochs, version_service, null_rows, proofs,
+    coalition, generation, generation_anchored, generation_answers, generation_receipts,
     generation_keywords, generation_sums, intrusions,
 )  # fmt: skip
 

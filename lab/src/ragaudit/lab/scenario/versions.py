@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
+from ragaudit.circuits.metrics import INNER_PRODUCT
+from ragaudit.circuits.norm_openings import NormOpening, shifted
 from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.lab.scenario.accounts import TenantIndex
@@ -134,6 +136,27 @@ class VersionedWindow(Window):
     def build_index(self, tenant: str) -> TenantIndex:
         return self.build_version(tenant, 1)
 
+    def show_norm(
+        self,
+        opening: NormOpening,
+        statement: IndexStatement,
+        rows: npt.NDArray[Any],
+        blindings: npt.NDArray[np.uint8],
+    ) -> NormOpening:
+        """Return what is said of the longest row with its argument: a hook for cheats.
+
+        Args:
+            opening: without it.
+            statement: of the whole index.
+            rows: int16[N, d+4].
+            blindings: uint8[N, 32].
+        """
+        vectors = opening.shifts(statement.dimension, statement.squared_norm)
+        moved = shifted(rows[opening.position].tolist(), vectors)
+        same = np.repeat(blindings[opening.position][np.newaxis], len(moved), axis=0)
+        about = opening.statement(statement, core.commit_rows(moved, same))
+        return replace(opening, proof=core.prove_index(about, moved, same))
+
     def build_version(self, tenant: str, version: int) -> TenantIndex:
         """Commit to a version of a tenant's index and prove it, with fresh salts and blindings."""
         documents = self.rows_of(tenant, version)
@@ -148,6 +171,8 @@ class VersionedWindow(Window):
         root = merkle_commitments.index_root(commitments, digests, columns)
         statement = self.version_statement(tenant, version, commitments, root)
         proof = self.prove_index(statement, rows, blindings)
+        if self.policy.retrieval.metric == INNER_PRODUCT:
+            proof = self.show_norm(NormOpening.of(rows), statement, rows, blindings).beside(proof)
         commitment = IndexCommitment(
             self.window, tenant, version, self.dimension, commitments, digests, proof,
             tuple(columns) if set(columns) - {NO_COLUMNS} else (),

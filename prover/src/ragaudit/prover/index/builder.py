@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from ragaudit import core
+from ragaudit.circuits.metrics import INNER_PRODUCT
+from ragaudit.circuits.norm_openings import NormOpening, shifted
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.embedders.base import (
     Embedder,
@@ -51,6 +53,7 @@ class Source:
     Attributes:
         ids, content_digests, columns, second: as of `CommittedIndex`.
         rows: int8 or int16[N, d+4], completed.
+        at_one_scale: whether rows keep their lengths, as inner products want.
     """
 
     ids: tuple[str, ...] = field(repr=False)
@@ -58,6 +61,7 @@ class Source:
     columns: tuple[str, ...] = field(repr=False)
     rows: Rows = field(repr=False)
     second: bool = False
+    at_one_scale: bool = False
 
 
 class IndexBuilder:
@@ -132,6 +136,7 @@ class IndexBuilder:
             columns=columns if set(columns) - {NO_COLUMNS} else (),
             rows=self.complete_rows(vectors),
             second=form.second,
+            at_one_scale=form.metric == INNER_PRODUCT,
         )
 
     def commit(
@@ -187,7 +192,7 @@ class IndexBuilder:
             salts=salts,
             commitments=commitments,
             root=root,
-            proof=self.prove(statement, rows, blindings, progress),
+            proof=self.prove(statement, rows, blindings, progress, shows_norm=source.at_one_scale),
             version=version,
             columns=source.columns,
             second=source.second,
@@ -284,6 +289,8 @@ class IndexBuilder:
         rows: Rows,
         blindings: Scalars,
         progress: Progress | None,
+        *,
+        shows_norm: bool = False,
     ) -> bytes:
         """Return pi_idx, the index argument (docs/spec/04-arguments.md).
 
@@ -291,8 +298,19 @@ class IndexBuilder:
             rows: int8 or int16[N, d+4], completed.
             blindings: uint8[N, 32], those of the commitments in the statement.
             progress: called with the share done; False cancels.
+            shows_norm: whether the norm of the longest row is shown beside it (4.7.7).
         """
-        return self._work.prove_index(statement, rows, blindings, progress)
+        proof = self._work.prove_index(statement, rows, blindings, progress)
+        if not shows_norm:
+            return proof
+        opening = NormOpening.of(rows)
+        shifts = opening.shifts(statement.dimension, statement.squared_norm)
+        moved = shifted(rows[opening.position].tolist(), shifts)
+        same = np.repeat(blindings[opening.position][np.newaxis], len(moved), axis=0)
+        about = opening.statement(statement, core.commit_rows(moved, same))
+        # Some rows alone: not worth a job of its own.
+        shown = core.prove_index(about, moved, same)
+        return replace(opening, proof=shown).beside(proof)
 
 
 def _integers(page: Sequence[Document], form: IndexForm) -> Rows:

@@ -16,6 +16,7 @@ from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.indexes import check_norm
 from ragaudit.verifier.procedure.overlap_facts import check_overlaps
 
 
@@ -212,6 +213,8 @@ def check_index_proof(context: Context, found: Findings) -> None:
         with found.attempt():
             # A row longer than B has a larger sensitivity than the noise is for, and beats every
             # row that is in order where there is none.
-            context.accepted_index(*place)
+            index = context.accepted_index(*place)
+            # At too small a scale rows are rounded to nothing, and all of them tie.
+            check_norm(index, context.policy, context.terms.bounds["most_norm_ratio"])
     context.progress(found.owner, len(places), len(places))
     found.summary = f"{len(places)} index arguments verified"

@@ -8,10 +8,12 @@ import threading
 
 from ragaudit.encoding.errors import Conflict, NotFound
 from ragaudit.ledger.messages.handover import check_index_lengths
-from ragaudit.ledger.messages.items import INDEXES, index_name, index_place
+from ragaudit.ledger.messages.items import INDEXES, TERMS, index_name, index_place
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Version
 from ragaudit.serving.bodies import Body
+from ragaudit.verifier.procedure.indexes import at_one_scale, check_norm
 from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.capacity import MOST_VERSIONS
@@ -20,6 +22,7 @@ from ragaudit.verifier.service.errors import CapReached
 from ragaudit.verifier.service.states import State, check_state
 from ragaudit.verifier.service.windows import check_before
 from ragaudit.verifier.settings import Limits
+from ragaudit.verifier.terms import Terms
 from sqlalchemy import Connection
 
 
@@ -70,12 +73,17 @@ class LaterVersions:
             policy = windows.policy(connection, windows.get(connection, origin))
             if self._known(connection, origin, policy, tenant, version, body):
                 return
+            terms = windows.read_item(connection, origin, TERMS)
         # Null rows are marked where columns stand, also where the policy declares none.
         columns = bool(policy.retrieval.public_columns) or policy.marks_null_rows
         check_index_lengths(body.file, body.size, columns_allowed=columns)
         # Outside of any transaction: checking takes a while, and nobody else could write.
         with self._checking:
-            self._auditor.check_version(body.read(), policy, tenant, version)
+            data = body.read()
+            self._auditor.check_version(data, policy, tenant, version)
+            if at_one_scale(policy):
+                bounds = Terms.parse(terms or b"").bounds
+                check_norm(IndexCommitment.parse(data), policy, bounds["most_norm_ratio"])
         with self._database.write() as transaction:
             # Again: meanwhile another call may have stored it, or the log been handed over.
             if self._known(transaction.connection, origin, policy, tenant, version, body):
