@@ -68,6 +68,7 @@ class MemoryPort:
     written: list[tuple[str, str, Any]] = field(default_factory=list)
     served: dict[str, dict[str, Hit]] = field(default_factory=dict)
     users: dict[str, Account] = field(default_factory=dict)
+    ignored: list[tuple[str, ...]] = field(default_factory=list)
 
     def account(self, key: str) -> Account:
         if key not in KEYS:
@@ -97,9 +98,10 @@ class MemoryPort:
             for query, condition in zip(queries, checked, strict=True)
         ]
 
-    async def complete(self, account: Account, question: str) -> Completion:
+    async def complete(self, account: Account, question: str, ignored: Sequence[str]) -> Completion:
         if not question:
             raise MalformedQuery("no text")
+        self.ignored.append(tuple(ignored))
         return Completion("w1.7", f"{account.tenant}: {question}", 3, ended=False, time=5000)
 
     def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:

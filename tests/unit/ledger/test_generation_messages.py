@@ -244,6 +244,25 @@ def test_a_receipt_file() -> None:
         kept.public.charge.verify_inclusion("charge", None, None)  # type: ignore[arg-type]
 
 
+def test_what_was_not_honoured_has_one_spelling() -> None:
+    for names in (("a",), ("max_tokens", "seed"), tuple(f"n{each:02}" for each in range(16))):
+        asked = replace(REQUEST, ignored=names)
+        assert GenerationRequest.parse(asked.encode()) == asked
+        assert asked.to_json()["ignored"] == list(names)
+        assert asked.retrieval == REQUEST.retrieval, "the digests of the question changed"
+    assert "ignored" not in REQUEST.to_json()
+    # The provider signed what it did not honour: nobody adds to it.
+    with pytest.raises(ReceiptRejected):
+        replace(file(), request=replace(REQUEST, ignored=("a",))).verify_answer_digest()
+    others: list[Any] = [
+        [], ["seed", "max_tokens"], ["seed", "seed"], [""], ["Seed"], ["a b"], ["a\n"], [1], "seed",
+        None, ["a" * 65], [f"n{each:02}" for each in range(17)],
+    ]  # fmt: skip
+    for wrong in others:
+        with pytest.raises(MalformedError, match="ignored"):
+            GenerationRequest.from_json({**REQUEST.to_json(), "ignored": wrong})
+
+
 @pytest.mark.parametrize(
     "change",
     [

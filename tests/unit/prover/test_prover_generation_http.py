@@ -1,7 +1,9 @@
 """The generation channel over HTTP: what waits holds nothing, and OpenAI's client is served."""
 
 import asyncio
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -22,6 +24,7 @@ from generation_channel import (
     open_channel,
     real_channel,
 )
+from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
@@ -102,11 +105,43 @@ def test_an_unmodified_client_of_openai(real_channel: ProverScenario) -> None:
             model="records",
             messages=[{"role": "system", "content": "x"}, {"role": "user", "content": QUESTION}],
         )
-    with pytest.raises(openai.BadRequestError, match="temperature"):
+    with pytest.raises(openai.PermissionDeniedError, match="logprobs"):
         client.chat.completions.create(
-            model="records", temperature=0, messages=[{"role": "user", "content": QUESTION}]
+            model="records", logprobs=True, messages=[{"role": "user", "content": QUESTION}]
         )
     assert count(real_channel, tables.charge) == 1
+
+
+def test_settings_that_are_not_honoured_are_named_in_the_receipt(channel: ProverScenario) -> None:
+    open_channel(channel)
+    body = {"model": "records", "messages": [{"role": "user", "content": QUESTION}]}
+    sent = {"temperature": 0.2, "max_tokens": 64, "top_p": 1, "seed": 7, "user": "u-1"}
+    headers = channel.headers("ada")
+
+    def asked(**more: Any) -> str:
+        answer = channel.api.post("/v1/chat/completions", json={**body, **more}, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return str(answer.headers["ragaudit-receipt"])
+
+    def shown(receipt: str) -> Any:
+        found = channel.api.get(f"/v1/receipts/{receipt}", headers=headers)
+        file = file_of(found)
+        # The provider's signature is over them: they cannot be taken off, or put on.
+        file.verify_answer_digest()
+        for ignored in ((), ("temperature",), ("other", *file.request.ignored)):
+            forged = replace(file, request=replace(file.request, ignored=tuple(sorted(ignored))))
+            if forged != file:
+                with pytest.raises(ReceiptRejected):
+                    forged.verify_answer_digest()
+        return json.loads(found.content)["request"].get("ignored")
+
+    receipt = asked(**sent, n=1, stream=False)
+    assert shown(receipt) == ["max_tokens", "seed", "temperature", "top_p", "user"]
+    # A retry is the same question; their values are no part of it.
+    assert asked(**{**sent, "temperature": 1.5}) == receipt and count(channel, tables.charge) == 1
+    plain = asked()
+    assert plain != receipt and shown(plain) is None
+    assert shown(asked(max_completion_tokens=5)) == ["max_completion_tokens"]
 
 
 def chat(scenario: ProverScenario, query: str = QUESTION) -> Any:

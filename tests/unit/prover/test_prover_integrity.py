@@ -179,7 +179,7 @@ class TestAnswersWithoutReceipts:
     def test_the_receipt_is_that_of_a_query(self, open_exact: ProverScenario) -> None:
         service, account = open_exact.service, open_exact.account("ada")
         request = Request.of(open_exact.policy(), "bread", 3)
-        asked = service.ask(account, request)
+        asked = service.asking.ask(account, request)
         file = service.receipt(account, asked.receipt)
         assert service.query(account, request) == file and file.answer == asked.answer
         file.public.verify(open_exact.policy().keys.provider)
@@ -193,7 +193,7 @@ class TestAnswersWithoutReceipts:
     ) -> None:
         start(scenario, [*(Document(f"same-{n}", "one text") for n in range(6)), *texts(4)])
         service, account = scenario.service, scenario.account("ada")
-        asked = service.ask(account, Request.of(scenario.policy(), "one text", 2))
+        asked = service.asking.ask(account, Request.of(scenario.policy(), "one text", 2))
         window, _, position = asked.receipt.rpartition(".")
         with service.store.read() as connection:
             stored = ties_of(connection, Place(window, int(position)))

@@ -22,7 +22,6 @@ from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.form import check_size
 from ragaudit.prover.jobs import Background
 from ragaudit.prover.keys import load_digest, load_key, token_digest
-from ragaudit.prover.lifecycle.answers import Answered
 from ragaudit.prover.lifecycle.asking import Asking
 from ragaudit.prover.lifecycle.cosigning import CosigningRounds
 from ragaudit.prover.lifecycle.generating import Generating
@@ -376,12 +375,6 @@ class Service:
     ) -> ReceiptFile:
         """Answer a plain account, or return what it got for the same request: `Asking.query`."""
         return self.asking.query(account, request, window=window, idempotency_key=idempotency_key)
-
-    def ask(
-        self, account: Account, request: Request, *, idempotency_key: str | None = None
-    ) -> Answered:
-        """Answer as `query` does, with the id of the receipt instead of it; see `Asking.ask`."""
-        return self.asking.ask(account, request, idempotency_key=idempotency_key)
 
     def receipt(self, account: Account, receipt: str) -> ReceiptFile:
         """Return an account's own receipt again, by its id; see `Asking.receipt`."""

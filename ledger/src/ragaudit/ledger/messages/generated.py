@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data, structure
-from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import Field
 from ragaudit.ledger.errors import ReceiptRejected
@@ -17,13 +16,10 @@ from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tl
 from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
 from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
-from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_filter
 from ragaudit.ledger.messages.generated_answers import AnyAnswer, read_answer
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES
+from ragaudit.ledger.messages.generation_requests import GenerationRequest
 from ragaudit.ledger.messages.receipts import digest_of
-from ragaudit.ledger.messages.records import MAX_QUERIES
-from ragaudit.ledger.messages.requests import Openings, Request
+from ragaudit.ledger.messages.requests import Openings
 from ragaudit.ledger.messages.signed import AccountMessage
 
 __all__ = [
@@ -33,51 +29,6 @@ __all__ = [
     "GenerationRequest",
     "LoggedEntry",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationRequest(JsonMessage):
-    """A question to be answered in words.
-
-    Attributes:
-        query: 1..8192 bytes of UTF-8.
-        filter: canonical text (5.12), at most 16 KiB; empty: none.
-        counter: of an anchored client; None for a plain one.
-    """
-
-    MEMBERS: ClassVar[str] = "counter filter query"
-    WHERE: ClassVar[str] = "request"
-
-    query: str = field(repr=False)
-    filter: str = field(default="", repr=False)
-    counter: int | None = None
-
-    def check_policy(self, policy: Policy) -> Filter:
-        """Return the filter of a request that the window takes.
-
-        Raises:
-            UnsupportedError: the window has no generation channel, or knows no such filter.
-            MalformedRecord: a filter that is none.
-        """
-        if policy.generation is None:
-            raise UnsupportedError("no generation channel in this window", where="window")
-        return request_filter(self.filter, policy)
-
-    @property
-    def retrieval(self) -> Request:
-        """The same question as the retrieval channel knows it: what its digests cover is one."""
-        return Request(self.query, 1, self.counter, self.filter, kind="text")
-
-    def _members(self) -> dict[str, Any]:
-        return {"counter": self.counter, "filter": self.filter, "query": self.query}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.text("query", 1, MAX_QUERY_BYTES),
-            f.text("filter", 0, MAX_FILTER_BYTES),
-            f.optional(f.integer, "counter", 0, MAX_QUERIES - 1),
-        )
 
 
 @dataclass(frozen=True, slots=True)

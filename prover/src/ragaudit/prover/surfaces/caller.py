@@ -75,13 +75,16 @@ class Caller:
             raise MalformedQuery(f"{len(queries)} queries", expected=expected)
         return self.port.ask(self.account, queries, self.idempotency_key)
 
-    async def complete(self, question: str) -> Completion:
+    async def complete(self, question: str, ignored: Sequence[str]) -> Completion:
         """Return the answer in words to a question; it is recorded and charged.
+
+        Args:
+            ignored: names of settings that were sent and are not honoured; the receipt has them.
 
         Raises:
             RagauditError: as the prover raises.
         """
-        return await self.port.complete(self.account, question)
+        return await self.port.complete(self.account, question, ignored)
 
     def fetch(self, ids: Sequence[str]) -> list[Hit]:
         """Return those rows that this account was served in this window.

@@ -29,15 +29,44 @@ class Message(Body):
 
 
 class ChatBody(Body):
-    """A question. Whatever would change how it is answered is refused: the policy says that."""
+    """A question; how it is answered, the policy says.
+
+    What clients send with every question, and what only asks for another draw of the same kind, is
+    taken and not honoured (`IGNORED`). What asks for another kind of answer is refused by name
+    (`_REFUSED`), and so is every other member.
+    """
 
     model: str
     messages: list[Message] = Field(min_length=1)
-    n: Literal[1] | None = None
+    n: int | None = Field(default=None, ge=1)
     stream: bool | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    seed: int | None = None
     user: str | None = None
+    tools: Any = None
+    tool_choice: Any = None
+    parallel_tool_calls: Any = None
+    functions: Any = None
+    function_call: Any = None
+    logprobs: Any = None
+    top_logprobs: Any = None
+    response_format: Any = None
+    stop: Any = None
+
+    @property
+    def ignored(self) -> list[str]:
+        """Names of the members that were sent and change nothing."""
+        return [name for name in IGNORED if getattr(self, name) is not None]
 
 
+IGNORED = ("max_completion_tokens", "max_tokens", "seed", "temperature", "top_p", "user")
+_REFUSED = (
+    "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "logprobs",
+    "top_logprobs", "response_format", "stop",
+)  # fmt: skip
 router = OPENAI.router()
 
 
@@ -46,10 +75,25 @@ router = OPENAI.router()
 async def chat(caller: CallerOf, body: ChatBody) -> Response:
     """Answer a question in words; ``model`` is the name of a collection of the tenant's."""
     caller.check_collection(body.model)
+    check_kind(body)
+    completion = await caller.complete(question_of(body.messages), body.ignored)
+    return reply(document(completion, body.model), [completion.receipt])
+
+
+def check_kind(body: ChatBody) -> None:
+    """Check that the answer that is wanted is one that there is: whole, one, and of words alone.
+
+    Raises:
+        NotServed: another one; the member is named.
+    """
     if body.stream:
         raise NotServed("stream", expected="false: an answer leaves whole, at a fixed time")
-    completion = await caller.complete(question_of(body.messages))
-    return reply(document(completion, body.model), [completion.receipt])
+    if body.n is not None and body.n > 1:
+        raise NotServed(f"n = {body.n}", expected="1: each answer is a charge of its own")
+    for name in _REFUSED:
+        # Some clients send what asks for nothing.
+        if getattr(body, name) not in (None, False, [], "none", {"type": "text"}):
+            raise NotServed(name, expected="a question without it")
 
 
 def question_of(messages: list[Message]) -> str:

@@ -112,8 +112,11 @@ class ServicePort:
                 for request, key in zip(requests, keys, strict=True)
             ]
 
-    async def complete(self, account: Account, question: str) -> Completion:
+    async def complete(self, account: Account, question: str, ignored: Sequence[str]) -> Completion:
         """Answer a question in words; the account is registered in the window, if it is not yet.
+
+        Args:
+            ignored: names of settings that are not honoured.
 
         Raises:
             MalformedQuery: a question of another length.
@@ -124,7 +127,8 @@ class ServicePort:
             raise MalformedQuery(
                 f"a question of {length} bytes", expected=f"1 to {MAX_QUERY_BYTES}"
             )
-        file = await self._service.generating.generate(account, GenerationRequest(question))
+        request = GenerationRequest(question, ignored=tuple(sorted(set(ignored))))
+        file = await self._service.generating.generate(account, request)
         policy = await anyio.to_thread.run_sync(self._service.policy_of, file.public.charged.window)
         answer, terms = file.answer, policy.generation
         assert terms is not None  # it was answered

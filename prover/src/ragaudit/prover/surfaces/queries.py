@@ -122,7 +122,7 @@ class Port(Protocol):
     ) -> list[Answer]:
         """Answer, record and charge each query; nothing is charged if one cannot be asked."""
 
-    async def complete(self, account: Account, question: str) -> Completion:
+    async def complete(self, account: Account, question: str, ignored: Sequence[str]) -> Completion:
         """Answer a question in words; rows pay for it before anything is generated."""
 
     def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
