@@ -2,22 +2,28 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement
-from ragaudit.encoding.errors import MalformedSettings
+from ragaudit.encoding.errors import MalformedSettings, RejectedError
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.coalition import Record
 from ragaudit.prover.errors import MalformedDocument, VerifierUnreachable
 from ragaudit.prover.index.builder import IndexBuilder
+from ragaudit.prover.index.form import IndexForm
 from ragaudit.prover.index.stored import last_index
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import WindowSettings
 from ragaudit.prover.store.states import State
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.procedure.indexes import check_norm, verify_argument
 
 
 class TestPolicies:
@@ -175,6 +181,29 @@ class TestIndex:
         )  # fmt: skip
         assert statement.rows == 5
         core.verify_index(statement, again.proof)
+
+    def test_inner_products_show_the_longest_row_that_the_verifier_bounds(
+        self, scenario: Any
+    ) -> None:
+        ids = [f"one-{n}" for n in range(5)]
+        documents = scenario.service.backend.fetch("one", ids)
+        vectors = scenario.service.embedder.embed([each.content for each in documents])
+        longest = float(np.linalg.norm(np.asarray(vectors, dtype=np.float64), axis=1).max())
+        for factor, kept in ((1.001, True), (3.9, True), (4.2, False), (1e3, False)):
+            norm = f"{factor * longest:.3f}"
+            terms = SimpleNamespace(metric="inner-product", largest_norm=norm)
+            policy: Any = SimpleNamespace(digest=bytes(32), squared_norm=127**2, retrieval=terms)
+            form = IndexForm(second=True, metric="inner-product", largest_norm=Decimal(norm))
+            index = self.builder(scenario, documents).build(
+                policy_digest=bytes(32), window="w1", tenant="one", form=form
+            )
+            commitment = index.commitment("w1")
+            verify_argument(commitment, policy, engine("core"))
+            if kept:
+                check_norm(commitment, policy, Fraction(4))
+            else:
+                with pytest.raises(RejectedError, match=f"largest_norm is {norm}"):
+                    check_norm(commitment, policy, Fraction(4))
 
     def test_a_second_window_builds_on_the_first(self, make_scenario: Any) -> None:
         seen = []

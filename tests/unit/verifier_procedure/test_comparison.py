@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from procedure_cases import audit, use_cached_table
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.attacks.cheats.overlaps import beside
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
@@ -35,7 +36,8 @@ Path = tuple[str | int, ...]
 def played() -> tuple[Evidence, Outcome, Outcome]:
     """Evidence, and what its whole and its public part give."""
     window = Window(mode="B")
-    items = window.items()
+    # Another window at the same time: what both cost is a member like any other.
+    items = {**window.items(), names.OVERLAPS: beside(window, window.policy)}
     evidence = Evidence.of(items)
     public = run(evidence.public(), engine=engine("core"), part="public", pins=window.pins)
     return evidence, audit(items, window), public
