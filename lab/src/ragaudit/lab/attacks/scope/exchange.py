@@ -10,13 +10,12 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 import httpx
-from ragaudit.encoding.errors import MalformedSettings, UnavailableError
+from ragaudit.encoding.errors import UnavailableError
 
 __all__ = ["Answer", "Client", "HttpClient", "Request", "Secrets", "json_request"]
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of an answer that are looked at."""
-LEAST_KEY_BYTES: Final = 8
 _LONG_KEY: Final = 16
 _LOST = "no answer: the connection ended"
 _UNJUDGED: Final = frozenset(
@@ -126,16 +125,7 @@ class Secrets:
 
         Args:
             keys: by tenant.
-
-        Raises:
-            MalformedSettings: one of fewer than 8 bytes, which would stand in any text by chance.
         """
-        for tenant, key in keys.items():
-            if len(key.encode()) < LEAST_KEY_BYTES:
-                raise MalformedSettings(
-                    f"a key of {len(key.encode())} bytes", where=f"tenants.{tenant}.key_file",
-                    expected=f"{LEAST_KEY_BYTES} or more",
-                )  # fmt: skip
         self._keys = dict(keys)
         forms = {form: tenant for tenant, key in keys.items() for form in _forms(key)}
         # The longest first: a key may begin with another one.

@@ -11,6 +11,7 @@ from ragaudit.serving.settings import FileSettings, Section
 
 __all__ = ["StoreKind", "Target", "TenantSettings", "load"]
 
+LEAST_KEY_BYTES = 8
 StoreKind = Literal["chroma", "qdrant", "openai", "pgvector", "prover", "mcp", "dify"]
 
 
@@ -78,13 +79,21 @@ class Target(FileSettings):
         """Return the keys by tenant.
 
         Raises:
-            MalformedSettings: a file is missing, or others than its owner may read it.
+            MalformedSettings: a file is missing, others than its owner may read it, or it holds
+                fewer than 8 bytes, which would stand in any text by chance.
         """
-        return {
+        keys = {
             name: read_secret_file(tenant.key_file)
             for name, tenant in self.tenants.items()
             if tenant.key_file is not None
         }
+        for name, key in keys.items():
+            if (size := len(key.encode())) < LEAST_KEY_BYTES:
+                raise MalformedSettings(
+                    f"a key of {size} bytes", where=f"tenants.{name}.key_file",
+                    expected=f"{LEAST_KEY_BYTES} or more",
+                )  # fmt: skip
+        return keys
 
 
 def load(path: Path) -> Target:
