@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 
+import httpx
 import pytest
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.prover.command.cli import app
@@ -124,3 +125,26 @@ def test_a_bad_url_of_the_service(settings: Path) -> None:
 def test_something_else_on_the_services_port(settings: Path) -> None:
     code, text = run("window", "list", "--settings", settings, "--url", "http://127.0.0.1:1")
     assert code == UNAVAILABLE and "ragaudit prover serve" in text
+
+
+def test_what_the_service_answers_has_the_code_of_its_kind(
+    settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    detail = "overrides: nosuch: no such setting"
+    kinds = {
+        400: BAD_INPUT, 413: BAD_INPUT, 422: BAD_INPUT, 401: REFUSED, 404: REFUSED, 409: REFUSED,
+        425: REFUSED, 429: REFUSED, 500: UNAVAILABLE, 502: UNAVAILABLE, 503: UNAVAILABLE,
+    }  # fmt: skip
+    for status, code in kinds.items():
+        answer = httpx.Response(status, json={"detail": detail})
+        monkeypatch.setattr(httpx, "request", lambda *_, answer=answer, **__: answer)
+        for command in (("start", "w1", "--set", "nosuch=1"), ("status", "w1"), ("delete", "w1")):
+            found, text = run("window", *command, "--settings", settings)
+            said = "--set nosuch: no such setting" in text
+            assert (found, said) == (code, True), (status, command, text)
+
+
+def test_what_is_no_assignment_names_the_option(settings: Path) -> None:
+    for text in ("sigma", "=1", ""):
+        code, said = run("window", "start", "w", "--set", text, "--settings", settings)
+        assert code == BAD_INPUT and f"--set: not an assignment: {text!r}" in said

@@ -201,7 +201,8 @@ def test_the_operators_api(open_scenario: Any) -> None:
     status = api.get("/v1/operator/windows/w1", headers=operator).json()
     assert (status["state"], status["accounts"], status["busy"]) == ("open", 3, None)
     again = {"window": "w1", "overrides": {}}
-    assert api.post("/v1/operator/windows", json=again, headers=operator).status_code == 409
+    refused = api.post("/v1/operator/windows", json=again, headers=operator)
+    assert refused.status_code == 409 and "w1: this name was used" in refused.json()["detail"]
     unknown = {"window": "w2", "overrides": {"surprise": 1}}
     refused = api.post("/v1/operator/windows", json=unknown, headers=operator)
     assert refused.status_code == 400 and "surprise" in refused.json()["where"]

@@ -1,6 +1,7 @@
 """From the sampling instant to the verdict: lists, challenge, responses, audit, restarts."""
 
 import io
+import re
 import threading
 from hashlib import sha256
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import verify
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import verify_activation_preimage
 from ragaudit.ledger.messages.challenge import receipts_digest
 from ragaudit.ledger.messages.policy import Policy
@@ -374,8 +376,15 @@ def test_the_evidence_does_not_change_after_it_was_sealed(story: Any, auditor: A
 
 
 def test_the_auditor_cannot_hurry(story: Any) -> None:
-    problem_of(audit(story.scenario), 409, "conflict")
-    problem_of(audit(sampled(story)), 409, "conflict")
+    early = audit(story.scenario)
+    problem_of(early, 409, "conflict")
+    instant = rfc3339(1000 * Policy.from_json(story.scenario.policy()).sampling_instant)
+    assert f"not due, the window is countersigned (expected {instant} or later" in early.text
+    early = audit(sampled(story))
+    problem_of(early, 409, "conflict")
+    assert re.search(
+        r"expected all responses, or 20[0-9TZ:.-]+ or later: their deadline", early.text
+    )
 
 
 def test_status_of_windows(scenario: Any) -> None:

@@ -3,7 +3,13 @@
 import re
 from collections.abc import Mapping
 
-from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.encoding.errors import (
+    InternalError,
+    MalformedError,
+    RagauditError,
+    RefusedError,
+    UnavailableError,
+)
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -50,6 +56,20 @@ def problem(error: RagauditError, status: int, instance: str | None = None) -> d
     if instance is not None:
         document["instance"] = instance
     return document
+
+
+def family_of(status: int) -> type[RagauditError]:
+    """Return what another party's refusal is to the caller: bad input, no answer now, or declined.
+
+    A party that cannot parse, or does not know, what it was sent answers 400, 413, 415 or 422; one
+    that is out of order 500 or more.
+
+    Args:
+        status: of HTTP, 400 to 599.
+    """
+    if status >= 500:
+        return UnavailableError
+    return MalformedError if status in (400, 413, 415, 422) else RefusedError
 
 
 def reason(document: object) -> str:

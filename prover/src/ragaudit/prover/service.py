@@ -36,7 +36,7 @@ from ragaudit.prover.store.fences import FenceFolder
 from ragaudit.prover.store.leadership import Leadership, LeadersStore
 from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.succession import Succession
-from ragaudit.prover.vector_stores.opening import check_dimensions, check_kinds, check_metric
+from ragaudit.prover.vector_stores.opening import check_vectors
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
 from ragaudit.prover.verifier.cosigners import Cosigners
@@ -290,15 +290,14 @@ class Service:
             MalformedSettings: overrides or policy are out of range, a store ranks by another
                 metric or has vectors of another length, or texts may be asked without an embedder.
             MalformedDocument: a tenant has too few documents for K_max, or too many for B and d.
-            Conflict: the window exists.
+            Conflict: the name was used.
             VerifierUnreachable, VerifierMessageRejected: no keys, or not the pinned ones.
             ClocksDiffer: records would not lie between the cosigned times around them.
         """
+        self.windows.check_unused(name)  # what a used one's policy would say misleads
         options = window_settings(self.settings.window, overrides)
         tenants = check_servable(self.backend, options.top_k_max)
-        check_metric(self.backend, options.metric)
-        check_dimensions(self.backend, self.embedder)
-        check_kinds(self.embedder, options.query_kinds)
+        check_vectors(self.backend, self.embedder, options.metric, options.query_kinds)
         keys = checked_keys(self.verifier.keys(), self.settings.verifier)
         check_clocks(self.clock(), keys.time, options.clock_skew_seconds)
         manifest = self.embedder.manifest()

@@ -10,8 +10,14 @@ from typing import Annotated, Any
 import httpx
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.encoding.errors import MalformedRequest, RefusedError
-from ragaudit.encoding.problems import reason
+from ragaudit.encoding.errors import (
+    MalformedError,
+    MalformedRequest,
+    RagauditError,
+    RefusedError,
+    UnavailableError,
+)
+from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.settings import service_url
 from ragaudit.prover.command.console import (
     JsonOption,
@@ -206,7 +212,9 @@ def read_overrides(assignments: list[str]) -> dict[str, Any]:
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals or not name:
-            raise MalformedRequest("not an assignment", where=assignment, expected="name=value")
+            raise MalformedRequest(
+                f"not an assignment: {assignment!r}", where="--set", expected="name=value"
+            )
         # Decimals stay text: a float would not be the number that was typed.
         value: Any = int(text) if text.isascii() and text.isdecimal() else text
         value = None if text == "null" else value
@@ -250,7 +258,8 @@ class Operator:
             body: a JSON object; None for no body.
 
         Raises:
-            ServiceUnreachable: nothing, or something else, answers there.
+            ServiceUnreachable: nothing, or something else, answers there, or it cannot now.
+            MalformedRequest: the service does not take it: an unknown setting, say.
             ServiceRefused: the service declined.
         """
         try:
@@ -277,7 +286,7 @@ class Operator:
         except ValueError:
             raise ServiceUnreachable("something else answers there", where=self._url) from None
         if not response.is_success:
-            raise ServiceRefused(reason(value) or f"status {response.status_code}")
+            raise _refusal(response.status_code, reason(value), self._url)
         answer: dict[str, Any] = value
         return answer
 
@@ -299,6 +308,15 @@ class Operator:
                 return status
             show(_waiting_for(status))
             time.sleep(POLL_SECONDS)
+
+
+def _refusal(status: int, said: str, url: str) -> RagauditError:
+    kind = family_of(status)
+    # As the operator wrote it: the service knows no options.
+    said = said.replace("overrides: ", "--set ", 1) or f"status {status}"
+    if kind is UnavailableError:
+        return ServiceUnreachable(said, where=url)
+    return MalformedRequest(said) if kind is MalformedError else ServiceRefused(said)
 
 
 def _own_address(server: ServerSettings) -> str:

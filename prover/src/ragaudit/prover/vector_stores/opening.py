@@ -128,6 +128,19 @@ def check_dimensions(backend: Backend, embedder: Embedder) -> None:
         )
 
 
+def check_vectors(
+    backend: Backend, embedder: Embedder, metric: str, query_kinds: Collection[str]
+) -> None:
+    """Check that a window of this metric and these kinds of queries fits store and embedder.
+
+    Raises:
+        MalformedSettings: as the three checks that it makes.
+    """
+    check_metric(backend, metric)
+    check_dimensions(backend, embedder)
+    check_kinds(embedder, query_kinds)
+
+
 def check_kinds(embedder: Embedder, query_kinds: Collection[str]) -> None:
     """Check that what the policy lets accounts ask can be answered.
 

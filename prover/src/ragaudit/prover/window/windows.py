@@ -129,13 +129,11 @@ class Windows:
             pseudonym_key: 32 bytes.
 
         Raises:
-            Conflict: there is a window of this name, whatever its state: names are never reused.
+            Conflict: the name was used.
         """
         table = tables.window
         with self._store.write() as connection:
-            known = connection.scalar(select(table.c.name).where(table.c.name == name))
-            if known is not None:
-                raise Conflict("the window exists", where=name, expected="another name")
+            self.check_unused(name, connection)
             # Order of creation, by a counter: the system's clock may be set.
             last = connection.scalar(select(func.max(table.c.number)))
             connection.execute(
@@ -154,6 +152,25 @@ class Windows:
                 )
             )
         return self.get(name)
+
+    def check_unused(self, name: str, connection: Connection | None = None) -> None:
+        """Check that no window ever had a name, whatever became of it.
+
+        Args:
+            connection: of a transaction to read in; a new one if None.
+
+        Raises:
+            Conflict: one had.
+        """
+        if connection is None:
+            with self._store.read() as own:
+                self.check_unused(name, own)
+            return
+        table = tables.window
+        if connection.scalar(select(table.c.name).where(table.c.name == name)) is not None:
+            raise Conflict(
+                "this name was used", where=name, expected="another one: names are never used again"
+            )
 
     def get(self, name: str, connection: Connection | None = None) -> Window:
         """Return a window; UnknownWindow if there is none of this name.

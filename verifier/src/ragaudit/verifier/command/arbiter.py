@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import httpx
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
+from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.options import public_key
+from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.bodies import FindingBody
 from ragaudit.ledger.messages.policy import Policy
@@ -116,7 +117,7 @@ def _read(path: Path) -> Any:
 
 
 def _submit(url: str, policy: Policy, found: FindingBody) -> None:
-    """UnavailableError if the verifier cannot be asked, RefusedError if it declines."""
+    """UnavailableError if the verifier cannot be asked; if it declines, by why (`family_of`)."""
     window = f"/v1/windows/{policy.window}/findings?provider={policy.provider}"
     target = url.rstrip("/") + window
     try:
@@ -124,9 +125,9 @@ def _submit(url: str, policy: Policy, found: FindingBody) -> None:
     except httpx.HTTPError as error:
         raise UnavailableError("the verifier cannot be reached", where=url) from error
     if not answer.is_success:
-        detail = (
-            answer.json().get("detail", "")
-            if "json" in answer.headers.get("content-type", "")
-            else ""
-        )
-        raise RefusedError(f"the verifier declined: {detail or answer.status_code}", where=target)
+        try:
+            said = reason(answer.json())
+        except ValueError:
+            said = ""
+        kind = family_of(answer.status_code)
+        raise kind(f"the verifier declined: {said or answer.status_code}", where=target)

@@ -18,6 +18,7 @@ from ragaudit.encoding.errors import (
     RefusedError,
     TooEarly,
 )
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.items import RESPONSES
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import VerifierKeys
@@ -128,11 +129,12 @@ class AuditRunner:
         """
         with self._database.read() as connection:
             window = windows.demand_countersigned(windows.get(connection, origin))
+            policy = windows.policy(connection, window)
         if window.decided is None and not self.due(window):
             raise Conflict(
-                f"the window is {window.state}",
+                f"the audit is not due, the window is {window.state}",
                 where=origin,
-                expected="the sampling instant, and all responses or the deadline",
+                expected=_due_from(window, policy.sampling_instant),
             )
         if window.decided is None:
             self.start(origin, again=True)
@@ -300,3 +302,10 @@ class Scheduler:
             current = windows.get(connection, window.origin)
         if self._runner.due(current):
             self._runner.start(window.origin)
+
+
+def _due_from(window: Window, sampling_instant: int) -> str:
+    """From when an audit is due."""
+    if window.challenged is None or window.deadline is None:
+        return f"{rfc3339(1000 * sampling_instant)} or later: the sampling instant"
+    return f"all responses, or {rfc3339(window.deadline)} or later: their deadline"

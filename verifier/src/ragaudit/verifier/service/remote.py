@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 import httpx
-from ragaudit.encoding.errors import InternalError, PeerRefused
-from ragaudit.encoding.problems import reason
+from ragaudit.encoding.errors import InternalError, MalformedError, PeerRefused, RagauditError
+from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.account_records import read_lines
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
@@ -238,11 +238,13 @@ class Remote:
             raise ServiceAway(f"no answer: {error}", where=str(self._client.base_url)) from error
 
 
-def _refusal(method: str, path: str, answer: httpx.Response) -> ServiceAway | ServiceRefused:
+def _refusal(method: str, path: str, answer: httpx.Response) -> RagauditError:
     if answer.is_server_error:
         return ServiceAway(_detail(answer), where=str(answer.url))
     # A name that several providers use is no matter of time; reading the state says so first.
     early = method == "POST" and answer.status_code == HTTPStatus.CONFLICT
+    if family_of(answer.status_code) is MalformedError:
+        return MalformedError(_detail(answer), where=path)
     kind = NotDue if early else ServiceRefused
     return kind(_detail(answer), where=path)
 
