@@ -237,6 +237,44 @@ def test_the_mcp_surface_has_no_sessions_and_no_streams(api: TestClient) -> None
     assert [each["name"] for each in tools] == ["search", "fetch"]
 
 
+def test_what_dify_sends_beside_a_retrieval_is_passed_over(api: TestClient) -> None:
+    plain = ask(api, "dify").json()["records"]
+    assert plain
+    setting = {"top_k": 2, "score_threshold": 0.0}
+    for change in (
+        {"user": "u-1"},
+        {"surprise": {"any": ["thing"]}},
+        {"retrieval_setting": {**setting, "search_method": "semantic_search", "weights": None}},
+        {"retrieval_setting": {**setting, "reranking_enable": False}},
+        {"retrieval_setting": {**setting, "score_threshold_enabled": True}},
+        # Turned off, it leaves out no row, and none is refused for it.
+        {
+            "retrieval_setting": {
+                "top_k": 2,
+                "score_threshold": 1.1,
+                "score_threshold_enabled": False,
+            }
+        },
+    ):
+        answer = ask(api, "dify", **change)
+        assert answer.status_code == 200, (change, answer.text)
+        assert answer.json()["records"] == plain, change
+    for operator in ("contains", "not contains", "start with", "x" * 500):
+        test = {"name": "s", "comparison_operator": operator, "value": "x"}
+        answer = ask(api, "dify", metadata_condition={"conditions": [test]})
+        assert answer.status_code == 400 and repr(operator[:32]) in answer.json()["error_msg"]
+        assert len(answer.text) < 400
+    # Beside a condition nothing is passed over: it could choose other rows.
+    for condition in (
+        {"conditions": [{"name": "s", "comparison_operator": "is", "value": "x", "negate": True}]},
+        {"conditions": [], "groups": []},
+    ):
+        answer = ask(api, "dify", metadata_condition=condition)
+        assert answer.status_code == 400 and "no such member" in answer.text
+    answer = ask(api, "dify", retrieval_setting={**setting, "reranking_enable": True})
+    assert answer.status_code == 403 and "reranking" in answer.text
+
+
 def test_the_smallest_surface_stays_small() -> None:
     """What docs/surfaces.md says of a sixth one."""
     import ragaudit.prover.surfaces.dify as adapter

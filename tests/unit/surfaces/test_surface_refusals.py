@@ -46,8 +46,9 @@ def test_bad_bodies_cost_nothing(api: TestClient, port: MemoryPort, name: str) -
         )
         assert answer.status_code in (400, 403), answer.text
         assert_shape(name, answer)
-    answer = api.post(path, json={**body, "surprise": None}, headers=headers)
-    assert answer.status_code == 400 and "no such member" in answer.text
+    if name != "dify":
+        answer = api.post(path, json={**body, "surprise": None}, headers=headers)
+        assert answer.status_code == 400 and "no such member" in answer.text
     answer = api.post(path, json=body, headers={**headers, "Content-Type": "text/plain"})
     assert answer.status_code == 400
     answer = api.post(f"{path}?surprise=1", json=body, headers=headers)

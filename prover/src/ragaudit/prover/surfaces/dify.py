@@ -11,9 +11,10 @@ from ragaudit.encoding.errors import MalformedRequest, UnsupportedError
 from ragaudit.prover.surfaces.caller import Caller, bearer
 from ragaudit.prover.surfaces.conditions import all_of, any_of, leaf
 from ragaudit.prover.surfaces.dialects import Dialect, reply
+from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.queries import Answer, Condition, Query
 from ragaudit.prover.surfaces.thresholds import check_threshold, passing
-from ragaudit.prover.surfaces.wire import Body
+from ragaudit.prover.surfaces.wire import Body, OpenBody
 
 _CODES = {401: 1002, 403: 1002, 404: 2001}
 DIFY = Dialect(
@@ -29,11 +30,22 @@ _OPERATORS = {
 _NUMERIC = ("=", "≠", "<", "≤", ">", "≥")
 
 
-class Setting(Body):
+class Setting(OpenBody):
     """How many rows, and from which score on."""
 
     top_k: int = Field(ge=1)
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
+    score_threshold_enabled: bool | None = None
+    reranking: Any = None
+    reranking_enable: Any = None
+
+    def threshold(self) -> float | None:
+        """Return the score from which on rows are wanted; NotServed for another order of them."""
+        if self.reranking or self.reranking_enable:
+            raise NotServed("reranking", expected="the rows as they rank in the index")
+        threshold = None if self.score_threshold_enabled is False else self.score_threshold
+        check_threshold(threshold)
+        return threshold
 
 
 class MetadataTest(Body):
@@ -51,7 +63,7 @@ class MetadataCondition(Body):
     conditions: list[MetadataTest] | None = None
 
 
-class RetrievalBody(Body):
+class RetrievalBody(OpenBody):
     """A retrieval."""
 
     knowledge_id: str
@@ -67,11 +79,10 @@ router = DIFY.router()
 def retrieval(caller: Annotated[Caller, Depends(DIFY.caller)], body: RetrievalBody) -> Response:
     """Answer a text; what comes back are the rows' texts and metadata."""
     caller.check_collection(body.knowledge_id)
-    setting = body.retrieval_setting
-    check_threshold(setting.score_threshold)
+    setting, threshold = body.retrieval_setting, body.retrieval_setting.threshold()
     condition = condition_of(body.metadata_condition, caller.index().columns)
     [answer] = caller.ask([Query(body.query, setting.top_k, condition)])
-    return reply({"records": records(answer, setting.score_threshold)}, [answer.receipt])
+    return reply({"records": records(answer, threshold)}, [answer.receipt])
 
 
 def records(answer: Answer, threshold: float | None) -> list[dict[str, Any]]:
@@ -110,7 +121,8 @@ def condition_of(given: MetadataCondition | None, columns: Any) -> Condition | N
 def _test(test: MetadataTest, columns: Any) -> Condition:
     if (operator := _OPERATORS.get(test.comparison_operator)) is None:
         expected = ", ".join(_OPERATORS)
-        raise UnsupportedError("comparison", where="metadata_condition", expected=expected)
+        what = f"comparison_operator {test.comparison_operator[:32]!r}"
+        raise UnsupportedError(what, where="metadata_condition", expected=expected)
     names = [test.name] if isinstance(test.name, str) else test.name
     if len(names) != 1:
         raise MalformedRequest("several names", where="metadata_condition", expected="one")

@@ -18,6 +18,12 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
 
+class OpenBody(Body):
+    """A body of a client that sends more to each service than it reads: the rest is ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
 def read_json(data: bytes) -> Any:
     """Return the value of a JSON body.
 
