@@ -81,6 +81,15 @@ def test_a_proxy_lets_in_no_more_than_the_prover_reads() -> None:
     assert int(size) * 1024 == ServerSettings().max_body_bytes
 
 
+@pytest.mark.parametrize(("service", "section"), [("prover", "server"), ("verifier", "listen")])
+def test_a_proxy_writes_itself_who_asks(service: str, section: str) -> None:
+    caddy = (ROOT / f"deployment/caddy/{service}.Caddyfile").read_text(encoding="utf-8")
+    assert "header_up X-Forwarded-For {remote_host}" in caddy
+    assert "proxy_set_header X-Forwarded-For $remote_addr;" in proxy(service)
+    for sample in (caddy, proxy(service)):
+        assert f"{section}.trusted_proxies: [127.0.0.1/32]" in sample
+
+
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
 @pytest.mark.parametrize("service", SERVICES)
 def test_nginx_accepts_a_proxy(service: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.json_structure import MAX_DEPTH
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.prover.store.accounts import Account, check_user
 from ragaudit.prover.surface_settings import SurfaceSettings
@@ -16,7 +17,7 @@ from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.qdrant import filters as qdrant
 from ragaudit.prover.surfaces.qdrant.shapes import point_id, row_id
 from ragaudit.prover.surfaces.queries import Hit
-from ragaudit.prover.surfaces.wire import MAX_DEPTH, read_json, vector_bytes
+from ragaudit.prover.surfaces.wire import read_json, vector_bytes
 from surface_app import COLUMNS
 
 ROWS: list[dict[str, Any]] = [

@@ -13,6 +13,7 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
 )
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.json_structure import loads
 
 __all__ = ["Service", "json_value"]
 
@@ -216,15 +217,16 @@ def json_value(data: bytes) -> Any:
     """Return the value of JSON bytes.
 
     Args:
-        data: UTF-8; also of a peer that wants the parser to fail.
+        data: UTF-8; also of a peer that wants the parser to fail, or to take all memory.
 
     Raises:
-        ValueError: anything else, and what is nested too deeply.
+        ValueError: anything else, and what the structure of JSON is not allowed
+            (`ragaudit.encoding.json_structure`).
     """
     try:
-        return json.loads(data)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+        return loads(data)
+    except MalformedError as error:
+        raise ValueError(str(error)) from error
 
 
 def retry_after(response: httpx.Response) -> float | None:

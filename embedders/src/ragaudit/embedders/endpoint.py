@@ -5,7 +5,6 @@ embeddings of some probes: an auditor asks the model for them again (`replay`), 
 service that was exchanged, not one that answers the probes apart.
 """
 
-import json
 import logging
 import ssl
 import time
@@ -23,6 +22,8 @@ from ragaudit.embedders.base import (
     checked_embeddings,
     checked_texts,
 )
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.json_structure import loads
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest, Probe
 
 __all__ = ["NAME", "PROBES", "EndpointEmbedder", "EndpointOptions"]
@@ -180,8 +181,8 @@ class EndpointEmbedder:
         if status != 200:
             self._refuse(f"status {status}", f"answered {status}")
         try:
-            value = json.loads(data)
-        except (ValueError, RecursionError):
+            value = loads(data)
+        except (ValueError, MalformedError):
             self._refuse("no JSON", "answered something else than JSON")
         rows = _rows(value, len(prompts))
         if rows is None:

@@ -1,26 +1,25 @@
 """Canonical JSON: RFC 8785 without floating point (docs/spec/01-encoding.md §1.4)."""
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 import rfc8785
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.json_structure import (
+    INTERNED,
+    MAX_DEPTH,
+    beyond_basic_plane,
+    check_structure,
+)
 
 Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
 
-# Deeper documents than any format of ours are refused before a recursive parser sees them.
-MAX_DEPTH = 32
 # Larger documents are refused: a reader must not be made to parse without bound.
 MAX_BYTES = 2**28
 MAX_INTEGER = 2**53 - 1
 
-_BEYOND_BASIC_PLANE = re.compile("[\U00010000-\U0010ffff]")
-
-# A bracket, or a whole string (brackets inside it do not count). The possessive loops and
-# the accepted end of input keep the scan linear on unterminated strings.
-_BRACKET_OR_STRING = re.compile(rb'[\[\]{}]|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
+_COMPARED = 2**16  # characters that are encoded at a time
 
 
 def dumps(value: object) -> bytes:
@@ -70,14 +69,15 @@ def loads(data: bytes) -> Any:
     invalid UTF-8, deep nesting and trailing bytes are all refused.
 
     Args:
-        data: from anybody, of any length; above MAX_BYTES nothing is parsed.
+        data: from anybody, of any length; nothing is parsed above MAX_BYTES, nor what would take
+            more memory than `json_structure` allows for its length.
 
     Raises:
         MalformedError: ``data`` is not canonical.
     """
     value = _parse(data)
     # Compared as bytes: what the parser lets pass, in this version or the next, comes out here.
-    if dumps(value) != data:
+    if not _encodes_to(value, data):
         raise MalformedError("not in canonical form", expected="RFC 8785 encoding")
     return value
 
@@ -96,14 +96,15 @@ def loads_any(data: bytes) -> Any:
         MalformedError: anything else.
     """
     value = _parse(data)
-    dumps(value)
+    if b"\\u" in data:  # the only way to write half of a pair
+        _check_texts(value, "")
     return value
 
 
 def _parse(data: bytes) -> Any:
     if len(data) > MAX_BYTES:
         raise MalformedError("document too long", expected=f"at most {MAX_BYTES} bytes")
-    check_depth(data)
+    check_structure(data)
     try:
         return json.loads(
             data.decode("utf-8"),
@@ -118,15 +119,58 @@ def _parse(data: bytes) -> Any:
         raise MalformedError("not JSON", where=f"offset {error.pos}") from error
 
 
+class _Comparison:
+    """A file for writing that demands what is written to be what it was given."""
+
+    def __init__(self, expected: bytes) -> None:
+        self._expected = expected
+        self._at = 0
+
+    def write(self, data: bytes) -> int:
+        """Take the next bytes; MalformedError if they are others."""
+        if not self._expected.startswith(data, self._at):
+            raise MalformedError("not in canonical form", expected="RFC 8785 encoding")
+        self._at += len(data)
+        return len(data)
+
+    @property
+    def ended(self) -> bool:
+        """Whether everything was written."""
+        return self._at == len(self._expected)
+
+
+def _encodes_to(value: object, data: bytes) -> bool:
+    """Return whether ``data`` is the one encoding of a value that `_parse` gave.
+
+    Nothing of its length is made beside the text: what strangers send is compared here.
+    """
+    compared = _Comparison(data)
+    try:
+        if beyond_basic_plane(data):
+            rfc8785.dump(value, compared)  # type: ignore[arg-type]  # it only writes
+        else:
+            text = _dumped(value)
+            for start in range(0, len(text), _COMPARED):
+                compared.write(text[start : start + _COMPARED].encode("utf-8"))
+    except (UnicodeEncodeError, rfc8785.CanonicalizationError):
+        _check_texts(value, "")
+        raise
+    return compared.ended
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
 def _encode(value: object) -> bytes:
     """Return RFC 8785 of a checked value, by the standard library's compiled encoder.
 
     Without floats the two differ in the order of keys only (UTF-16 code units against code points),
     and not even there while no key leaves the basic multilingual plane.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    text = _dumped(value)
     data = text.encode("utf-8")
-    if not text.isascii() and _BEYOND_BASIC_PLANE.search(text):
+    if beyond_basic_plane(data):
         return rfc8785.dumps(value)  # type: ignore[arg-type]
     return data
 
@@ -190,30 +234,14 @@ def _all_integers(values: list[object] | tuple[object, ...]) -> TypeGuard[list[i
     return set(map(type, values)) == {int}
 
 
-def check_depth(data: bytes) -> None:
-    """Check that brackets nest at most MAX_DEPTH deep, before a recursive parser sees them.
-
-    Args:
-        data: JSON, or anything.
-
-    Raises:
-        MalformedError: they nest deeper.
-    """
-    depth = 0
-    for token in _BRACKET_OR_STRING.finditer(data):
-        if token[0] in (b"[", b"{"):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise MalformedError("nested too deeply", expected=f"at most {MAX_DEPTH} levels")
-        elif token[0] in (b"]", b"}"):
-            depth -= 1
-
-
 def _integer(digits: str) -> int:
+    small = INTERNED.get(digits)
+    if small is not None:
+        return small
     # Checked by length first: int() of very long digit strings is refused by Python itself.
-    if len(digits) > 17:
+    if len(digits) > 17 or not -MAX_INTEGER <= (number := int(digits)) <= MAX_INTEGER:
         raise MalformedError("integer out of range", expected="±(2^53 - 1)")
-    return int(digits)
+    return number
 
 
 def _refuse(what: str) -> Callable[[str], NoReturn]:

@@ -7,11 +7,13 @@ from typing import Any, BinaryIO, Final
 
 from ragaudit.encoding.canonical_json import MAX_BYTES, loads
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.json_structure import check_structure
 
 __all__ = ["elements", "located"]
 
 _PIECE_BYTES: Final = 2**16
 # It finds where an element ends, no more: numbers are not even read.
+_SHORT: Final = 2**17  # characters that take no more than `SPARE_BYTES`, whatever they are
 _FIND: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
@@ -110,4 +112,6 @@ class _Text:
         except UnicodeDecodeError as error:
             raise MalformedError("document is not UTF-8") from error
         self._text, self._at = self._text[self._at :] + more, 0
+        if len(self._text) > _SHORT:
+            check_structure(self._text.encode())
         return bool(data)

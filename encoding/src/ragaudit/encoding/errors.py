@@ -7,6 +7,7 @@
     │   └── MalformedSettings      a settings file, or what overrides it
     ├── RejectedError        well-formed, but false: a check failed
     ├── UnsupportedError     an unknown version, kind or feature; never guessed at
+    │   └── UnsupportedCoding      a body that would have to be unpacked
     ├── RefusedError         understood, and declined by a rule or a budget
     │   ├── NotAuthenticated       no key, token or signature, or one of nobody
     │   ├── NotFound               no such thing
@@ -101,6 +102,10 @@ class RejectedError(RagauditError):
 
 class UnsupportedError(RagauditError):
     """The input names a version, kind or feature that this code does not know."""
+
+
+class UnsupportedCoding(UnsupportedError):
+    """A body with a content coding, which is not unpacked: a small one could become huge."""
 
 
 class RefusedError(RagauditError):

@@ -20,6 +20,7 @@ from ragaudit.prover.store_settings import StoreSettings
 from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.serving.jobs.settings import JobSettings
 from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.peers import ProxyNetwork
 from ragaudit.serving.rounds import BeaconSettings
 from ragaudit.serving.settings import FileSettings, Section, beside, malformed
 from ragaudit.serving.validation import (
@@ -50,11 +51,12 @@ Decimal = Annotated[
 
 
 class ServerSettings(Section):
-    """Where the service listens."""
+    """Where the service listens, and which proxies before it say for whom they ask."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
     max_body_bytes: int = Field(default=65536, ge=1024, le=2**20)
+    trusted_proxies: tuple[ProxyNetwork, ...] = ()
 
 
 class KeySettings(Section):

@@ -1,14 +1,62 @@
 """The FastAPI application of a service: what all services have in common."""
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from urllib.parse import unquote
 
 from fastapi import APIRouter, FastAPI
 from ragaudit.serving.problems import install
+from starlette.types import Message, Receive, Scope, Send
 
 __all__ = ["Lifespan", "add_routes", "application"]
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+
+# RFC 9112 §3.2.2. With the name of a user it would be no address that anybody may be sent.
+_ABSOLUTE = re.compile(rb"https?://([^/?#@]+)(/.*)?", re.IGNORECASE | re.DOTALL)
+_FOR_EVER = b"immutable"
+
+
+class _Application(FastAPI):
+    """Serves paths in either form; nothing that it answers is kept by caches on the way."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http":
+            scope, send = _origin_form(scope), _kept_by_nobody(send)
+        await super().__call__(scope, receive, send)
+
+
+def _origin_form(scope: Scope) -> Scope:
+    """Return a request whose target is an absolute path, and its host the one of the target."""
+    found = _ABSOLUTE.fullmatch(scope.get("raw_path") or b"")
+    if found is None:
+        return scope
+    path = found[2] or b"/"
+    headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
+    return {
+        **scope,
+        "raw_path": path,
+        "path": unquote(path.decode("ascii")),
+        "headers": [(b"host", found[1]), *headers],
+    }
+
+
+def _kept_by_nobody(send: Send) -> Send:
+    """Return ``send`` that forbids caches to keep an answer, unless it never changes."""
+
+    async def marked(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            said = [value for name, value in headers if name.lower() == b"cache-control"]
+            if not any(_FOR_EVER in value for value in said):
+                headers = [each for each in headers if each[0].lower() != b"cache-control"]
+                message = {**message, "headers": [*headers, (b"cache-control", b"no-store")]}
+        await send(message)
+
+    return marked
 
 
 def application(
@@ -25,7 +73,7 @@ def application(
         lifespan: from its start to its end.
         redirect_slashes: whether a path with one slash too many or too few is sent elsewhere.
     """
-    app = FastAPI(
+    app = _Application(
         title=title,
         version="1",
         summary=summary,

@@ -28,6 +28,7 @@ from ragaudit.encoding.errors import (
     TooLarge,
     TooMany,
     UnavailableError,
+    UnsupportedCoding,
     UnsupportedError,
 )
 from ragaudit.encoding.problems import MEDIA_TYPE, problem, problem_name
@@ -51,6 +52,7 @@ STATUSES: Mapping[type[RagauditError], HTTPStatus] = {
     TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     RejectedError: HTTPStatus.UNPROCESSABLE_ENTITY,
     UnsupportedError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    UnsupportedCoding: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     TooEarly: HTTPStatus.TOO_EARLY,
     TooMany: HTTPStatus.TOO_MANY_REQUESTS,
     InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,

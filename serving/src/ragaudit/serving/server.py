@@ -8,7 +8,7 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from ragaudit.serving import log_lines
 from ragaudit.serving.connections import ConnectionLimits, protocol_factory
 from ragaudit.serving.heaps import bound_heaps
 from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.peers import BehindProxies
 from ragaudit.serving.problems import response
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
@@ -46,6 +47,7 @@ def run(
     certificate: Path | None = None,
     key: Path | None = None,
     operation: OperationSettings | None = None,
+    trusted_proxies: Sequence[str] = (),
 ) -> None:
     """Serve an application until SIGINT or SIGTERM, and return when everything is closed.
 
@@ -59,6 +61,7 @@ def run(
         log_level: one of `log_lines.LEVELS`.
         certificate, key: PEM files; TLS if both are given.
         operation: form of the log, and how long SIGTERM is answered by ``/readyz`` alone.
+        trusted_proxies: networks of proxies that say for whom they ask, see `peers`.
 
     Raises:
         UnavailableError: the address cannot be taken.
@@ -75,7 +78,9 @@ def run(
         if not keep_private():
             _log.warning("this system lets others of this user read the service's memory")
         chosen = _within_descriptors(limits or ConnectionLimits())
-        server = _Server(make_app(), chosen, certificate, key, watched.drain_seconds)
+        server = _Server(
+            make_app(), chosen, certificate, key, watched.drain_seconds, trusted_proxies
+        )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, server.handle_exit)
         asyncio.run(server.serve_on(listener))
@@ -109,10 +114,13 @@ class _Server(uvicorn.Server):
         certificate: Path | None,
         key: Path | None,
         drain_seconds: float,
+        trusted_proxies: Sequence[str],
     ) -> None:
         factory: Any = protocol_factory(limits)
         config = uvicorn.Config(
-            _until_gone(self._draining_app(app)),
+            _until_gone(BehindProxies(self._draining_app(app), trusted_proxies)),
+            # Its own reader of such headers believes the environment, and whatever stands in them.
+            proxy_headers=False,
             # `serve_on` runs the life span, so that its errors reach the caller.
             lifespan="off",
             log_config=None,

@@ -14,15 +14,16 @@ from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.bodies import CaseBody, FindingBody
 from ragaudit.ledger.messages.receipt_check import GroupOperations
 from ragaudit.serving.application import application
-from ragaudit.serving.bodies import Body, receive
+from ragaudit.serving.bodies import receive_anonymous
 from ragaudit.serving.problems import documented
+from ragaudit.serving.rooms import ANONYMOUS_BYTES, Room
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.service.bodies import described, parse
 
 __all__ = ["create_app"]
 
 MAX_CASE_BYTES = 2**24
-_AT_ONCE = 2  # parsed JSON takes up to 35 times its bytes
+_AT_ONCE = 2  # parsed JSON takes up to eight times its bytes
 
 
 def create_app(
@@ -35,12 +36,12 @@ def create_app(
         clock: Unix milliseconds.
     """
     app = application("ragaudit arbiter")
-    at_once = asyncio.Semaphore(_AT_ONCE)
+    at_once, room = asyncio.Semaphore(_AT_ONCE), Room(ANONYMOUS_BYTES)
 
-    async def received(request: Request) -> AsyncIterator[Body]:
-        async for body in receive(request, MAX_CASE_BYTES):
+    async def received(request: Request) -> AsyncIterator[bytes]:
+        async for place in receive_anonymous(request, MAX_CASE_BYTES, room):
             async with at_once:
-                yield body
+                yield place.settle()
 
     @app.get("/healthz")
     def health() -> dict[str, str]:
@@ -57,9 +58,9 @@ def create_app(
         openapi_extra=described(CaseBody),
         responses=documented(400, 413, 422, 503),
     )
-    def find(body: Annotated[Body, Depends(received)]) -> dict[str, Any]:
+    def find(body: Annotated[bytes, Depends(received)]) -> dict[str, Any]:
         """Judge a receipt file; the reply is what the verifier takes at `POST .../findings`."""
-        case = parse(CaseBody, body.read())
+        case = parse(CaseBody, body)
         view = read_window(case.window, verifier)
         finding, public = arbiter.judge(case.file, view, operations, clock)
         return FindingBody(finding.to_json(), public.to_json()).to_json()

@@ -20,6 +20,7 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.waiting import WAIT_SECONDS
 from ragaudit.serving.jobs.settings import JobSettings
 from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.peers import ProxyNetwork
 from ragaudit.serving.rounds import BeaconSettings
 from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import FileSettings, Section, beside
@@ -37,12 +38,16 @@ EngineName = Literal["auto", "core", "reference"]
 
 
 class Listen(Section):
-    """Where the service listens; TLS ends here if both files are given."""
+    """Where the service listens; TLS ends here if both files are given.
+
+    Proxies of the networks ``trusted_proxies`` say for whom they ask.
+    """
 
     host: str = "127.0.0.1"
     port: int = Field(default=8742, ge=0, le=65535)
     tls_certificate: Path | None = None
     tls_key: Path | None = None
+    trusted_proxies: tuple[ProxyNetwork, ...] = ()
 
 
 class Limits(Section):
@@ -50,7 +55,7 @@ class Limits(Section):
 
     ``anonymous_bytes`` bounds what anybody may send unsigned, ``dispute_bytes`` a receipt
     file, and ``anonymous_at_once`` how many such bodies are parsed at a time: parsed JSON takes up
-    to 35 times its bytes. Of one provider, ``waiting_windows`` bounds the windows that wait for
+    to eight times its bytes. Of one provider, ``waiting_windows`` bounds the windows that wait for
     a countersignature, ``waiting_bytes`` what windows without one hold, refused ones for good,
     ``version_bytes`` the later versions of indexes in one window, and ``windows_per_day`` what it
     registers in 24 hours; a row of an index takes 64 bytes of

@@ -43,6 +43,7 @@ def main(service: str, settings: Path, clock: Path) -> None:
         host=prover.server.host,
         port=prover.server.port,
         operation=prover.operation,
+        trusted_proxies=prover.server.trusted_proxies,
     )
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
 import rfc8785
-from ragaudit.encoding.canonical_json import MAX_INTEGER, check_depth
+from ragaudit.encoding.canonical_json import MAX_INTEGER
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.json_structure import check_depth
 from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord
 from ragaudit.ledger.messages.fields import Fields
 

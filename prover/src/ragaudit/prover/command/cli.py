@@ -170,4 +170,5 @@ def serve(
             port=options.server.port,
             log_level=log_level,
             operation=options.operation,
+            trusted_proxies=options.server.trusted_proxies,
         )

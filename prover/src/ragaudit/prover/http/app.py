@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio.to_thread
 from fastapi import FastAPI
 from ragaudit.ledger.log.waiting import await_server
 from ragaudit.prover.http import account, operator, public
-from ragaudit.prover.http.turns import FairTurns
+from ragaudit.prover.http.turns import FairTurns, known_caller
 from ragaudit.prover.http.window_metrics import WindowMetrics
 from ragaudit.prover.service import Components, Service
 from ragaudit.prover.settings import Settings
@@ -63,6 +64,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         BodyLimit,
         limit=lambda path: surfaces.body_limit(path, settings.server.max_body_bytes),
         respond=surfaces.respond,
+        known=partial(known_caller, service.account_keys, surfaces.key),
     )
     app.add_middleware(Observed, observer=service.observer)
     add_routes(

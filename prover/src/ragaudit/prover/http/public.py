@@ -101,11 +101,13 @@ def get_deletion(service: ServiceDependency, window: WindowName) -> Response:
 def get_log(service: ServiceDependency, window: WindowName, path: str) -> Response:
     """Return the log's checkpoint, a tile or an entry bundle (C2SP tlog-tiles)."""
     log = service.open_windows.signed_log(window)
-    is_checkpoint = path == "checkpoint"
+    content = log.checkpoints.resource(path)
+    if path == "checkpoint":
+        return Response(content, media_type="text/plain; charset=utf-8")
     return Response(
-        log.checkpoints.resource(path),
-        media_type="text/plain; charset=utf-8" if is_checkpoint else "application/octet-stream",
-        headers={"Cache-Control": "no-cache" if is_checkpoint else "max-age=31536000, immutable"},
+        content,
+        media_type="application/octet-stream",
+        headers={"Cache-Control": "max-age=31536000, immutable"},
     )
 
 

@@ -111,6 +111,18 @@ class Turns:
                 self._queues[caller] = queue
 
 
+async def known_caller(keys: AccountKeys, key: ReadKey, scope: Scope) -> Caller | None:
+    """Return the account or operator whose key a request carries, None if it carries nobody's.
+
+    Args:
+        keys: tells accounts' API keys from others.
+        key: reads the API key that is authenticated on a path from the headers.
+        scope: of the request.
+    """
+    found = key(scope["path"], Headers(scope=scope))
+    return None if found is None else await keys.caller(found)
+
+
 class FairTurns:
     """ASGI middleware: admits requests in turns.
 
@@ -162,12 +174,10 @@ class FairTurns:
             await self._respond(error, scope["path"])(scope, receive, send)
 
     async def _known(self, scope: Scope) -> Caller | None:
-        headers = Headers(scope=scope)
-        key = self._key(scope["path"], headers)
-        known = None if key is None else await self._keys.caller(key)
+        known = await known_caller(self._keys, self._key, scope)
         if self._queue is None or known is None or known.kind != "account":
             return known
-        return await self._queue(known, headers)
+        return await self._queue(known, Headers(scope=scope))
 
 
 class _Counts(MemoryStorage):

@@ -2,20 +2,73 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from ragaudit.encoding.errors import MalformedRequest
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import CoreSchema
+from ragaudit.encoding.errors import MalformedError, MalformedRequest
+from ragaudit.encoding.json_structure import loads
 from ragaudit.serving.validation import in_words
 
-MAX_DEPTH = 32
+MAX_MEMBERS = 64  # of an object whose members are known: no dialect has half as many
+
+
+def _fail_fast(schema: Any) -> None:
+    if isinstance(schema, dict):
+        if schema.get("type") in ("list", "tuple"):
+            schema["fail_fast"] = True
+        for each in schema.values():
+            _fail_fast(each)
+    elif isinstance(schema, list | tuple):
+        for each in schema:
+            _fail_fast(each)
 
 
 class Body(BaseModel):
-    """A body of a surface. Members that nobody looked at are refused: they could mean anything."""
+    """A body of a surface. Members that nobody looked at are refused: they could mean anything.
+
+    The first fault ends the reading: each takes more memory than what it is about.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema by which the library reads, whose lists end with their first fault."""
+        schema = handler(source)
+        _fail_fast(schema)
+        return schema
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_members(cls, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > MAX_MEMBERS:
+            raise ValueError(f"too many members; expected at most {MAX_MEMBERS}")
+        return value
+
+
+def _vector(value: Any) -> Any:
+    if type(value) is not list or not {*map(type, value)} <= {int, float}:
+        raise ValueError("not a vector; expected a list of numbers")
+    return value
+
+
+Vector = Annotated[
+    list[Any],  # of numbers; with floats alone the library would warn of integers
+    PlainValidator(_vector),
+    WithJsonSchema({"type": "array", "items": {"type": "number"}}),
+]
+"""A vector as it was read: the library would make each number anew, 16 bytes for one of a digit."""
 
 
 class OpenBody(Body):
@@ -31,17 +84,17 @@ def read_json(data: bytes) -> Any:
         data: UTF-8, in any spelling; numbers may have fractions.
 
     Raises:
-        MalformedRequest: not JSON, a key twice, NaN or infinity, or nested too deeply.
+        MalformedRequest: not JSON, a key twice, NaN or infinity, nested too deeply, or more than
+            its length allows (`json_structure`).
     """
     try:
-        value = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_no_number
-        )
+        value = loads(data, object_pairs_hook=_distinct, parse_constant=_no_number)
         if b"\\u" in data:  # the only way to write half of a pair
             json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except (ValueError, RecursionError):
+    except MalformedError as error:
+        raise _malformed(error.what, error.expected) from None
+    except ValueError:
         raise _malformed("not JSON", "JSON in UTF-8, without duplicate keys") from None
-    _check_depth(value)
     return value
 
 
@@ -94,18 +147,6 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(_name: str) -> NoReturn:
     raise ValueError
-
-
-def _check_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        nested = [item for item in level if isinstance(item, dict | list)]
-        if not nested:
-            return
-        level = []
-        for item in nested:
-            level.extend(item.values() if isinstance(item, dict) else item)
-    raise _malformed("nested too deeply", f"at most {MAX_DEPTH} levels")
 
 
 def _malformed(what: str, expected: str) -> MalformedRequest:

@@ -1,6 +1,5 @@
 """One service that generates text: bounded calls to it, and names for its failures."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,8 @@ from threading import Semaphore
 from typing import Any, NoReturn, TypeVar
 
 import httpx
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.json_structure import loads
 from ragaudit.ledger.messages.generator_manifest import Prompt
 from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 from ragaudit.serving.generators.errors import (
@@ -173,8 +174,8 @@ class Asking:
 
     def _choices(self, content: bytes) -> list[dict[str, Any]]:
         try:
-            value = json.loads(content)
-        except (ValueError, RecursionError):
+            value = loads(content)
+        except (ValueError, MalformedError):
             self.refuse(OddGenerator, "answered something else than JSON")
         choices = value.get("choices") if isinstance(value, dict) else None
         if not isinstance(choices, list) or not all(isinstance(each, dict) for each in choices):

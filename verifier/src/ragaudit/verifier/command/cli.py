@@ -162,6 +162,7 @@ def serve(
             certificate=listen.tls_certificate,
             key=listen.tls_key,
             operation=loaded.operation,
+            trusted_proxies=listen.trusted_proxies,
         )
 
 

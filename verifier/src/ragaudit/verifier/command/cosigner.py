@@ -89,6 +89,7 @@ def serve(settings: SettingsPath = DEFAULT) -> None:
             certificate=loaded.listen.tls_certificate,
             key=loaded.listen.tls_key,
             operation=loaded.operation,
+            trusted_proxies=loaded.listen.trusted_proxies,
         )
 
 

@@ -108,8 +108,7 @@ def create_app(settings: Settings, *, clock: Callable[[], int] | None = None) ->
 
 def _response(answer: Answer) -> Response:
     # As a header: of a media type the framework would make one with a character set.
-    headers = {"Content-Type": answer.content_type, "Cache-Control": "no-store"}
-    return Response(answer.body, answer.status, headers)
+    return Response(answer.body, answer.status, {"Content-Type": answer.content_type})
 
 
 def _too_long(_error: RagauditError, _path: str) -> Response:

@@ -27,7 +27,10 @@ ML_DSA_44: Algorithm = "ml-dsa-44"
 
 
 class Listen(VerifierListen):
-    """Where the service listens; TLS ends here if both files are given."""
+    """Where the service listens; TLS ends here if both files are given.
+
+    Proxies of the networks ``trusted_proxies`` say for whom they ask.
+    """
 
     port: int = Field(default=8744, ge=0, le=65535)
 

@@ -8,6 +8,7 @@ from ragaudit.ledger.log.waiting import await_server
 from ragaudit.serving.jobs.opening import open_runner
 from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.jobs.settings import PROCESS
+from ragaudit.serving.rooms import ANONYMOUS_BYTES, Room
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.engines import fastest_engine
@@ -47,7 +48,8 @@ class Service:
         runner: one audit at a time; it alone calls `auditor.audit`.
         scheduler: does what an instant has made due.
         workers: has arguments checked elsewhere; None where this process does.
-        anonymous: places for large unsigned bodies, of which each is held while it is parsed.
+        anonymous: turns of large unsigned bodies, of which each is held while it is parsed.
+        room: of all unsigned bodies, while they arrive and wait.
     """
 
     settings: Settings
@@ -67,6 +69,7 @@ class Service:
     bundles: Bundles
     workers: Runner | None
     anonymous: asyncio.Semaphore
+    room: Room
 
     @classmethod
     def open(cls, settings: Settings, clock: Clock, auditor: Auditor | None) -> "Service":
@@ -126,6 +129,7 @@ class Service:
             bundles=Bundles(database),
             workers=workers,
             anonymous=asyncio.Semaphore(settings.limits.anonymous_at_once),
+            room=Room(ANONYMOUS_BYTES),
         )
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.signed import SignedRequest
-from ragaudit.serving.bodies import Body, receive
+from ragaudit.serving.bodies import SMALL_BYTES, Body, receive, receive_anonymous
 from ragaudit.serving.validation import HEX32_PATTERN, NAME_PATTERN
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.service.authentication import (
@@ -54,8 +54,6 @@ def _anyones(
 AnyWindow = Annotated[Origin, Depends(_anyones)]
 """A window of whichever provider. One that signs its request has no window but its own."""
 
-
-SMALL_BYTES = 2**16  # of an unsigned body: held in memory, and parsed whoever waits
 
 _TOKEN = HTTPBearer(scheme_name="auditor", description="The auditor's token.", auto_error=False)
 _SIGNATURE = APIKeyHeader(
@@ -120,21 +118,21 @@ def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
     return dependency
 
 
-def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Body]]:
+def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[bytes]]:
     """Return a dependency: anybody's body, of at most ``limit`` bytes; large ones in turn.
 
     Args:
         limit: in bytes.
     """
 
-    async def dependency(request: Request, service: ServiceOf) -> AsyncIterator[Body]:
-        async for body in receive(request, limit(service), SMALL_BYTES):
-            if body.size <= SMALL_BYTES:
-                yield body
+    async def dependency(request: Request, service: ServiceOf) -> AsyncIterator[bytes]:
+        async for place in receive_anonymous(request, limit(service), service.room):
+            if place.size <= SMALL_BYTES:
+                yield place.settle()
                 continue
-            # Parsed JSON takes up to 35 times its bytes: together they must not exhaust memory.
+            # Parsed JSON takes up to eight times its bytes: together they must not exhaust memory.
             async with service.anonymous:
-                yield body
+                yield place.settle()
 
     return dependency
 

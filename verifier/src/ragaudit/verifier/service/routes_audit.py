@@ -9,7 +9,7 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.ledger.messages.evidence_access import BUNDLE
-from ragaudit.serving.bodies import Body
+from ragaudit.serving.bodies import SMALL_BYTES
 from ragaudit.serving.problems import documented
 from ragaudit.serving.ranges import resumable
 from ragaudit.serving.strict_json import signed_json
@@ -20,7 +20,6 @@ from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
-    SMALL_BYTES,
     AnyWindow,
     PseudonymText,
     ServiceOf,
@@ -60,7 +59,7 @@ SignedJson = Annotated[Signed, Depends(signed(json_limit))]
 SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
 SignedBudget = Annotated[Signed, Depends(signed(_budget_limit))]
 SignedReplay = Annotated[Signed, Depends(signed(_replay_limit))]
-SmallBody = Annotated[Body, Depends(unsigned(_small))]
+SmallBody = Annotated[bytes, Depends(unsigned(_small))]
 ResultName = Annotated[str, Path(pattern=NAME_PATTERN, description="Of a test result.")]
 AccessNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Of an evidence access.")]
 _RANGES: dict[int | str, dict[str, Any]] = {
@@ -131,7 +130,7 @@ def put_test_result(
     window: AnyWindow, name: ResultName, body: SmallBody, service: ServiceOf
 ) -> Response:
     """Have the verdict refer to a signed test result, which is verified first."""
-    said = parse(ReferenceBody, body.read())
+    said = parse(ReferenceBody, body)
     reference = attached_results.attach(service.database, window, name, said)
     return signed_json(reference.encode())
 
@@ -195,7 +194,7 @@ def confidential_bundle(window: AnyWindow, body: SmallBody, service: ServiceOf) 
 
     An interrupted download goes on at the path in `Content-Location`.
     """
-    said = parse(AccessBody, body.read())
+    said = parse(AccessBody, body)
     # For what they raise: nothing is opened then.
     evidence.verdict(service.database, window)
     retention.check_kept(service.database, window)
@@ -231,7 +230,7 @@ def account(
     window: AnyWindow, pseudonym: PseudonymText, body: SmallBody, service: ServiceOf
 ) -> Response:
     """Open everything that the evidence holds of one account; who and why is kept."""
-    said = parse(AccessBody, body.read())
+    said = parse(AccessBody, body)
     retention.check_kept(service.database, window)
     found = evidence.account(service.database, window, hex_decode(pseudonym))
     accesses.record(service.database, service.keys, window, f"account/{pseudonym}", said)

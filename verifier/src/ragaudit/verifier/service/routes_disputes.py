@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 from ragaudit.ledger.messages.bodies import DisputesBody, FindingBody, StatementBody
-from ragaudit.serving.bodies import Body
 from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import json_object
 from ragaudit.verifier.service.bodies import described, parse
@@ -18,8 +17,8 @@ from ragaudit.verifier.service.dependencies import (
 
 router = APIRouter(prefix="/v1/windows/{window}")
 
-Json = Annotated[Body, Depends(unsigned(anonymous_limit))]
-ReceiptFileJson = Annotated[Body, Depends(unsigned(dispute_limit))]
+Json = Annotated[bytes, Depends(unsigned(anonymous_limit))]
+ReceiptFileJson = Annotated[bytes, Depends(unsigned(dispute_limit))]
 LeafIndex = Annotated[int, Path(ge=0, le=2**53 - 1, description="Leaf index of the record.")]
 
 _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
@@ -33,7 +32,7 @@ def _unsampled(window: AnyWindow, index: LeafIndex, service: ServiceOf) -> None:
 @router.post("/statements", openapi_extra=described(StatementBody), responses=_SUBMITTED)
 def statement(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Say that a registration, with its nonce chain, is one's own."""
-    document = parse(StatementBody, body.read())
+    document = parse(StatementBody, body)
     shown = service.handover.shown(window, document.registration)
     return service.disputes.show_registration(window, document, shown)
 
@@ -41,7 +40,7 @@ def statement(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, in
 @router.post("/disputes", openapi_extra=described(DisputesBody), responses=_SUBMITTED)
 def dispute(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Dispute answers, each by the digest of its receipt file."""
-    document = parse(DisputesBody, body.read())
+    document = parse(DisputesBody, body)
     shown = service.handover.shown(window, document.registration)
     return service.disputes.add(window, document, shown)
 
@@ -68,10 +67,10 @@ def judge(
     service: ServiceOf,
 ) -> dict[str, bool | int | None]:
     """Show the receipt file of a disputed record that was not sampled."""
-    return service.disputes.judge(window, index, json_object(body.read())).to_json()
+    return service.disputes.judge(window, index, json_object(body)).to_json()
 
 
 @router.post("/findings", openapi_extra=described(FindingBody), responses=_SUBMITTED)
 def finding(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit what the arbiter found about a disputed receipt file."""
-    return service.disputes.find(window, parse(FindingBody, body.read()))
+    return service.disputes.find(window, parse(FindingBody, body))

@@ -20,7 +20,6 @@ from ragaudit.ledger.messages.handover_parts import MAX_PARTS, RecordsBody
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.messages.promises import Claimed
 from ragaudit.ledger.messages.records import MAX_QUERIES
-from ragaudit.serving.bodies import Body
 from ragaudit.serving.problems import documented
 from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.core import Service
@@ -51,7 +50,7 @@ SignedJson = Annotated[Signed, Depends(signed(json_limit))]
 SignedPart = Annotated[Signed, Depends(signed(_part_limit))]
 PartNumber = Annotated[int, Path(ge=0, lt=MAX_PARTS, description="Of the handover, from 0.")]
 SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]
-Json = Annotated[Body, Depends(unsigned(anonymous_limit))]
+Json = Annotated[bytes, Depends(unsigned(anonymous_limit))]
 
 _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 
@@ -59,7 +58,7 @@ _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 @router.post("/receipts", openapi_extra=described(ReceiptsBody), responses=_SUBMITTED)
 def receipts(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit public halves of receipts, of records and of answers in words."""
-    document = parse(ReceiptsBody, body.read())
+    document = parse(ReceiptsBody, body)
     shown = service.handover.shown(window, document.registration)
     return service.intake.receipts(window, document, shown)
 
@@ -67,7 +66,7 @@ def receipts(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int
 @router.post("/refusals", openapi_extra=described(RefusalsBody), responses=_SUBMITTED)
 def refusals(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit signed refusals."""
-    document = parse(RefusalsBody, body.read())
+    document = parse(RefusalsBody, body)
     shown = service.handover.shown(window, document.registration)
     return service.intake.refusals(window, document, shown)
 
@@ -75,7 +74,7 @@ def refusals(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int
 @router.post("/claims", openapi_extra=described(ClaimBody), responses=_SUBMITTED)
 def claim(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit a promise whose nonce was revealed and which was not answered."""
-    document = parse(ClaimBody, body.read())
+    document = parse(ClaimBody, body)
     shown = service.handover.shown(window, document.registration)
     return service.intake.claim(window, document, shown)
 

@@ -167,14 +167,14 @@ def countersign(request: SignedJson, service: ServiceOf) -> Response:
     },
 )
 def add_checkpoint(
-    body: Annotated[Body, Depends(unsigned(_request_limit))],
+    body: Annotated[bytes, Depends(unsigned(_request_limit))],
     service: ServiceOf,
     ragaudit_time: Annotated[int | None, Header(ge=0, le=MAX_TIME)] = None,
 ) -> Response:
     """Cosign a checkpoint (C2SP tlog-witness); the header says when its head was read."""
     cap = service.settings.limits.checkpoints
     answer = cosigner.add_checkpoint(
-        service.database, service.keys.cosigner, body.read(), cap=cap, read=ragaudit_time
+        service.database, service.keys.cosigner, body, cap=cap, read=ragaudit_time
     )
     # As a header: to a media type of text the framework would add a character set.
     return Response(answer.body, answer.status, {"Content-Type": answer.content_type})

@@ -9,7 +9,7 @@ from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
 from ragaudit.prover.surfaces.conditions import all_of, any_of, leaf
 from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.queries import Condition, Query
-from ragaudit.prover.surfaces.wire import Body, vector_bytes
+from ragaudit.prover.surfaces.wire import Body, Vector, vector_bytes
 
 Included = Literal["documents", "metadatas", "embeddings", "distances", "uris"]
 _OPERATORS = {
@@ -49,7 +49,7 @@ class _Selection(Body):
 class QueryBody(_Selection):
     """A query: as many as it has vectors."""
 
-    query_embeddings: list[list[float]]
+    query_embeddings: list[Vector]
     n_results: int | None = Field(default=None, ge=1)
     include: tuple[Included, ...] = Field(
         default=("metadatas", "documents", "distances"), strict=False
@@ -82,7 +82,7 @@ class WriteBody(Body):
 
     ids: list[str] = Field(min_length=1)
     # Texts are base64 of little-endian float32: the store reads them.
-    embeddings: list[list[float]] | list[str] | list[list[float] | str | None] | None = None
+    embeddings: list[Vector] | list[str] | list[Vector | str | None] | None = None
     documents: list[str | None] | None = None
     metadatas: list[dict[str, Any] | None] | None = None
     uris: list[str | None] | None = None

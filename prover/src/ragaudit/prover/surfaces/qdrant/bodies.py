@@ -8,7 +8,7 @@ from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.qdrant.filters import FilterBody, condition_of
 from ragaudit.prover.surfaces.queries import Query
 from ragaudit.prover.surfaces.thresholds import check_threshold
-from ragaudit.prover.surfaces.wire import Body, vector_bytes
+from ragaudit.prover.surfaces.wire import Body, Vector, vector_bytes
 
 Payload = bool | list[str] | dict[str, list[str]] | None
 
@@ -25,7 +25,7 @@ class SearchParams(Body):
 class QueryBody(Body):
     """A query."""
 
-    query: list[float] | dict[str, Any] | int | str | None = None
+    query: Vector | dict[str, Any] | int | str | None = None
     filter: FilterBody | None = None
     params: SearchParams | None = None
     limit: int | None = Field(default=None, ge=1)

@@ -1,0 +1,122 @@
+"""How much of the bodies of many requests is in memory at a time.
+
+Nobody knows yet who sends them, or somebody sends many at once: together they have a room. Where it
+is full the body that was begun first gives way, as connections do, so that whoever sends slowly
+keeps nobody out.
+"""
+
+from collections.abc import Hashable
+
+from ragaudit.encoding.errors import UnavailableError
+
+__all__ = ["ANONYMOUS_BYTES", "Place", "Room"]
+
+ANONYMOUS_BYTES = 2**26
+"""Of the bodies of everybody whom a service does not know, all together."""
+
+
+class Room:
+    """Holds bodies of up to ``most`` bytes, ``share`` of one sender. For one event loop.
+
+    Args:
+        most: bytes of all of them.
+        share: bytes of those of one sender.
+    """
+
+    def __init__(self, most: int, share: int | None = None) -> None:
+        self.most = most
+        self.share = most if share is None else share
+        self.held = 0
+        self._by_sender: dict[Hashable, int] = {}
+        self._places: dict[Place, None] = {}
+
+    def grew(self, place: "Place", size: int) -> None:
+        """Count ``size`` more bytes of a place; others, or itself, give way if there is no room."""
+        self._places[place] = None
+        self.count(place, size)
+        while self._by_sender.get(place.sender, 0) > self.share:
+            self._oldest(place.sender, place).give_way()
+        while self.held > self.most:
+            self._oldest(None, place).give_way()
+
+    def count(self, place: "Place", size: int) -> None:
+        """Add to the bytes of a place, without a look at the room."""
+        self.held += size
+        left = self._by_sender.get(place.sender, 0) + size
+        self._by_sender[place.sender] = left
+        if not left:
+            del self._by_sender[place.sender]
+
+    def forget(self, place: "Place") -> None:
+        """Count nothing of a place any more."""
+        if place in self._places:
+            del self._places[place]
+            self.count(place, -place.size)
+
+    def _oldest(self, sender: Hashable, itself: "Place") -> "Place":
+        """Return the place that gives way; those that are worked on do not."""
+        for place in self._places:
+            if not place.settled and sender in (None, place.sender):
+                return place
+        return itself
+
+
+class Place:
+    """The body of one request, as far as it has arrived: a context manager, left when it is over.
+
+    Attributes:
+        sender: who sends it, as far as a share counts; None for nobody that is known.
+        size: bytes that have arrived.
+        settled: whether it is worked on, and does not give way any more.
+    """
+
+    def __init__(self, room: Room, sender: Hashable = None) -> None:
+        self._room = room
+        self.sender = sender
+        self.size = 0
+        self._data = bytearray()
+        self.settled = False
+        self._gave_way = False
+
+    def __enter__(self) -> "Place":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._room.forget(self)
+
+    def add(self, data: bytes) -> None:
+        """Keep the next bytes.
+
+        Raises:
+            UnavailableError: there was no room for all of them.
+        """
+        self.check()
+        self._data += data
+        self.size += len(data)
+        self._room.grew(self, len(data))
+        self.check()
+
+    def check(self) -> None:
+        """Check that the body is still there; UnavailableError if it gave way to others."""
+        if self._gave_way:
+            raise UnavailableError("too many bodies at once", expected="fewer, or later")
+
+    def settle(self) -> bytes:
+        """Return the whole body, which is worked on from now on; UnavailableError as `check`."""
+        self.check()
+        self.settled = True
+        whole, self._data = bytes(self._data), bytearray()
+        return whole
+
+    def move(self, room: Room, sender: Hashable) -> None:
+        """Go on in another room, whose sender is known by now; UnavailableError as `add`."""
+        self._room.forget(self)
+        self._room, self.sender = room, sender
+        room.grew(self, self.size)
+        self.check()
+
+    def give_way(self) -> None:
+        """Lose what has arrived; whoever reads the rest is told."""
+        self._room.forget(self)
+        self._data = bytearray()
+        self._gave_way = True
