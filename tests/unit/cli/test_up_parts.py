@@ -1,11 +1,13 @@
 """Parts of `ragaudit up`: the shared clock, which collections are served, what is compared."""
 
+import io
 import json
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from ragaudit.cli.up.clock import SharedClock
@@ -14,9 +16,9 @@ from ragaudit.cli.up.comparison import ROUNDING, Compared, Exact, Tally
 from ragaudit.cli.up.prepare import prepare
 from ragaudit.cli.up.shadow import Shadow
 from ragaudit.cli.up.show import Shown
-from ragaudit.cli.up.store import Collection, chosen
+from ragaudit.cli.up.store import Collection, chosen, chroma_collections
 from ragaudit.encoding.console import Console
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.surface_settings import WriteSettings
@@ -245,12 +247,51 @@ def test_a_comparison_that_fails_is_told_and_never_raises() -> None:
     assert told[-1] == "not compared: ConnectError"
 
 
+def test_answers_that_do_not_differ_are_counted_and_no_lines() -> None:
+    told: list[str] = []
+    counted: list[str] = []
+    rows = {"handbook": exact([[1, 0], [0, 1], [1, 1]])}
+    shadow = Shadow("http://127.0.0.1:1", rows, Tally(), told.append, counted.append)
+    shadow._names["x"] = "handbook"
+    body = json.dumps({"query_embeddings": [[1, 0.1]], "n_results": 2}).encode()
+    for ids in (["d0", "d2"], ["d0", "d2"], ["d2", "d0"], ["d0", "d1"]):
+        shadow.look("POST", f"{BASE}/x/query", {}, body, json.dumps({"ids": [ids]}).encode())
+    assert told == [
+        "handbook: K = 2: the same rows in another order",
+        "handbook: K = 2: 1 of 2 rows in common",
+    ]
+    assert counted[1::2] == ["2 queries compared, 0 differ", "4 queries compared, 2 differ"]
+    for _ in range(3):
+        shadow.look("POST", f"{BASE}/x/get", {}, b'{"limit": 3}', b"{}")
+    assert len(told) == 3 and told[2].startswith("a prover would have refused: get: reading")
+
+
+def test_a_difference_is_shown_with_its_time() -> None:
+    console = Console(file=io.StringIO())
+    Shown(console, lambda: 1_700_000_000_000).difference("handbook: K = 2: 1 of 2 rows in common")
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert shown == "  22:13:20  handbook: K = 2: 1 of 2 rows in common\n"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500])
+def test_what_a_store_answers_is_said(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = httpx.MockTransport(lambda _request: httpx.Response(status))
+    client = httpx.Client
+    monkeypatch.setattr(
+        httpx, "Client", lambda **options: client(**{**options, "transport": transport})
+    )
+    with pytest.raises(UnavailableError, match=f"the store answers {status}") as caught:
+        chroma_collections("http://store")
+    assert ("--token-file" in str(caught.value)) == (status in (401, 403))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--chroma", "nowhere"], "URL"),
         (["--chroma", "http://127.0.0.1:1", "--column", "year"], "--column"),
-        (["--chroma", "http://127.0.0.1:1"], "does not answer as Chroma does"),
+        (["--chroma", "http://127.0.0.1:1"], "http://127.0.0.1:1: connection refused"),
+        (["--chroma", "http://nowhere.invalid:1"], "http://nowhere.invalid:1: "),
     ],
 )
 def test_the_command_names_what_is_wrong(arguments: list[str], message: str) -> None:

@@ -189,11 +189,12 @@ def _shadow(
         timer.daemon = True
         timer.start()
     server.run(
-        lambda: create_shadow(settings["url"], rows, tally, shown.line),
+        lambda: create_shadow(settings["url"], rows, tally, shown.difference, shown.count),
         host="127.0.0.1",
         port=own,
         log_level="warning",
     )
+    shown.done()
     if as_json:
         typer.echo(json.dumps(tally.to_json()))
     else:

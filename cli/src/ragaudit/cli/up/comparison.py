@@ -52,9 +52,10 @@ class Compared:
         """How they differ."""
         if self.store == self.exact:
             return "the same rows in the same order"
+        rounding = ", by rounding" if self.rounded else ""
         if set(self.store) == set(self.exact):
-            return "the same rows in another order"
-        return f"{self.common} of {len(self.exact)} rows in common"
+            return f"the same rows in another order{rounding}"
+        return f"{self.common} of {len(self.exact)} rows in common{rounding}"
 
 
 class Exact:
@@ -155,6 +156,11 @@ class Tally:
         self.after_write += compared.after_write
         if not rows_alike and len(self.examples) < _EXAMPLES:
             self.examples.append(compared)
+
+    @property
+    def so_far(self) -> str:
+        """How many were compared, and how many differ."""
+        return f"{self.queries} queries compared, {self.queries - self.same} differ"
 
     @property
     def recall(self) -> float | None:

@@ -40,15 +40,20 @@ Told = Callable[[str], None]
 class Shadow:
     """Compares answers of one store. Safe to use from several threads."""
 
-    def __init__(self, url: str, rows: Mapping[str, Exact], tally: Tally, told: Told) -> None:
+    def __init__(
+        self, url: str, rows: Mapping[str, Exact], tally: Tally, told: Told,
+        counted: Told = lambda _text: None,
+    ) -> None:  # fmt: skip
         """Prepare.
 
         Args:
             url: of the store.
             rows: by the collection's name.
             tally: that counts.
-            told: is told of every query, in words.
+            told: is told of every difference, in words: which collection, and what differs.
+            counted: is told how many were compared so far, and how many differ.
         """
+        self._counted = counted
         self._url = url
         self._rows = rows
         self._tally = tally
@@ -77,7 +82,8 @@ class Shadow:
                 refusal = _refusal(method, path, sent)
                 if refusal:
                     self._tally.refused[refusal] += 1
-                    self._told(f"a prover would have refused: {refusal}")
+                    if self._tally.refused[refusal] == 1:  # the sum counts them
+                        self._told(f"a prover would have refused: {refusal}")
                 if operation == "query" and method == "POST":
                     self._compare("/".join(parts[:-1]), parts[-2], headers, sent, got)
             except (ValueError, KeyError, TypeError, httpx.HTTPError, RagauditError) as error:
@@ -88,7 +94,8 @@ class Shadow:
         self, base: str, identifier: str, headers: Mapping[str, str], sent: bytes, got: bytes
     ) -> None:
         body, answer = json.loads(sent), json.loads(got)
-        rows = self._rows.get(self._name(base, identifier, headers))
+        name = self._name(base, identifier, headers)
+        rows = self._rows.get(name)
         if rows is None or "ids" not in answer or body.get("where_document"):
             return
         allowed = None
@@ -102,7 +109,9 @@ class Shadow:
             gap = rows.gap(query, ids, exact)
             compared = Compared(tuple(ids), exact, identifier in self._written, gap)
             self._tally.add(compared)
-            self._told(f"K = {top_k}: {compared.words}")
+            if compared.store != compared.exact:
+                self._told(f"{name}: K = {top_k}: {compared.words}")
+            self._counted(self._tally.so_far)
 
     def _name(self, base: str, identifier: str, headers: Mapping[str, str]) -> str:
         if identifier not in self._names:
@@ -123,16 +132,18 @@ class Shadow:
         return answer.raise_for_status().json()
 
 
-def create_shadow(url: str, rows: Mapping[str, Exact], tally: Tally, told: Told) -> Starlette:
+def create_shadow(
+    url: str, rows: Mapping[str, Exact], tally: Tally, told: Told, counted: Told
+) -> Starlette:
     """Return the application that stands before a store and changes nothing.
 
     Args:
         url: of the store.
         rows: of the collections that are compared, by name.
         tally: that counts.
-        told: is told of every query, in words.
+        told, counted: as of `Shadow`.
     """
-    shadow = Shadow(url, rows, tally, told)
+    shadow = Shadow(url, rows, tally, told, counted)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -1,13 +1,15 @@
 """What `ragaudit up` shows: where to point the application, what is logged, the verdict."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ragaudit.cli.up.prepare import Parties
 from ragaudit.cli.up.store import Found
 from ragaudit.encoding.console import Console
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.serving.clock import system_clock
 from rich.status import Status
 
 __all__ = ["Shown"]
@@ -16,8 +18,9 @@ __all__ = ["Shown"]
 class Shown:
     """Lines on a console; what is being done stands in the last one while it is done."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock: Callable[[], int] = system_clock) -> None:
         self._console = console
+        self._clock = clock
         self._status: Status | None = None
         self._doing = ""
 
@@ -119,6 +122,15 @@ class Shown:
         self.line(f"instead of the store, and change nothing else. Compared: {names}.")
         self.line("SHADOW: the store answers; nothing is logged and nothing is proven.")
         self.line("What differs (Ctrl-C ends it and shows the sum):")
+
+    def difference(self, text: str) -> None:
+        """Show a difference, and when it was."""
+        self.line(f"  {rfc3339(self._clock())[11:19]}  {text}")
+
+    def count(self, text: str) -> None:
+        """Show a count where it can be overwritten."""
+        if self._console.is_terminal:
+            self.doing(text)
 
     def line(self, text: str) -> None:
         """Show a line."""

@@ -71,17 +71,31 @@ def chroma_collections(url: str, token: str | None = None) -> list[Collection]:
         token: sent as ``x-chroma-token``; None for a server that wants none.
 
     Raises:
-        UnavailableError: it does not answer, or not as Chroma does.
+        UnavailableError: it does not answer, not as Chroma does, or only whoever has a token.
     """
     headers = {} if token is None else {"x-chroma-token": token}
     try:
         with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=30) as client:
             shown = client.get(BASE, params={"limit": _LIMIT}).raise_for_status().json()
             return [_collection(client, each) for each in shown]
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        raise UnavailableError(
+            f"the store answers {status}", where=url,
+            expected="--token-file" if status in (401, 403) else "Chroma 1.x",
+        ) from None  # fmt: skip
+    except httpx.TransportError as error:
+        raise UnavailableError(_unreachable(error), where=url, expected="a Chroma server") from None
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         raise UnavailableError(
             "the store does not answer as Chroma does", where=url, expected="Chroma 1.x"
         ) from None
+
+
+def _unreachable(error: httpx.TransportError) -> str:
+    """Why nothing came, in the system's words: "connection refused"."""
+    said = re.sub(r"^\[[^]]*\] *", "", str(error)) or type(error).__name__
+    return said[:1].lower() + said[1:]
 
 
 def _collection(client: httpx.Client, shown: Any) -> Collection:
