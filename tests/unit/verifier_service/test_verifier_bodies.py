@@ -4,8 +4,18 @@ from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.messages.bodies import Body
+from ragaudit.ledger.messages.bodies import (
+    Body,
+    CloseBody,
+    CosignedBody,
+    EntriesBody,
+    OpeningBody,
+    RoundBody,
+    StampsBody,
+)
+from ragaudit.ledger.messages.handover_parts import RecordsBody
 from ragaudit.verifier.service.bodies import SCHEMAS
+from verifier_service_harness import VerifierScenario, problem_of
 
 
 def sample(schema: dict[str, Any]) -> Any:
@@ -38,3 +48,34 @@ def test_a_described_body_is_taken(kind: type[Body]) -> None:
             continue
         with pytest.raises(MalformedError, match="missing member"):
             kind.from_json(less)
+
+
+SIGNED: dict[type[Body], tuple[str, str]] = {
+    EntriesBody: ("POST", "entries"),
+    CosignedBody: ("POST", "cosigned"),
+    StampsBody: ("POST", "time-stamps"),
+    CloseBody: ("POST", "close"),
+    RecordsBody: ("POST", "records"),
+    RoundBody: ("POST", "rounds"),
+    OpeningBody: ("POST", "countersign"),
+}
+
+
+def test_a_providers_body_is_no_longer_than_its_call_needs(scenario: VerifierScenario) -> None:
+    scenario.register()
+    calls = {path: (method, kind.MAX_BYTES) for kind, (method, path) in SIGNED.items()}
+    calls["challenge"] = calls["records/parts"] = calls["claims"] = ("GET", Body.MAX_BYTES)
+    for path, (method, most) in calls.items():
+        answer = scenario.send(method, f"/v1/windows/w1/{path}", b" " * (most + 1))
+        assert problem_of(answer, 413, "too-large")["expected"] == f"at most {most} bytes", path
+        answer = scenario.send(method, f"/v1/windows/w1/{path}", b" " * most)
+        assert answer.status_code != 413, path
+
+
+def test_packed_bodies_are_refused_whoever_sends_them(scenario: VerifierScenario) -> None:
+    scenario.register()
+    for path, body in (("receipts", b"{}"), ("entries", b'{"entries":[]}')):
+        target = f"/v1/windows/w1/{path}"
+        headers = {**scenario.headers("POST", target, body), "Content-Encoding": "gzip"}
+        answer: Any = scenario.client.post(target, content=body, headers=headers)
+        problem_of(answer, 415, "unsupported-coding")

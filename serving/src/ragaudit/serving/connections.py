@@ -15,6 +15,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 __all__ = ["ConnectionLimits", "protocol_factory"]
 
+READ_BYTES = 2**16  # that are taken of a connection at a time
+
 
 @dataclass(frozen=True)
 class ConnectionLimits:
@@ -72,6 +74,8 @@ class LimitedConnection(H11Protocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Admit a connection, in the place of the one waited for longest if there are too many."""
         super().connection_made(transport)
+        if hasattr(transport, "max_size"):  # asyncio's reads, of which one may wait for each peer
+            transport.max_size = READ_BYTES
         if len(self.connections) > self._limits.connections:
             oldest = next(iter(self._waited_for), self)
             oldest._leave()

@@ -49,6 +49,7 @@ class Service:
         scheduler: does what an instant has made due.
         workers: has arguments checked elsewhere; None where this process does.
         anonymous: turns of large unsigned bodies, of which each is held while it is parsed.
+        signed: turns of large JSON bodies of providers, likewise.
         room: of all unsigned bodies, while they arrive and wait.
     """
 
@@ -69,6 +70,7 @@ class Service:
     bundles: Bundles
     workers: Runner | None
     anonymous: asyncio.Semaphore
+    signed: asyncio.Semaphore
     room: Room
 
     @classmethod
@@ -129,6 +131,7 @@ class Service:
             bundles=Bundles(database),
             workers=workers,
             anonymous=asyncio.Semaphore(settings.limits.anonymous_at_once),
+            signed=asyncio.Semaphore(settings.limits.anonymous_at_once),
             room=Room(ANONYMOUS_BYTES),
         )
 

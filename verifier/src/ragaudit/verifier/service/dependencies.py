@@ -8,6 +8,7 @@ from fastapi import Depends, Path, Query, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.messages.bodies import Body as JsonBody
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.serving.bodies import SMALL_BYTES, Body, receive, receive_anonymous
 from ragaudit.serving.validation import HEX32_PATTERN, NAME_PATTERN
@@ -118,6 +119,29 @@ def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
     return dependency
 
 
+def signed_body(kind: type[JsonBody]) -> Callable[..., AsyncIterator[Signed]]:
+    """Return a dependency: a pinned provider's request with a JSON body; large ones in turn.
+
+    Args:
+        kind: of the body, of which it has at most `MAX_BYTES`; `JsonBody` where there is none.
+    """
+
+    def limit(service: Service, _window: Origin) -> int:
+        return min(service.settings.limits.json_bytes, kind.MAX_BYTES)
+
+    async def dependency(
+        request: Annotated[Signed, Depends(signed(limit))], service: ServiceOf
+    ) -> AsyncIterator[Signed]:
+        if request.body.size <= SMALL_BYTES:
+            yield request
+            return
+        # It waits on disk; parsed it takes up to eight times its bytes.
+        async with service.signed:
+            yield request
+
+    return dependency
+
+
 def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[bytes]]:
     """Return a dependency: anybody's body, of at most ``limit`` bytes; large ones in turn.
 
@@ -144,11 +168,6 @@ def _pinned(service: Service, name: str) -> PublicKey:
         # Cut: a stranger chose the name, and the answer repeats it.
         raise NotAuthenticated("not a pinned provider", where=name[:64])
     return key
-
-
-def json_limit(service: Service, _window: Origin) -> int:
-    """Return the limit of a provider's JSON bodies."""
-    return service.settings.limits.json_bytes
 
 
 def anonymous_limit(service: Service) -> int:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
+from ragaudit.ledger.messages.bodies import Body as JsonBody
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.ledger.messages.evidence_access import BUNDLE
 from ragaudit.serving.bodies import SMALL_BYTES
@@ -26,8 +27,8 @@ from ragaudit.verifier.service.dependencies import (
     Signed,
     TenantName,
     auditor,
-    json_limit,
     signed,
+    signed_body,
     unsigned,
 )
 
@@ -55,7 +56,7 @@ def _small(_service: Service) -> int:
     return SMALL_BYTES
 
 
-SignedJson = Annotated[Signed, Depends(signed(json_limit))]
+NoBody = Annotated[Signed, Depends(signed_body(JsonBody))]
 SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
 SignedBudget = Annotated[Signed, Depends(signed(_budget_limit))]
 SignedReplay = Annotated[Signed, Depends(signed(_replay_limit))]
@@ -70,7 +71,7 @@ LeafIndex = Annotated[int, Path(ge=0, le=2**63 - 1, description="A leaf index of
 
 
 @router.get("/challenge", responses=documented(400, 401, 404, 409, 425))
-def challenge(request: SignedJson, service: ServiceOf) -> Response:
+def challenge(request: NoBody, service: ServiceOf) -> Response:
     """Return the challenge, from the sampling instant on."""
     return signed_json(service.sampler.challenge(request.window))
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.messages.bodies import Body as JsonBody
 from ragaudit.ledger.messages.bodies import (
     ClaimBody,
     CloseBody,
@@ -30,8 +31,8 @@ from ragaudit.verifier.service.dependencies import (
     ServiceOf,
     Signed,
     anonymous_limit,
-    json_limit,
     signed,
+    signed_body,
     unsigned,
 )
 
@@ -46,7 +47,7 @@ def _part_limit(service: Service, window: Origin) -> int:
     return min(MAX_PART_BYTES, service.handover.records_bytes(window))
 
 
-SignedJson = Annotated[Signed, Depends(signed(json_limit))]
+NoBody = Annotated[Signed, Depends(signed_body(JsonBody))]
 SignedPart = Annotated[Signed, Depends(signed(_part_limit))]
 PartNumber = Annotated[int, Path(ge=0, lt=MAX_PARTS, description="Of the handover, from 0.")]
 SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]
@@ -81,7 +82,7 @@ def claim(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
 
 @router.get("/claims", responses=documented(400, 401, 404, 409, 425))
 def claims(
-    request: SignedJson,
+    request: NoBody,
     service: ServiceOf,
     after: Annotated[
         str, Query(pattern="^([0-9a-f]{64})?$", description="The last page's next.")
@@ -96,7 +97,7 @@ def claimed(
     pseudonym: PseudonymText,
     counter: Annotated[int, Path(ge=0, le=MAX_QUERIES)],
     made: Annotated[int, Query(ge=0, le=MAX_TIME)],
-    request: SignedJson,
+    request: NoBody,
     service: ServiceOf,
 ) -> dict[str, bool]:
     """Say whether a promise was claimed, once one made at ``made`` (ms) cannot be any more."""
@@ -110,7 +111,9 @@ def claimed(
     openapi_extra=described(EntriesBody),
     responses=documented(400, 401, 404, 409, 413, 429),
 )
-def entries(request: SignedJson, service: ServiceOf) -> None:
+def entries(
+    request: Annotated[Signed, Depends(signed_body(EntriesBody))], service: ServiceOf
+) -> None:
     """Give log entries other than records."""
     document = parse(EntriesBody, request.body.read())
     service.handover.put_entries(request.window, document.entries)
@@ -121,7 +124,9 @@ def entries(request: SignedJson, service: ServiceOf) -> None:
     openapi_extra=described(CosignedBody),
     responses=documented(400, 401, 404, 409, 413, 422),
 )
-def cosigned(request: SignedJson, service: ServiceOf) -> dict[str, int]:
+def cosigned(
+    request: Annotated[Signed, Depends(signed_body(CosignedBody))], service: ServiceOf
+) -> dict[str, int]:
     """Give checkpoints with the quorum of the policy's further cosigners."""
     document = parse(CosignedBody, request.body.read())
     return service.attestations.cosigned(request.window, document.checkpoints)
@@ -132,7 +137,9 @@ def cosigned(request: SignedJson, service: ServiceOf) -> dict[str, int]:
     openapi_extra=described(StampsBody),
     responses=documented(400, 401, 404, 409, 413, 422, 429),
 )
-def time_stamps(request: SignedJson, service: ServiceOf) -> dict[str, int]:
+def time_stamps(
+    request: Annotated[Signed, Depends(signed_body(StampsBody))], service: ServiceOf
+) -> dict[str, int]:
     """Give time stamps of checkpoints."""
     document = parse(StampsBody, request.body.read())
     return service.attestations.stamped(request.window, document.stamps)
@@ -161,7 +168,7 @@ def records_part(part: PartNumber, request: SignedPart, service: ServiceOf) -> N
 
 
 @router.get("/records/parts", responses=documented(400, 401, 404, 409))
-def records_parts(request: SignedJson, service: ServiceOf) -> dict[str, object]:
+def records_parts(request: NoBody, service: ServiceOf) -> dict[str, object]:
     """Say how many parts there are, for a provider that was interrupted."""
     return service.handover.held_parts(request.window).to_json()
 
@@ -172,7 +179,9 @@ def records_parts(request: SignedJson, service: ServiceOf) -> dict[str, object]:
     openapi_extra=described(RecordsBody),
     responses=documented(400, 401, 404, 409, 413, 422, 425, 429),
 )
-def records_of_parts(request: SignedJson, service: ServiceOf) -> None:
+def records_of_parts(
+    request: Annotated[Signed, Depends(signed_body(RecordsBody))], service: ServiceOf
+) -> None:
     """Take the parts as the content of the whole log."""
     service.handover.put_parts(request.window, parse(RecordsBody, request.body.read()))
 
@@ -183,6 +192,6 @@ def records_of_parts(request: SignedJson, service: ServiceOf) -> None:
     openapi_extra=described(CloseBody),
     responses=documented(400, 401, 404, 409, 413, 422, 425),
 )
-def close(request: SignedJson, service: ServiceOf) -> None:
+def close(request: Annotated[Signed, Depends(signed_body(CloseBody))], service: ServiceOf) -> None:
     """Close the log at its final checkpoint."""
     service.handover.close(request.window, parse(CloseBody, request.body.read()))

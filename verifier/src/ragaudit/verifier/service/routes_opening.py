@@ -25,17 +25,11 @@ from ragaudit.verifier.service.dependencies import (
     Signed,
     TenantName,
     signed,
+    signed_body,
     unsigned,
 )
 
-# An opening of 2^20 bytes, in hexadecimal, with room for the rest of its request.
-MAX_REGISTRATION_BYTES = 4 * 2**20
-
 router = APIRouter()
-
-
-def _opening_limit(_service: Service, _window: Origin) -> int:
-    return MAX_REGISTRATION_BYTES
 
 
 def _index_limit(service: Service, window: Origin) -> int:
@@ -52,12 +46,11 @@ def _request_limit(_service: Service) -> int:
 
 async def _registration_body(caller: Caller, request: Request) -> AsyncIterator[Body]:
     claim, _ = caller
-    async for body in receive(request, MAX_REGISTRATION_BYTES):
+    async for body in receive(request, WindowBody.MAX_BYTES):
         demand_digest(claim, body)
         yield body
 
 
-SignedJson = Annotated[Signed, Depends(signed(_opening_limit))]
 SignedVersion = Annotated[Signed, Depends(signed(_version_limit))]
 SignedIndex = Annotated[Signed, Depends(signed(_index_limit))]
 
@@ -143,7 +136,9 @@ def put_version(
     openapi_extra=described(OpeningBody),
     responses=documented(400, 401, 404, 409, 413, 422),
 )
-def countersign(request: SignedJson, service: ServiceOf) -> Response:
+def countersign(
+    request: Annotated[Signed, Depends(signed_body(OpeningBody))], service: ServiceOf
+) -> Response:
     """Check the opening and countersign it, or refuse the window."""
     document = parse(OpeningBody, request.body.read())
     return signed_json(service.registrar.countersign(request.window, document))
@@ -194,7 +189,9 @@ def get_activation(window: AnyWindow, a: int, service: ServiceOf) -> Response:
     openapi_extra=described(RoundBody),
     responses=documented(400, 401, 404, 409, 413, 422, 425),
 )
-def put_round(request: SignedJson, service: ServiceOf) -> None:
+def put_round(
+    request: Annotated[Signed, Depends(signed_body(RoundBody))], service: ServiceOf
+) -> None:
     """Take a round of the beacon, which the provider had first."""
     shown = parse(RoundBody, request.body.read()).round
     releases.take_round(service.database, service.sampler.rounds, request.window, shown)
