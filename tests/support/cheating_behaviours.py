@@ -179,6 +179,8 @@ BEHAVIOURS = {
         "more rows withheld than asked": "more-withheld-than-asked",
         "no count of withheld rows": "withheld-rows-not-counted-at-all",
         "the best row of every answer withheld": "best-row-withheld",
+        "every row rounded to zeros": "rows-rounded-to-nothing",
+        "the norm of a row overstated": "norm-overstated",
         "third parties of the provider": "third-parties-of-its-own",
     },
     "VERSION": {
@@ -237,6 +239,8 @@ BEHAVIOURS = {
         "a vector chosen within the tolerance": "vectors-chosen-within-the-tolerance",
         "a tolerance of an exact embedder": "tolerance-of-an-exact-embedder",
         "a sample before receipts come": "sampled-before-receipts-come",
+        "two windows at the same time": "two-budgets-at-once",
+        "an exact window at the same time": "exact-answers-beside-noise",
     },
     "SAMPLING": {
         "no answer": "no-answer",
