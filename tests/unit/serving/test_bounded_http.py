@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 import httpx
 import pytest
 from ragaudit.serving import bounded_http
-from ragaudit.serving.bounded_http import ANSWER_TIMEOUTS, BoundedHttp
+from ragaudit.serving.bounded_http import ANSWER_TIMEOUTS, BoundedHttp, BoundedTransport
 
 TIMEOUT = 0.05
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n"
@@ -69,6 +69,18 @@ def test_a_peer_that_sends_a_byte_now_and_then_is_cut_off(monkeypatch: pytest.Mo
             send(url, b"x" * 1000)
         spent = time.monotonic() - since
         assert spent < 3 * ANSWER_TIMEOUTS * TIMEOUT, f"{name}: {spent} s"
+
+
+def test_another_client_on_this_network_waits_for_no_head_without_end() -> None:
+    transport = BoundedTransport(timeout=TIMEOUT, verify=True)
+    since = time.monotonic()
+    with (
+        server(lambda peer: drip(peer, b"HTTP/1.1 200 OK\r\nX-Long: ")) as url,
+        httpx.Client(transport=transport, timeout=TIMEOUT) as http,
+        pytest.raises(httpx.TimeoutException),
+    ):
+        http.post(url, content=b"text")
+    assert time.monotonic() - since < 3 * ANSWER_TIMEOUTS * TIMEOUT
 
 
 def test_a_long_body_has_time_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:

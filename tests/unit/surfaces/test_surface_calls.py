@@ -265,10 +265,11 @@ def test_what_dify_sends_beside_a_retrieval_is_passed_over(api: TestClient) -> N
         assert answer.status_code == 400 and repr(operator[:32]) in answer.json()["error_msg"]
         assert len(answer.text) < 400
     # Beside a condition nothing is passed over: it could choose other rows.
-    for condition in (
+    conditions: list[dict[str, Any]] = [
         {"conditions": [{"name": "s", "comparison_operator": "is", "value": "x", "negate": True}]},
         {"conditions": [], "groups": []},
-    ):
+    ]
+    for condition in conditions:
         answer = ask(api, "dify", metadata_condition=condition)
         assert answer.status_code == 400 and "no such member" in answer.text
     answer = ask(api, "dify", retrieval_setting={**setting, "reranking_enable": True})

@@ -19,9 +19,8 @@ ANSWER_TIMEOUTS = 12  # for a whole call, in timeouts of one phase
 LEAST_RATE = 2**17  # bytes a second: for so much of a body a call has a second more
 
 _PART_BYTES = 2**16
-_until: ContextVar[float] = ContextVar(
-    "until"
-)  # of the call in this thread, on the monotonic clock
+# Until when the call in this thread may go on, on the monotonic clock.
+_until: ContextVar[float | None] = ContextVar("until", default=None)
 
 
 class OddAnswer(Exception):
@@ -66,13 +65,10 @@ class BoundedHttp:
         """
         self._timeout = timeout
         self._most = most
-        if verify is True:
-            verify = _usual_authorities()
         if transport is None:
-            transport = httpx.HTTPTransport(
-                verify=verify, trust_env=False, retries=connects - 1, proxy=proxy
+            transport = BoundedTransport(
+                timeout=timeout, verify=verify, connects=connects, proxy=proxy
             )
-            _bound(transport)
         self._http = httpx.Client(
             event_hooks={"request": [_pass_trace_on]},
             base_url=url,
@@ -131,14 +127,44 @@ class BoundedHttp:
         )
 
 
-def _bound(transport: httpx.HTTPTransport) -> None:
-    """Let every step of a connection end with the call that takes it.
+class BoundedTransport(httpx.HTTPTransport):
+    """The network for a client of httpx, on which every step ends with the call that takes it.
 
     httpx bounds each step for itself, so that a peer which sends a byte of a header now and then is
-    listened to without end. Where it takes its connections from is not in its interface.
+    listened to without end. A call of `BoundedHttp` is bounded as a whole; any other one until its
+    answer's body begins, which whoever reads it has to bound.
     """
-    pool: Any = transport._pool
-    pool._network_backend = _Backend(pool._network_backend)
+
+    def __init__(
+        self,
+        *,
+        timeout: float,
+        verify: ssl.SSLContext | bool,
+        connects: int = 1,
+        proxy: str | None = None,
+    ) -> None:
+        """Prepare; nothing is sent yet.
+
+        Args:
+            timeout, verify, connects, proxy: as of `BoundedHttp`.
+        """
+        if verify is True:
+            verify = _usual_authorities()
+        super().__init__(verify=verify, trust_env=False, retries=connects - 1, proxy=proxy)
+        self._seconds = ANSWER_TIMEOUTS * timeout
+        # Where it takes its connections from is not in its interface.
+        pool: Any = self._pool
+        pool._network_backend = _Backend(pool._network_backend)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the answer, its body not read."""
+        if _until.get() is not None:
+            return super().handle_request(request)
+        before = _until.set(time.monotonic() + self._seconds)
+        try:
+            return super().handle_request(request)
+        finally:
+            _until.reset(before)
 
 
 class _Backend:
@@ -178,9 +204,11 @@ class _Stream:
         return _Stream(self._inner.start_tls(ssl_context, server_hostname, timeout=_left(timeout)))
 
 
-def _left(timeout: float | None) -> float:
+def _left(timeout: float | None) -> float | None:
     """Return for how many seconds a step may go on."""
-    left = _until.get() - time.monotonic()
+    if (until := _until.get()) is None:
+        return timeout
+    left = until - time.monotonic()
     if left <= 0:
         raise httpx.ReadTimeout("the call took too long")
     return left if timeout is None else min(timeout, left)
