@@ -42,6 +42,9 @@ def hostile(kind: type[Body]) -> Iterator[tuple[str, Any]]:
         for item in ITEMS:
             yield name, {field.alias or name: [item] * COUNT}
             yield name, {field.alias or name: [[item] * COUNT]}
+        # Long enough that such an object may be long.
+        members = {f"a member of a name with {number:6d}": 0 for number in range(COUNT)}
+        yield f"members of {name}", {field.alias or name: members}
     yield "unknown members", {f"member {number}": 0 for number in range(COUNT)}
 
 

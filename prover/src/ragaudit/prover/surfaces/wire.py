@@ -23,6 +23,17 @@ from ragaudit.serving.validation import in_words
 MAX_MEMBERS = 64  # of an object whose members are known: no dialect has half as many
 
 
+def few_members(value: Any) -> Any:
+    """Return a value, if it is no object of more than MAX_MEMBERS members; ValueError otherwise.
+
+    Args:
+        value: of which nothing is known; each member of it would have a fault of its own.
+    """
+    if isinstance(value, dict) and len(value) > MAX_MEMBERS:
+        raise ValueError(f"too many members; expected at most {MAX_MEMBERS}")
+    return value
+
+
 def _fail_fast(schema: Any) -> None:
     if isinstance(schema, dict):
         if schema.get("type") in ("list", "tuple"):
@@ -52,9 +63,7 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_members(cls, value: Any) -> Any:
-        if isinstance(value, dict) and len(value) > MAX_MEMBERS:
-            raise ValueError(f"too many members; expected at most {MAX_MEMBERS}")
-        return value
+        return few_members(value)
 
 
 def _vector(value: Any) -> Any:

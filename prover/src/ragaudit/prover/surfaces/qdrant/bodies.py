@@ -1,16 +1,17 @@
 """Bodies of Qdrant's calls, and what of them is not served."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from ragaudit.prover.surface_settings import QdrantSettings
 from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.qdrant.filters import FilterBody, condition_of
 from ragaudit.prover.surfaces.queries import Query
 from ragaudit.prover.surfaces.thresholds import check_threshold
-from ragaudit.prover.surfaces.wire import Body, Vector, vector_bytes
+from ragaudit.prover.surfaces.wire import Body, Vector, few_members, vector_bytes
 
-Payload = bool | list[str] | dict[str, list[str]] | None
+Chosen = Annotated[dict[str, list[str]], BeforeValidator(few_members)]
+Payload = bool | list[str] | Chosen | None
 
 
 class SearchParams(Body):
