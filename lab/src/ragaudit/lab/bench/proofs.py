@@ -28,6 +28,7 @@ HASH = "hash each row"
 COMMIT_AND_PROVE = "commit the rows and prove the index"
 VERIFY_INDEX = "verify the index proof"
 DRAW = "draw one record's noise"
+COMMIT = "commit the rows, once for an index"
 PROVE = "prove one record"
 VERIFY = "verify one batch of records"
 COLD = "verify it in a new process: noise drawn, positions not seen before"
@@ -111,6 +112,9 @@ def index(task: Task) -> list[Measurement]:
 def prove(task: Task) -> list[Measurement]:
     """Measure proving one record after the other, beside NumPy's exact search for such a query.
 
+    What a prover has of the index before the first record is asked for, its commitments, is not
+    counted with a record.
+
     Args:
         task: every run proves another of its records.
     """
@@ -118,13 +122,24 @@ def prove(task: Task) -> list[Measurement]:
     questions = _questions(task, task.runs + 1)
     turns = itertools.cycle(questions)
     lengths: list[int] = []
+    _ = work.rows, work.blindings
+    begun = [] if work.committed else [task.measure(COMMIT, lambda: _commit(work))]
+    _ = work.commitments  # from the folder, if an earlier process left them there
 
     def prove_next() -> None:
         lengths.append(len(work.prove(next(turns))))
 
     proving = task.measure(PROVE, prove_next)
     baseline = numpy_search(work, task.runs)
-    return [baseline, proving.beside(baseline, _median(lengths), _undecided(questions))]
+    return [
+        baseline,
+        *(each.beside(baseline) for each in begun),
+        proving.beside(baseline, _median(lengths), _undecided(questions)),
+    ]
+
+
+def _commit(work: Workload) -> None:
+    work.keep_commitments(core.commit_rows(work.rows, work.blindings))
 
 
 def verify(task: Task) -> list[Measurement]:

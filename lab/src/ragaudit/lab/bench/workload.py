@@ -225,6 +225,13 @@ class Workload:
         """Return what the verifier checks of one record: its statement and a new proof."""
         return self.statement(question), self.prove(question)
 
+    @property
+    def committed(self) -> bool:
+        """Whether `commitments` were made already, here or by an earlier process."""
+        return "commitments" in self.__dict__ or (
+            self._folder is not None and self._file(self._folder, "commitments").exists()
+        )
+
     def keep_commitments(self, commitments: bytes) -> None:
         """Take over commitments that were made elsewhere.
 
@@ -246,11 +253,14 @@ class Workload:
             chosen = random.integers(0, len(topics), count)
             yield start, topics[chosen] + random.standard_normal((count, d), dtype=np.float32)
 
+    def _file(self, folder: Path, name: str) -> Path:
+        return folder / f"{name}-{self.sizes.rows}x{self.sizes.dimension}-{self.seed}.npy"
+
     def _kept(self, name: str, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """What ``make`` makes, from the folder if an earlier process put it there."""
         if self._folder is None:
             return make()
-        path = self._folder / f"{name}-{self.sizes.rows}x{self.sizes.dimension}-{self.seed}.npy"
+        path = self._file(self._folder, name)
         if path.exists():
             found: npt.NDArray[Any] = np.load(path)
             return found
