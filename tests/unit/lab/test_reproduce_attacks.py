@@ -9,11 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 from ragaudit.cli import main
+from ragaudit.cli.processes import ServiceFailed
+from ragaudit.lab.bench.http_window import window_plan
+from ragaudit.lab.reproduce import attacks
 from ragaudit.lab.reproduce.accounting_published import PREDICTED
+from ragaudit.lab.reproduce.attacks import Figure
 from ragaudit.lab.reproduce.attacks_gates import collapse, exponent, gates, scale
-from ragaudit.lab.reproduce.attacks_results import ACCOUNTS, Point, Run, area, judged, point
+from ragaudit.lab.reproduce.attacks_http import QUERIES, QUICK_TRIALS
+from ragaudit.lab.reproduce.attacks_results import (
+    ACCOUNTS,
+    Point,
+    Result,
+    Run,
+    area,
+    judged,
+    point,
+)
 from ragaudit.lab.reproduce.attacks_scalar import EXACT, PRINTED, coalition_mu, figure_2a
 from ragaudit.lab.reproduce.command import app
+from ragaudit.lab.reproduce.comparison import Comparison, Table
+from ragaudit.prover.settings import WindowSettings
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -150,7 +165,64 @@ def test_bad_options_are_refused(options: list[str]) -> None:
     assert RUNNER.invoke(app, ["attacks", *options]).exit_code == 2
 
 
+class TestKept:
+    """A figure that fails, or an interrupt, takes nothing from what was computed before."""
+
+    @pytest.fixture(autouse=True)
+    def figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Three figures: one that meets its reference, one that fails, one that misses it."""
+
+        def row(ours: float) -> Result:
+            rows = (Comparison("a share", None, "0.50000", ours),)
+            return Result("2a", Table("attacks-2a", "Shares", "Figure 2(a)", rows))
+
+        def fails(run: Run) -> Result:
+            raise ServiceFailed("ended with status 3", where="prover")
+
+        def interrupted(run: Run) -> Result:
+            raise KeyboardInterrupt
+
+        found = {
+            Figure.TWO_A: lambda run: row(0.5),
+            Figure.TWO_B_HTTP: fails,
+            Figure.THREE: lambda run: row(0.7),
+            Figure.FOUR: interrupted,
+        }
+        monkeypatch.setattr(attacks, "_experiments", lambda: found)
+
+    def test_a_figure_that_fails_says_so(self, tmp_path: Path) -> None:
+        chosen = ["--figure", "2b-http", "--figure", "2a"]
+        result = RUNNER.invoke(app, ["attacks", *chosen, "--output", str(tmp_path)])
+        assert result.exit_code == 5, result.output
+        said = "Figure 2b-http: NOT COMPUTED: prover: ended with status 3"
+        assert said in result.stdout and "a share" in result.stdout
+        assert result.stdout == (tmp_path / "attacks.txt").read_text(encoding="utf-8")
+        figures = json.loads((tmp_path / "attacks.json").read_text(encoding="utf-8"))["figures"]
+        assert (figures["2a"]["failed"], "status 3" in figures["2b-http"]["failed"]) == ("", True)
+
+    def test_a_value_that_is_off_counts_for_more(self) -> None:
+        chosen = ["--figure", "2b-http", "--figure", "3"]
+        assert RUNNER.invoke(app, ["attacks", *chosen, "--json"]).exit_code == 4
+
+    @pytest.mark.parametrize("as_json", [False, True])
+    def test_an_interrupt_leaves_what_there_is(self, tmp_path: Path, as_json: bool) -> None:
+        chosen = ["--figure", "2a", "--figure", "4", "--output", str(tmp_path)]
+        result = RUNNER.invoke(app, ["attacks", *chosen, *(["--json"] if as_json else [])])
+        assert result.exit_code != 0
+        written = (tmp_path / f"attacks.{'json' if as_json else 'txt'}").read_text("utf-8")
+        assert result.stdout.startswith(written) and "a share" in written
+
+
+def test_a_window_may_be_shorter_than_the_usual_margin() -> None:
+    """No policy takes a claim margin as long as its window: the usual one is 60 s."""
+    for seconds in (10, 30 + QUICK_TRIALS * QUERIES // 10):
+        asked = window_plan(12, 102, {"sigma": "3"}, seconds).overrides(1.0)
+        settings = WindowSettings.model_validate(asked)
+        assert settings.claim_margin_seconds < settings.length_seconds == seconds
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     arguments = ["attacks", "--figure", "2a", "--quick", "--output", str(tmp_path / "file")]
-    assert RUNNER.invoke(app, arguments).exit_code == 1
+    result = RUNNER.invoke(app, arguments)
+    assert result.exit_code == 4 and "a writable folder" in result.output

@@ -16,13 +16,31 @@ from ragaudit.lab.demo.operator import Auditor, Operator
 from ragaudit.lab.demo.plan import COALITION_MAX, WindowPlan, measure_pace
 from ragaudit.lab.demo.services import prepare
 
-__all__ = ["POLL_SECONDS", "HttpWindow"]
+__all__ = ["POLL_SECONDS", "HttpWindow", "window_plan"]
 
 POLL_SECONDS = 0.02
 _WINDOW = "bench"
 _OPEN_SECONDS = 120.0
 _REGISTER_SECONDS = 0.2
 _NOT_OPEN = ("refused", "abandoned")
+
+
+def window_plan(accounts: int, rows: int, terms: Mapping[str, Any], seconds: int) -> WindowPlan:
+    """Return the window that is opened.
+
+    Args:
+        accounts, rows: of all tenants.
+        terms, seconds: as of `HttpWindow`.
+    """
+    shared = {
+        "slots": accounts,
+        "coalition_max": COALITION_MAX,
+        "activation_every_seconds": 10**6,
+        # Nobody asks by promises here, and a window may be shorter than the usual margin.
+        "claim_margin_seconds": 1,
+    }
+    opens_after = 8 + rows // 500 + accounts // 20
+    return WindowPlan(_WINDOW, "A", opens_after, seconds, 10, {**terms, **shared})
 
 
 class HttpWindow:
@@ -67,11 +85,7 @@ class HttpWindow:
         self._auditor = Auditor(services.verifier_url, services.auditor_token)
         stack.callback(self._auditor.close)
         self.http = stack.enter_context(httpx.Client(base_url=self.url, timeout=30.0))
-        slots = sum(accounts.values())
-        rows = sum(map(len, passages.values()))
-        opens_after = 8 + rows // 500 + slots // 20
-        shared = {"slots": slots, "coalition_max": COALITION_MAX, "activation_every_seconds": 10**6}
-        plan = WindowPlan(_WINDOW, "A", opens_after, seconds, 10, {**terms, **shared})
+        plan = window_plan(sum(accounts.values()), sum(map(len, passages.values())), terms, seconds)
         self._operator.create_window(plan, measure_pace())
         self.keys = {
             tenant: [

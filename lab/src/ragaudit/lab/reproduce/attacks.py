@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from ragaudit.encoding.commands import ExitCode
+from ragaudit.encoding.errors import RagauditError
 from ragaudit.lab.reproduce.comparison import write_files
 
 if TYPE_CHECKING:
@@ -20,8 +22,10 @@ EXAMPLE = """Examples:
 
   ragaudit reproduce attacks --figure 2a --quick
 
-Exit status: 0 every value of ours meets its reference, 4 some value does not, 1 the results could
-not be written, or something that is needed is missing. A gate that fails is a result, not an error.
+Exit status: 0 every value of ours meets its reference, 4 some value does not, or the results could
+not be written, 5 every value meets its reference and some figure could not be computed, 2 something
+that is needed is missing. A figure that could not be computed says why, beside the others; with
+--output each is written when it is done. A gate that fails is a result, not an error.
 """
 
 EXIT_DISAGREES = 4
@@ -103,13 +107,33 @@ def command(
             progress.update(tasks[name], completed=done)
 
         run = results.Run(seed, quick, advance)
-        found = [_experiments()[each](run) for each in chosen]
-    document = results.document(found, {"seed": seed, "quick": quick, "figures": chosen})
-    shown = results.text(found)
-    if output is not None:
-        files = {"attacks.json": document.encode(), "attacks.txt": shown.encode()}
-        for each in found:
-            files |= each.files()
-        write_files(output, files)
-    typer.echo(document if as_json_text else shown, nl=False)
-    raise typer.Exit(EXIT_DISAGREES if any(each.table.disagreements for each in found) else 0)
+        found: list[Result] = []
+
+        def shown() -> tuple[str, str]:
+            terms = {"seed": seed, "quick": quick, "figures": chosen}
+            return results.document(found, terms), results.text(found)
+
+        try:
+            for each in chosen:
+                found.append(_result(each, run))
+                if output is not None:
+                    document, text = shown()
+                    files = {"attacks.json": document.encode(), "attacks.txt": text.encode()}
+                    write_files(output, files | found[-1].files())
+        finally:
+            # Whatever ends this, an interrupt too: hours may stand behind what there is.
+            progress.stop()
+            typer.echo(shown()[0 if as_json_text else 1], nl=False)
+    if any(each.table.disagreements for each in found):
+        raise typer.Exit(EXIT_DISAGREES)
+    raise typer.Exit(ExitCode.INCOMPLETE if any(each.failed for each in found) else ExitCode.DONE)
+
+
+def _result(figure: Figure, run: "Run") -> "Result":
+    """Return a figure, or why it could not be computed: that takes nothing from the others."""
+    from ragaudit.lab.reproduce.attacks_results import not_computed  # noqa: PLC0415 - scipy
+
+    try:
+        return _experiments()[figure](run)
+    except RagauditError as error:
+        return not_computed(figure.value, error)

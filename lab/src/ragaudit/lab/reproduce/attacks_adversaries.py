@@ -9,6 +9,7 @@ from ragaudit.lab.reproduce import attacks_plots
 from ragaudit.lab.reproduce.attacks_adaptive import bisection, enumeration, inversion
 from ragaudit.lab.reproduce.attacks_results import (
     ACCOUNTS,
+    TESTED,
     Gate,
     Point,
     Result,
@@ -20,7 +21,7 @@ from ragaudit.lab.reproduce.attacks_scalar import coalition_mu
 from ragaudit.lab.reproduce.comparison import Table
 from scipy import special, stats
 
-__all__ = ["STRATEGIES", "figure_4", "hunted"]
+__all__ = ["STRATEGIES", "figure_4", "hunted", "not_above_cap"]
 
 EPSILON, TRIALS = "4", 5000
 BASELINE, RATIO = "pooled mean", "Bayes likelihood ratio"
@@ -64,7 +65,7 @@ def figure_4(run: Run) -> Result:
     )  # fmt: skip
     run.progress("Figure 4", 4, 4)
     return Result(
-        "4", table, tuple(points), findings, (_identity(scalar), _capped(points)),
+        "4", table, tuple(points), findings, (_identity(scalar), not_above_cap(points)),
         (*near_remarks, *listed_remarks),
         lambda: {
             **attacks_plots.areas("attacks-4", title, scalar),
@@ -220,10 +221,14 @@ def _identity(points: list[Point]) -> Gate:
     )  # fmt: skip
 
 
-def _capped(points: list[Point]) -> Gate:
-    """Whether any attack is above the cap of its noise, all of them together."""
+def not_above_cap(points: list[Point]) -> Gate:
+    """Return whether any attack is above the cap of its noise, all of them together.
+
+    Args:
+        points: those without a cap are passed over.
+    """
     capped = [each for each in points if each.cap is not None]
-    level = float(stats.norm.isf(0.05 / len(capped)))
+    level = float(stats.norm.isf(TESTED / len(capped)))
     above = [each for each in capped if each.auc - level * each.error > (each.cap or 1)]
     most = max((each.auc - (each.cap or 1)) / each.error for each in capped)
     return Gate(

@@ -33,7 +33,7 @@ from ragaudit.lab.reproduce.comparison import Table
 from ragaudit.privacy.coalition import hamming_threshold
 from scipy import stats
 
-__all__ = ["Seen", "evasion", "threshold"]
+__all__ = ["Seen", "evasion", "hard_to_evade", "threshold"]
 
 TEXTS, ROWS = 20_000, 500
 EPSILON = "4"
@@ -208,16 +208,25 @@ def _gate(
     strong = [key for key, own in seen.items() if _mean_worth(own) >= KEEPS - 0.5]
     caught = sum(rates[(*key, name)] * len(seen[key]) for key in strong)
     total = sum(len(seen[key]) for key in strong)
-    # Of trials, 9 in 10: one-sided, exact (Clopper and Pearson).
-    low = float(stats.beta.ppf(0.05, caught, total - caught + 1)) if caught else 0.0
-    high = float(stats.beta.ppf(0.95, caught + 1, total - caught)) if caught < total else 1.0
     return Gate(
         f"hard to evade: {name}",
         f"detects nine in ten coalitions that keep half of what {COALITION} accounts learn",
-        "PASS" if low >= 0.9 else "FAIL" if high < 0.9 else "UNDECIDED",
+        hard_to_evade(round(caught), total),
         f"{caught:.0f} of {total} trials of {len(strong)} cells",
         "PASS and FAIL are each wrong in at most 5 % of runs, over a coalition drawn like these.",
     )  # fmt: skip
+
+
+def hard_to_evade(caught: int, total: int) -> str:
+    """Return whether nine in ten are detected: one-sided and exact (Clopper and Pearson 1934).
+
+    Args:
+        caught: of the trials.
+        total: trials.
+    """
+    low = float(stats.beta.ppf(0.05, caught, total - caught + 1)) if caught else 0.0
+    high = float(stats.beta.ppf(0.95, caught + 1, total - caught)) if caught < total else 1.0
+    return "PASS" if low >= 0.9 else "FAIL" if high < 0.9 else "UNDECIDED"
 
 
 def _table(

@@ -2,18 +2,21 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from ragaudit.encoding.errors import RagauditError
 from ragaudit.lab.reproduce.comparison import Comparison, Table, as_json, as_text
 from scipy import stats
 
 __all__ = [
-    "ACCOUNTS", "ALLOWED_ERRORS", "Area", "Finding", "Gate", "Point", "Result", "Run", "area",
-    "comparisons", "document", "judged", "point", "text",
+    "ACCOUNTS", "ALLOWED_ERRORS", "TESTED", "Area", "Finding", "Gate", "Inside", "Point", "Result",
+    "Run",
+    "area", "comparisons", "decided", "document", "judged", "not_computed", "point", "text",
+    "worst",
 ]  # fmt: skip
 
 FORMAT = "ragaudit/v1/reproduce-attacks"
@@ -23,7 +26,11 @@ ACCOUNTS = (1, 2, 5, 10, 20)
 ALLOWED_ERRORS = 5
 """Standard errors that a cell may be off its law: wrongly called off once in 1.7 million cells."""
 
-_ONE_SIDED = float(stats.norm.ppf(0.95))
+TESTED = 0.045
+"""The level of a test that is to be wrong in at most 5 % of runs: an area of some thousand trials,
+and its error, are Gaussian up to less than the rest."""
+
+_ONE_SIDED = float(stats.norm.isf(TESTED))
 _INTERVAL = float(stats.norm.ppf(0.975))
 
 
@@ -127,21 +134,48 @@ class Gate:
 
 
 def judged(estimate: float, error: float, low: float, high: float, chances: int = 1) -> str:
-    """Return whether a quantity lies within limits: PASS, FAIL or UNDECIDED.
-
-    Two one-sided tests at 5 % (Schuirmann 1987). PASS is wrong in at most 5 % of runs whose
-    quantity lies outside, FAIL in at most 5 % of those where it lies inside. Where several
-    quantities all have to lie inside, both hold for all of them together.
+    """Return whether a quantity lies within limits: PASS, FAIL or UNDECIDED, see `decided`.
 
     Args:
         estimate, error: Gaussian, with its standard error.
         low, high: the limits.
-        chances: how many quantities are judged together; FAIL takes Bonferroni's share of 5 %.
+        chances: as of `decided`.
     """
-    apart, failing = _ONE_SIDED * error, float(stats.norm.isf(0.05 / chances)) * error
-    if low <= estimate - apart and estimate + apart <= high:
+    return decided(Inside((estimate - low) / error, (high - estimate) / error), chances)
+
+
+class Inside(NamedTuple):
+    """How far inside two limits a quantity is, by each of two statistics.
+
+    Attributes:
+        low, high: standard normal where the quantity is at that limit, above 0 inside of it.
+    """
+
+    low: float
+    high: float
+
+
+def decided(inside: Inside, chances: int = 1) -> str:
+    """Return whether a quantity lies within limits: PASS, FAIL or UNDECIDED.
+
+    Two one-sided tests (Schuirmann 1987). PASS is wrong in at most 5 % of runs whose
+    quantity lies outside, FAIL in at most 5 % of those where it lies inside. Where several
+    quantities all have to lie inside, both hold for all of them together.
+
+    Args:
+        inside: of the quantity.
+        chances: how many quantities are judged together; FAIL takes Bonferroni's share.
+    """
+    least = min(inside)
+    if least >= _ONE_SIDED:
         return "PASS"
-    return "FAIL" if estimate + failing < low or estimate - failing > high else "UNDECIDED"
+    return "FAIL" if least < -float(stats.norm.isf(TESTED / chances)) else "UNDECIDED"
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """Return the verdict about quantities that all have to lie inside."""
+    found = set(verdicts)
+    return next(each for each in ("FAIL", "UNDECIDED", "PASS") if each in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +211,7 @@ class Result:
         remarks: what cannot be reproduced and why, and what follows.
         files: PNG and SVG by name, drawn when asked for.
         shown: the findings as a table of text, in place of a line for each.
+        failed: why it could not be computed; then nothing was measured.
     """
 
     figure: str
@@ -187,6 +222,7 @@ class Result:
     remarks: tuple[str, ...] = ()
     files: Callable[[], dict[str, bytes]] = field(default=dict, repr=False)
     shown: str = ""
+    failed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +246,17 @@ class Run:
     def trials(self, full: int) -> int:
         """Return T: a tenth of it, at least 20, where it is to be quick."""
         return max(20, full // 10) if self.quick else full
+
+
+def not_computed(figure: str, error: RagauditError) -> Result:
+    """Return the result of a figure that could not be computed.
+
+    Args:
+        figure: its number.
+        error: why; of a service that did not start, for instance.
+    """
+    table = Table(f"attacks-{figure}", f"Figure {figure}", f"Figure {figure}", ())
+    return Result(figure, table, failed=str(error))
 
 
 def comparisons(
@@ -263,6 +310,8 @@ def _text(result: Result) -> str:
             if each.theory is None and each.paper is None
         ]
     )
+    if result.failed:
+        lines += [f"{result.table.title}: NOT COMPUTED: {result.failed}"]
     for gate in result.gates:
         lines += [f"{gate.verdict}  {gate.name}: {gate.claim}", f"    {gate.figures}"]
         lines += [f"    {gate.errors}"]
@@ -299,6 +348,7 @@ def document(results: Sequence[Result], terms: Mapping[str, Any]) -> str:
                 "findings": [asdict(finding) for finding in each.findings],
                 "gates": [asdict(gate) for gate in each.gates],
                 "remarks": list(each.remarks),
+                "failed": each.failed,
             }
             for each in results
         },

@@ -1,5 +1,6 @@
 """Figures 2(b) and 5 of the collusion paper: hits in the top K, from inside and from outside."""
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -14,6 +15,7 @@ from ragaudit.lab.reproduce.attacks_results import (
     comparisons,
     judged,
     point,
+    worst,
 )
 from ragaudit.lab.reproduce.attacks_service import (
     QUERIES,
@@ -26,7 +28,7 @@ from ragaudit.lab.reproduce.attacks_service import (
 )
 from ragaudit.lab.reproduce.comparison import Table
 
-__all__ = ["EPSILONS", "TRIALS", "figure_2b", "figure_5"]
+__all__ = ["EPSILONS", "TRIALS", "WITHIN", "figure_2b", "figure_5", "same_law"]
 
 EPSILONS = ("4", "8", "16")
 TRIALS, QUICK_TRIALS = 2000, 100
@@ -38,7 +40,7 @@ _WHY = (
     "A sample of 2,000 trials, standard error about .009. Growth below sqrt(20) is the bend of the "
     "curve from counts to areas; top K costs a factor of the signal that depends on N."
 )
-_WITHIN = 0.03
+WITHIN = 0.03
 
 
 def figure_2b(run: Run) -> Result:
@@ -92,23 +94,26 @@ def figure_5(run: Run) -> Result:
         ("Noise has no tenant: both regimes have one law, and the difference is a sample of 0.",),
     )  # fmt: skip
     return Result(
-        "5", table, (*same, *outside, *apart), gates=(_indistinguishable(same, outside),),
+        "5", table, (*same, *outside, *apart), gates=(same_law(same, outside),),
         remarks=("Where access control holds, an external account asks its own index; its answers "
                  "are the same function of the noise in both worlds, and the AUC is 1/2.",),
         files=lambda: attacks_plots.areas("attacks-5", title, [*same, *outside, *apart]),
     )  # fmt: skip
 
 
-def _indistinguishable(same: Sequence[Point], outside: Sequence[Point]) -> Gate:
-    """Whether all 15 areas differ by less than `_WITHIN`, as equivalence tests do."""
-    verdicts = []
-    for one, other in zip(same, outside, strict=True):
-        error = (one.error**2 + other.error**2) ** 0.5
-        verdicts.append(judged(other.auc - one.auc, error, -_WITHIN, _WITHIN, len(same)))
-    verdict = next(each for each in ("FAIL", "UNDECIDED", "PASS") if each in verdicts)
+def same_law(same: Sequence[Point], outside: Sequence[Point]) -> Gate:
+    """Return whether all 15 areas differ by less than `WITHIN`, as equivalence tests do.
+
+    Args:
+        same, outside: cells of both regimes, in one order.
+    """
+    verdict = worst(
+        judged(other.auc - one.auc, math.hypot(one.error, other.error), -WITHIN, WITHIN, len(same))
+        for one, other in zip(same, outside, strict=True)
+    )
     apart = sorted(abs(a.auc - b.auc) for a, b in zip(same, outside, strict=True))
     return Gate(
-        "same law", f"external and same-tenant AUC differ by at most {_WITHIN} in all 15 cells",
+        "same law", f"external and same-tenant AUC differ by at most {WITHIN} in all 15 cells",
         verdict,
         f"at most {apart[-1]:.4f}, median {apart[len(apart) // 2]:.4f} (paper: .022, .010)",
         "PASS or FAIL is wrong in at most 5 % of runs, all cells together.",
