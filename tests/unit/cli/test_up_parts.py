@@ -4,6 +4,7 @@ import io
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ import pytest
 from ragaudit.cli.up.clock import SharedClock
 from ragaudit.cli.up.command import app
 from ragaudit.cli.up.comparison import ROUNDING, Compared, Exact, Tally
-from ragaudit.cli.up.prepare import prepare
+from ragaudit.cli.up.prepare import dispute_key_file, prepare
 from ragaudit.cli.up.shadow import Shadow
 from ragaudit.cli.up.show import Shown
 from ragaudit.cli.up.store import Collection, chosen, chroma_collections
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError, UnavailableError
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.settings import load_settings
+from ragaudit.prover.store.accounts import Accounts
+from ragaudit.prover.store.database import Store
 from ragaudit.prover.surface_settings import WriteSettings
 from ragaudit.serving.clock import UNTIL_CONFIRMED, system_clock
 from ragaudit.verifier import settings as verifier_settings
@@ -119,6 +123,12 @@ def test_both_parties_are_set_up_and_pin_each_other(tmp_path: Path) -> None:
     # Its own application writes, as it did to the store; nobody else, and nobody where it is off.
     assert settings.surfaces.writes == WriteSettings(accounts=("docs-app", "more-app"))
     assert parties.writes
+    with closing(Store.open(settings.store.url)) as store:
+        kept = {each.tenant: each.dispute_key for each in Accounts(store).all()}
+    files = {tenant: dispute_key_file(tmp_path, tenant) for tenant in parties.keys}
+    seeds = {tenant: bytes.fromhex(file.read_text()) for tenant, file in files.items()}
+    assert kept == {name: PrivateKey.from_seed(seed).public.raw for name, seed in seeds.items()}
+    assert all(file.stat().st_mode & 0o077 == 0 for file in files.values())
     assert parties.keys["docs"] not in repr(parties) and parties.operator_token not in repr(parties)
     verifier = verifier_settings.load(tmp_path / "verifier" / "verifier.yaml")
     assert parties.verifier_url.endswith(f":{verifier.listen.port}")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from chapters import DOCS, blocks, run_program, shell
 from ragaudit.encoding.errors import InternalError, MalformedRequest, NotAuthenticated
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.prover.command.cli import app
 from ragaudit.prover.command.console import emit_rows
 from ragaudit.prover.command.operator_commands import read_overrides
@@ -75,7 +76,8 @@ def test_ingest_and_accounts(prover: Path, tmp_path: Path) -> None:
     added = run_json("account", "add", "shop", "ada", "--settings", prover)
     rotated = run_json("account", "rotate-key", "ada", "--settings", prover)
     assert added["key"] != rotated["key"]
-    assert run_json("account", "list", "--settings", prover) == [{"tenant": "shop", "name": "ada"}]
+    (row,) = run_json("account", "list", "--settings", prover)
+    assert row == {"tenant": "shop", "name": "ada"}
     assert "ada" in run("account", "list", "--settings", prover).stdout
     run_json("account", "add", "none", "bob", "--settings", prover, code=4)
     run_json("account", "add", "shop", "ada", "--settings", prover, code=4)
@@ -88,6 +90,23 @@ def test_ingest_and_accounts(prover: Path, tmp_path: Path) -> None:
     for wrong in (("none", "ada"), ("shop", "eve")):
         run_json("account", "add", *wrong, *user, code=4)
     run_json("account", "add", "shop", "ada", "--user", "a\x1b[2J", "--settings", prover, code=2)
+
+
+def test_dispute_keys_of_accounts(prover: Path, tmp_path: Path) -> None:
+    """Whose private halves are elsewhere; another one takes its place."""
+    run("ingest", "shop", corpus(tmp_path), "--settings", prover)
+    run("account", "add", "shop", "ada", "--settings", prover)
+    one, two = (PrivateKey.generate().public.raw.hex() for _ in range(2))
+    run_json("account", "add", "shop", "eva", "--dispute-key", one, "--settings", prover)
+    run_json("account", "dispute-key", "ada", one, "--settings", prover)
+    run_json("account", "dispute-key", "ada", two, "--settings", prover)
+    rows = run_json("account", "list", "--settings", prover)
+    assert [each["dispute_key"] for each in rows] == [two, one]
+    for call in (("add", "shop", "fay", "--dispute-key", "zz"), ("dispute-key", "ada", "00" * 32)):
+        run("account", *call, "--settings", prover, code=2)
+    both = ("account", "add", "shop", "ada", "--user", "gus", "--dispute-key", one)
+    assert "--dispute-key" in run_json(*both, "--settings", prover, code=2)["detail"]
+    run_json("account", "dispute-key", "nobody", one, "--settings", prover, code=4)
 
 
 def test_check_names_what_is_wrong(prover: Path, tmp_path: Path) -> None:
@@ -158,7 +177,7 @@ def test_commands_without_a_service(prover: Path) -> None:
         ("account",),
         ("window",),
         *((name, "--help") for name in ("init", "migrate", "ingest", "check", "serve")),
-        *(("account", name, "--help") for name in ("add", "rotate-key", "list")),
+        *(("account", name, "--help") for name in ("add", "dispute-key", "rotate-key", "list")),
         *(("window", name, "--help") for name in ("start", "close", "status")),
     ],
 )

@@ -9,6 +9,7 @@ import jwt
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.errors import UnknownAccount
 from ragaudit.prover.store.accounts import Account
@@ -197,6 +198,33 @@ class TestEndUsers:
         file = ReceiptFile.parse(scenario.api.get(path, headers=headers).content)
         live = scenario.service.open_windows.get("w1")
         assert file.public.record.pseudonym == live.pseudonym_of("ada", "grace@example.org")
+
+    def test_the_application_disputes_for_them(self, scenario: ProverScenario) -> None:
+        """They hold no API key: its dispute key is theirs, unless they have one of their own."""
+        delegation = {"accounts": ["ada"], "register_tenants": ["one"]}
+        start(scenario, WINDOW, delegation=delegation)
+        shared, own = (PrivateKey.from_seed(bytes([n]) * 32).public.raw.hex() for n in (1, 2))
+        accounts = scenario.service.accounts
+        for user in ("alan", "mary"):  # before the application had a key
+            accounts.add_end_user("ada", user, tenant="one")
+
+        def keep(key: str, **user: str) -> int:
+            headers, body = {**scenario.headers("ada"), **user}, {"dispute_key": key}
+            return scenario.api.put("/v1/dispute-key", json=body, headers=headers).status_code
+
+        assert (keep(shared), keep(own, **{"Ragaudit-User": "mary"})) == (200, 200)
+        found = {}
+        for name in ("grace", "alan"):
+            asked = ask(scenario, "openai", **{"Ragaudit-User": name})
+            assert asked.status_code == 503  # registered just now
+            headers = {**scenario.headers("ada"), "Ragaudit-User": name}
+            account = scenario.api.get("/v1/windows/w1/account", headers=headers).json()
+            found[name] = account["dispute_key"]
+        assert found == {"grace": shared, "alan": shared}
+        kept = {each.user: each.dispute_key for each in accounts.all() if each.name == "ada"}
+        assert {user: key and key.hex() for user, key in kept.items()} == {
+            None: shared, "grace": shared, "alan": shared, "mary": own,
+        }  # fmt: skip
 
     def test_unknown_ones_are_refused_unless_the_tenant_allows_it(
         self, scenario: ProverScenario

@@ -7,7 +7,6 @@ next value; `pool` asks through several accounts at once.
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
@@ -20,8 +19,10 @@ from ragaudit.client.options import (
     ClientOptions,
     anchored,
     arbiter,
+    dispute_key,
     pins,
     provider,
+    state_root,
     system_clock,
     verifier,
 )
@@ -67,7 +68,6 @@ class AsyncClient:
             MalformedError: not an address, a key, a digest or a demand.
         """
         seconds = options.get("timeout_seconds", 30.0)
-        state_dir = options.get("state_dir")
         self._demands = Demands.of(options)
         self._session = Session(
             provider(options, seconds, base_url, api_key),
@@ -75,7 +75,8 @@ class AsyncClient:
             pins(options),
             window=options.get("window"),
             embedder=options.get("embedder"),
-            state_root=None if state_dir is None else Path(state_dir),
+            state_root=state_root(options),
+            dispute_key=dispute_key(options),
             anchored=anchored(options),
             demands=self._demands,
             clock=options.get("clock", system_clock),

@@ -11,6 +11,7 @@ from ragaudit.client import (
     chain_commands,
     complete_command,
     count_commands,
+    key_commands,
     missing_commands,
     offline,
     offline_words,
@@ -46,7 +47,7 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Check receipts; give their public halves to the verifier."
 )
-for commands in (complete_command, missing_commands, count_commands, chain_commands):
+for commands in (complete_command, missing_commands, count_commands, chain_commands, key_commands):
     commands.add_to(app)
 
 _CHECK_EXAMPLES = """Examples:
@@ -128,6 +129,7 @@ def check(
     """
     steps: Sequence[StepResult] = []
     withdrawn: int | None = None
+    disputable: bool | None = None
     failure: RagauditError | None = None
     try:
         # Which of two anchors counts is not guessed.
@@ -138,8 +140,10 @@ def check(
         value = offline.read_file(file)
         target = load(value, file, window, prover, pins_of(policy, verifier_key, allow_unpinned))
         steps = [offline.pinning(target)]
+        owner = None if account is None else offline.read_account(account)
+        disputable = None if owner is None else owner.dispute_key is not None
         facts = offline.Facts(
-            None if account is None else offline.read_account(account),
+            owner,
             anchor,
             None if promise is None else offline.read_promise(promise),
             offline.load_embedder(target),
@@ -153,7 +157,7 @@ def check(
         failure = error
     # The failure is raised below: the report shows the checks that were done before it.
     incomplete = strict and any(step.status == "not done" for step in steps)
-    _report(file, steps, withdrawn, failure, as_json)
+    _report(file, steps, (withdrawn, disputable), failure, as_json)
     if failure is not None:
         raise typer.Exit(int(exit_code(failure)))
     if incomplete:
@@ -295,11 +299,11 @@ app.command("stamped", epilog=STAMPED_EXAMPLES)(stamped)
 def _report(
     path: Path,
     steps: Sequence[StepResult],
-    withdrawn: int | None,
+    about: tuple[int | None, bool | None],
     failure: RagauditError | None,
     as_json: bool,
 ) -> None:
-    result = _result(failure)
+    result, (withdrawn, disputable) = _result(failure), about
     if as_json:
         document = {
             "file": str(path),
@@ -310,6 +314,7 @@ def _report(
                 for s in steps
             ],
             "withdrawn": withdrawn,
+            "disputable": disputable,
         }
         typer.echo(json.dumps(document))
         return
@@ -328,6 +333,8 @@ def _report(
         console.print("No check failed.")
         if withdrawn:
             console.print(f"{withdrawn} withdrawn: selected, and withheld as changed or gone.")
+        if disputable is False:
+            console.print("warning: the account registered no dispute key: nobody could dispute.")
     # In red only where the provider signed it: a damaged file accuses nobody.
     elif result == "rejected":
         Console(stderr=True).print("REJECTED", style="bold red", end=" ")

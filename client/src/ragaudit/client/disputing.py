@@ -78,7 +78,7 @@ async def submit(
         How many were new to the verifier, and how many it knew.
     """
     origin = (await session.opened()).origin
-    if not session.keeps_state:
+    if not session.signs:
         return await verifier.submit(origin, [half.to_json() for half in halves])
     await show_registration(session, verifier)
     holder = await holder_of(session)
@@ -112,7 +112,7 @@ async def submit_refusal(
     """
     origin = (await session.opened()).origin
     pseudonym, signs = Refusal.from_json(refusal).pseudonym, None
-    if session.keeps_state:
+    if session.signs:
         holder = await holder_of(session)
         # A signature under another account's refusal would be refused itself.
         if holder.account.pseudonym == pseudonym:
@@ -252,10 +252,13 @@ async def holder_of(session: Session) -> Holder:
         StateConflict: the account has no dispute key.
     """
     account = await session.register()
-    if session.keys is None or session.state is None:
-        raise StateConflict("the account has no dispute key", expected="state_dir=")
+    if session.keys is None:
+        raise StateConflict(
+            "this client has no dispute key", expected="dispute_key= of the account, or state_dir="
+        )
     # From the disk: a provider that withholds the proof now cannot take this one back.
-    entry = await asyncio.to_thread(session.state.registration)
+    kept = session.state
+    entry = None if kept is None else await asyncio.to_thread(kept.registration)
     proof = registration_proof(entry or account.registration)
     return Holder(session.keys.dispute_key, account, proof)
 

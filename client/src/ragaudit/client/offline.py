@@ -46,6 +46,7 @@ __all__ = [
     "read_file",
     "read_holder",
     "read_json",
+    "read_key",
     "read_policy",
     "read_policy_digest",
     "read_promise",
@@ -144,13 +145,25 @@ def read_holder(state: Path | None, key: Path | None, account: Path | None) -> H
         secret = _kept_key(state)
         owner = read_account(state / "account.json")
     else:
-        text = read_bytes(Path(str(key))).decode("ascii", "replace").strip()
-        secret = _key(text, Path(str(key)))
+        secret = read_key(Path(str(key)))
         owner = read_account(Path(str(account)))
     # The verifier takes statements under the registration's own key only (spec 5.10).
     if owner.dispute_key != secret.public.raw:
         raise MalformedError("not the dispute key of the registration", expected="the key in it")
     return Holder(secret, owner, registration_proof(owner.registration))
+
+
+def read_key(path: Path) -> PrivateKey:
+    """Return the private key in a file that `ragaudit key make` wrote.
+
+    Args:
+        path: of 64 hexadecimal digits.
+
+    Raises:
+        MalformedError: there is none in it.
+        UnavailableError: it cannot be read.
+    """
+    return _key(read_bytes(path).decode("ascii", "replace").strip(), path)
 
 
 def _kept_key(state: Path) -> PrivateKey:

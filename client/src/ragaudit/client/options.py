@@ -6,17 +6,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 import httpx
+from ragaudit.client.offline import read_key
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import Pins
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.options import digest as read_digest
 from ragaudit.encoding.options import public_key
+from ragaudit.encoding.signing import PrivateKey
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
-__all__ = ["ClientOptions", "anchored", "arbiter", "pins", "provider", "system_clock", "verifier"]
+__all__ = [
+    "ClientOptions",
+    "anchored",
+    "arbiter",
+    "dispute_key",
+    "pins",
+    "provider",
+    "state_root",
+    "system_clock",
+    "verifier",
+]
 
 
 class ClientOptions(TypedDict, total=False):
@@ -30,6 +42,8 @@ class ClientOptions(TypedDict, total=False):
         allow_unpinned: go without a pin, and believe whoever answers; False by default.
         embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
         state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
+        dispute_key: the account's, or the path of its file, where it was made before: the provider
+            has its public half, and may have registered the account with it already.
         anchored: whether the account asks through a nonce chain. True demands it: a window without
             noise, where there is none, is refused. By default it does so where there are noise and
             a state_dir, which it needs.
@@ -49,6 +63,7 @@ class ClientOptions(TypedDict, total=False):
     allow_unpinned: bool
     embedder: "Embedder | None"
     state_dir: str | Path | None
+    dispute_key: PrivateKey | str | Path | None
     anchored: bool | None
     privacy: Literal["required"] | None
     most_withheld: float | None
@@ -76,6 +91,23 @@ def pins(options: ClientOptions) -> Pins:
     )
     expected = "verifier_key= or policy_digest=, or allow_unpinned=True"
     return pair.demanded(expected, allow_unpinned=options.get("allow_unpinned", False))
+
+
+def state_root(options: ClientOptions) -> Path | None:
+    """Return the state directory of ``options``, None without one."""
+    found = options.get("state_dir")
+    return None if found is None else Path(found)
+
+
+def dispute_key(options: ClientOptions) -> PrivateKey | None:
+    """Return the dispute key of ``options``, None without one.
+
+    Raises:
+        MalformedError: a file that holds none.
+        UnavailableError: a file that cannot be read.
+    """
+    given = options.get("dispute_key")
+    return given if given is None or isinstance(given, PrivateKey) else read_key(Path(given))
 
 
 def anchored(options: ClientOptions) -> bool:

@@ -17,16 +17,18 @@ from ragaudit.client.state import AccountKeys, StateDirectory
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import (
+    SERVED,
     AccountState,
     Pins,
     Window,
     authenticate,
     check_activated,
     check_entry,
+    check_mine,
     parsed,
-    registered_instead,
 )
 from ragaudit.encoding.errors import InternalError, UnavailableError
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
@@ -40,8 +42,6 @@ __all__ = ["POLL_SECONDS", "Session"]
 
 POLL_SECONDS = 0.25
 _REGISTRATION_SECONDS = 30.0
-
-_SERVED = ("countersigned", "activated", "open")
 
 
 class Session:
@@ -71,6 +71,7 @@ class Session:
         window: str | None,
         embedder: "Embedder | None",
         state_root: Path | None,
+        dispute_key: PrivateKey | None = None,
         anchored: bool,
         demands: Demands,
         clock: Callable[[], int],
@@ -89,6 +90,7 @@ class Session:
         self._demands = demands
         self._wanted = window
         self._state_root = state_root
+        self._dispute_key = dispute_key
         self._window: Window | None = None
         self._account: AccountState | None = None
         self._checked = False
@@ -120,9 +122,9 @@ class Session:
         return self._account
 
     @property
-    def keeps_state(self) -> bool:
-        """Return whether there is a state directory, and so a dispute key after registration."""
-        return self._state_root is not None
+    def signs(self) -> bool:
+        """Return whether the account has a dispute key after registration: given, or kept."""
+        return self._state_root is not None or self._dispute_key is not None
 
     async def opened(self) -> Window:
         """Return the window, its countersignature checked; fetched once.
@@ -222,8 +224,7 @@ class Session:
         if self._account is not None:
             return self._account
         account = await self.account()
-        if self.anchored:
-            # Before a chain exists: without this verifier its claims would go nowhere.
+        if self.anchored:  # before a chain exists: its claims would go nowhere without it
             await self.check_verifier()
         # Durable before they are sent: a lost dispute key could not be registered again.
         await asyncio.to_thread(self._prepare_keys, account)
@@ -237,13 +238,7 @@ class Session:
             account = await self.account()
         if account.slot is None:
             raise AnswerRejected("the account is not registered after all", where=self.window.name)
-        # Registered by somebody else with this API key, or from another directory.
-        if (account.anchor, account.dispute_key) != (anchor, key):
-            raise StateConflict(
-                registered_instead(account, anchor),
-                where=self.window.name,
-                expected="the state directory of the registration, or another account",
-            )
+        check_mine(account, anchor, key, self.window.name)
         self._account = account
         return account
 
@@ -300,7 +295,7 @@ class Session:
             value = await self.provider.get(f"/v1/windows/{self._wanted}")
             return self._authenticated(parsed(ShownWindow.from_json, value))
         windows = parsed(WindowList.from_json, await self.provider.get("/v1/windows"))
-        candidates = [window for window in windows.windows if window.state in _SERVED]
+        candidates = [window for window in windows.windows if window.state in SERVED]
         # Which of several is meant is not guessed: each has a budget and a chain of its own.
         if len(candidates) != 1:
             names = ", ".join(window.window for window in candidates) or "none"
@@ -312,27 +307,33 @@ class Session:
 
     def _prepare_keys(self, account: AccountState) -> None:
         """Open the state directory, if there is one, with the keys that it holds or gets now."""
+        policy, given = self.window.view.policy, self._dispute_key
         if self._state_root is None:
+            if given is not None:
+                self.keys = AccountKeys(policy.origin, account.pseudonym, given)
             return
-        policy = self.window.view.policy
         if self.state is None:
             # A chain is of one account in one window: its keys must not serve another.
             folder = self._state_root / policy.window / account.pseudonym.hex()[:16]
             self.state = StateDirectory(folder)
         keys = self.state.keys()
         if keys is None:
-            if account.slot is not None:
+            # Of a plain account that somebody else registered with this key nothing is missing.
+            known = given is not None and account.dispute_key == given.public.raw
+            if account.slot is not None and (self.anchored or not known):
                 raise StateConflict(
                     "the account is registered, and this state directory has no keys for it",
                     where=str(self.state.directory),
                     expected="the directory of the registration, or another account",
                 )
             length = policy.queries_per_account if self.anchored else 0
-            keys = self.state.make_keys(policy.origin, account.pseudonym, length=length)
+            keys = self.state.make_keys(policy.origin, account.pseudonym, length, given)
             # Drawn just now, so that nobody can have asked for its counter 0 before.
             self.began_chain = True
         if (keys.origin, keys.pseudonym) != (policy.origin, account.pseudonym):
             raise StateConflict("the keys are of another account", where=str(self.state.directory))
+        if given is not None and keys.dispute_key.public != given.public:
+            raise StateConflict("it holds another dispute key", where=str(self.state.directory))
         if self.anchored != (keys.seed is not None):
             raise StateConflict(
                 "the keys are of a plain account" if self.anchored else "it holds a nonce chain",

@@ -142,13 +142,16 @@ class StateDirectory:
             seed=None if seed is None else hex_decode(seed, SEED_BYTES),
         )
 
-    def make_keys(self, origin: str, pseudonym: bytes, *, length: int) -> AccountKeys:
+    def make_keys(
+        self, origin: str, pseudonym: bytes, length: int, dispute_key: PrivateKey | None = None
+    ) -> AccountKeys:
         """Draw fresh keys, keep them and return them.
 
         Args:
             origin: of the window's log.
             pseudonym: of the account, 32 bytes.
             length: of the nonce chain; 0 for none.
+            dispute_key: one that there is already, None to draw it.
 
         Raises:
             StateConflict: there are keys already.
@@ -158,7 +161,7 @@ class StateDirectory:
             raise StateConflict("the account has keys already", where=str(self.directory))
         # Drawn here and sent nowhere: whoever has the seed knows every nonce before its query.
         seed = secrets.token_bytes(SEED_BYTES) if length else None
-        keys = AccountKeys(origin, pseudonym, PrivateKey.generate(), length, seed)
+        keys = AccountKeys(origin, pseudonym, dispute_key or PrivateKey.generate(), length, seed)
         value = {
             "format": REGISTRATION_FORMAT,
             "origin": origin,

@@ -18,17 +18,23 @@ from ragaudit.ledger.messages.shown import ShownAccount, ShownWindow
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 
 __all__ = [
+    "SERVED",
     "AccountState",
     "Pins",
     "Window",
     "authenticate",
     "check_activated",
     "check_entry",
+    "check_mine",
     "parsed",
-    "registered_instead",
 ]
 
+SERVED = ("countersigned", "activated", "open")
 T = TypeVar("T")
+_MINE = (
+    "the state directory of the registration; or the dispute key that the provider was given "
+    "before the window registered the account; or another account"
+)
 
 
 @dataclass(frozen=True)
@@ -184,16 +190,28 @@ class AccountState(ShownAccount):
         )
 
 
-def registered_instead(account: AccountState, anchor: bytes | None) -> str:
-    """Return what the provider has registered instead of this chain, or with another key.
+def check_mine(account: AccountState, anchor: bytes | None, key: bytes | None, window: str) -> None:
+    """Check that an account is registered with what its client holds.
 
     Args:
-        account: as it is registered.
-        anchor: of the client's chain; None: it is plain.
+        account: as the provider shows it, registered.
+        anchor: of the client's nonce chain, 32 bytes; None for a plain account.
+        key: its public dispute key, 32 bytes; None for a client that signs nothing, whoever does.
+        window: for the error.
+
+    Raises:
+        StateConflict: somebody else registered it with this API key, or from another directory; or
+            the provider did, without the key that it was given.
     """
-    if account.anchor == anchor:
-        return "registered with another dispute key"
-    return "registered with another nonce chain" if account.anchor else "registered as plain"
+    if account.anchor != anchor:
+        what = "registered with another nonce chain" if account.anchor else "registered as plain"
+    elif key is None or account.dispute_key == key:
+        return
+    elif account.dispute_key is None:
+        what = "registered without a dispute key: nobody could dispute its answers"
+    else:
+        what = "registered with another dispute key"
+    raise StateConflict(what, where=window, expected=_MINE)
 
 
 def check_entry(entry: RegistrationEntry, window: Window, expected: Registration) -> bool:

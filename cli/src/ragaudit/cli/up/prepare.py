@@ -9,7 +9,9 @@ from typing import Any
 import yaml
 from ragaudit.cli.processes import ServiceProcess, free_port
 from ragaudit.cli.up.store import Found
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.prover.command.set_up import set_up
+from ragaudit.prover.keys import write_secret_file
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.accounts import Accounts
 from ragaudit.prover.store.database import Store
@@ -19,7 +21,7 @@ from ragaudit.verifier import settings as verifier_settings
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.database import Database, create_tables
 
-__all__ = ["PROVIDER", "WINDOW", "Parties", "prepare"]
+__all__ = ["PROVIDER", "WINDOW", "Parties", "dispute_key_file", "prepare"]
 
 PROVIDER = "up.example"
 VERIFIER = "up.example/verifier"
@@ -159,7 +161,10 @@ def prepare(
         register = Accounts(store)
         register.ensure_tenants(each.tenant for each in found.served)
         api_keys = {
-            each.tenant: register.add(each.tenant, account(each.tenant)) for each in found.served
+            each.tenant: register.add(
+                each.tenant, account(each.tenant), _dispute_key(folder, each.tenant)
+            )
+            for each in found.served
         }
         more = tuple(
             register.add(each.tenant, f"{account(each.tenant)}-{number}")
@@ -177,6 +182,27 @@ def prepare(
         more_keys=more,
         writes=bool(settings.surfaces.writes) and settings.backend.kind == "chroma",
     )
+
+
+def dispute_key_file(folder: Path, tenant: str) -> Path:
+    """Return where the dispute key of a tenant's application is.
+
+    Args:
+        folder: of both parties.
+        tenant: that it belongs to.
+    """
+    return folder / "applications" / f"{tenant}.dispute.key"
+
+
+def _dispute_key(folder: Path, tenant: str) -> bytes:
+    """Make the dispute key of an application, outside the prover's folder; return its public half.
+
+    Raises:
+        StoreUnavailable: its folder cannot be written.
+    """
+    key = PrivateKey.generate()
+    write_secret_file(dispute_key_file(folder, tenant), key.seed().hex())
+    return key.public.raw
 
 
 def _window(found: Found, accounts: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragaudit.cli.up.prepare import Parties
+from ragaudit.cli.up.prepare import Parties, dispute_key_file
 from ragaudit.cli.up.store import Found
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.text import rfc3339
@@ -57,6 +57,7 @@ class Shown:
         for each in found.served:
             self.line(f"\n  collection {each.name}: {each.rows} rows, d = {each.dimension}")
             self.line(f"  key        {parties.keys[each.tenant]}")
+            self.line(f"  disputes   {dispute_key_file(parties.folder, each.tenant)}")
         host, _, port = parties.prover_url.removeprefix("http://").rpartition(":")
         first = found.served[0]
         self.line(

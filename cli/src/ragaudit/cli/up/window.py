@@ -87,8 +87,8 @@ class LocalWindow:
         told("registering the applications")
         keys = [*self._parties.keys.values(), *self._parties.more_keys]
         for key in keys:
-            body = {"anchor": None, "dispute_key": None}
-            self._call("POST", f"/v1/windows/{WINDOW}/registration", body, key)
+            # As plain, with the dispute key that the prover was given for each application.
+            self._call("POST", f"/v1/windows/{WINDOW}/registration", {}, key)
         # The clocks must not be moved on past a promise to cosign what was logged.
         for key in keys:
             cosigned = partial(self._is_cosigned, key)

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import failing, new_file
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.options import public_key
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.prover.command.console import (
@@ -23,6 +26,10 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.windows import Windows
 from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
 
+DisputeKeyOption = Annotated[
+    PublicKey | None,
+    typer.Option("--dispute-key", parser=public_key, metavar="HEX", help="Its public dispute key."),
+]
 UserOption = Annotated[
     str | None, typer.Option("--user", help="An end user whom the account names.")
 ]
@@ -37,21 +44,31 @@ def add(
     tenant: str,
     name: str,
     user: UserOption = None,
+    dispute_key: DisputeKeyOption = None,
     settings: SettingsOption = DEFAULT_SETTINGS,
     as_json: JsonOption = False,
 ) -> None:
     """Create an account and print its API key, this one time; or, with --user, an end user of one.
 
-    Example: ragaudit prover account add shop ada --json
+    Whoever uses the account makes its dispute key (`ragaudit key make`) and keeps the private half.
+    Without one nobody can dispute what the account is answered, unless it registers by itself. End
+    users have that of the account which names them.
+
+    Example: ragaudit prover account add shop ada --dispute-key 3b6a... --json
     """
     with failing(as_json):
+        public = None if dispute_key is None else dispute_key.raw
+        if public is not None and user is not None:
+            raise InvalidArgumentError(
+                "an end user has that of the account", where="--dispute-key", expected="no --user"
+            )
         with _store(settings) as store:
             accounts = Accounts(store)
             accounts.ensure_tenants(load_settings(settings).backend.tenants)
             if user is not None:
                 shown = accounts.add_end_user(name, user, tenant=tenant).to_json()
             else:
-                shown = {"tenant": tenant, "name": name, "key": accounts.add(tenant, name)}
+                shown = {"tenant": tenant, "name": name, "key": accounts.add(tenant, name, public)}
         emit(shown, as_json)
 
 
@@ -69,6 +86,26 @@ def rotate_key(
         emit({"name": name, "key": key}, as_json)
 
 
+@app.command("dispute-key")
+def replace_dispute_key(
+    name: str,
+    key: Annotated[PublicKey, typer.Argument(parser=public_key, metavar="HEX")],
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep an account's public dispute key in place of any other, for windows to come.
+
+    Windows that have registered the account keep the key that is in their log.
+
+    Example: ragaudit prover account dispute-key ada 3b6a...
+    """
+    with failing(as_json):
+        with _store(settings) as store:
+            accounts = Accounts(store)
+            accounts.keep_dispute_key(accounts.named(name), key.raw, over=True)
+        emit({"name": name, "dispute_key": key.raw.hex()}, as_json)
+
+
 @app.command("list")
 def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False) -> None:
     """List the accounts, without their keys, and the end users whom they name.
@@ -79,9 +116,8 @@ def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOpti
         with _store(settings) as store:
             rows = [row.to_json() for row in Accounts(store).all()]
         # A table has a place for what some rows lack.
-        emit_rows(
-            rows if as_json else [{**row, "user": row.get("user", "")} for row in rows], as_json
-        )
+        lacking = {"user": "", "dispute_key": ""}
+        emit_rows(rows if as_json else [{**lacking, **row} for row in rows], as_json)
 
 
 @app.command("export")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from ragaudit.embedders import none
-from ragaudit.encoding.errors import MalformedSettings, RagauditError
+from ragaudit.encoding.errors import MalformedSettings, RagauditError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
@@ -28,6 +28,7 @@ from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.keys import load_digest, load_key
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import Settings
+from ragaudit.prover.store.accounts import Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.disk import check_space
 from ragaudit.prover.vector_stores.opening import (
@@ -45,9 +46,14 @@ from ragaudit.serving.jobs.opening import check_jobs
 from ragaudit.serving.observed import Observer
 from ragaudit.serving.operation import STANDARD_OUTPUT
 
-__all__ = ["CHECKS", "explained", "run_checks"]
+__all__ = ["CHECKS", "NobodyDisputes", "explained", "run_checks"]
 
+NAMED = 5
 Found = dict[str, RagauditError | None]
+
+
+class NobodyDisputes(RefusedError):
+    """Accounts without a dispute key: a warning, since a window can do without."""
 
 
 def run_checks(settings: Settings) -> Found:
@@ -63,11 +69,12 @@ def explained(fault: RagauditError | None) -> str | dict[str, str]:
     """Return a fault for a program: what, where and expected; ``good`` if there is none.
 
     Args:
-        fault: that a check found.
+        fault: that a check found; of one that is a warning only, ``severity`` says so.
     """
     if fault is None:
         return "good"
-    return {"what": fault.what, "where": fault.where, "expected": fault.expected}
+    said = {"what": fault.what, "where": fault.where, "expected": fault.expected}
+    return said | {"severity": "warning"} if isinstance(fault, NobodyDisputes) else said
 
 
 def _fault(
@@ -248,6 +255,28 @@ def _backend(settings: Settings) -> Iterator[Backend]:
         yield backend
 
 
+def _check_disputes(settings: Settings) -> None:
+    """Whoever is registered by somebody else can have a false answer judged."""
+    # Others register by themselves, with a key of their own.
+    if not (settings.window.register_accounts or settings.surfaces.enabled):
+        return
+    with _store(settings) as store:
+        served = set(settings.backend.tenants or Accounts(store).tenants())
+        # End users have the key of the account that names them.
+        mute = [
+            each.name
+            for each in Accounts(store).all()
+            if each.tenant in served and each.dispute_key is None and each.user is None
+        ]
+    if mute:
+        more = f" and {len(mute) - NAMED} more" if len(mute) > NAMED else ""
+        raise NobodyDisputes(
+            f"nobody could dispute the answers of {', '.join(mute[:NAMED])}{more}",
+            where="accounts",
+            expected="a public dispute key of each: ragaudit receipt key, or account dispute-key",
+        )
+
+
 CHECKS: Mapping[str, Callable[[Settings], object]] = {
     "keys": _check_keys,
     "permissions": _check_permissions,
@@ -265,6 +294,7 @@ CHECKS: Mapping[str, Callable[[Settings], object]] = {
     "listening": check_listening,
     "surfaces": check_surfaces,
     "end users": check_end_users,
+    "disputes": _check_disputes,
     "beacon": check_beacon,
     "pins": lambda it: check_pins(it.verifier),
     "verifier": _check_verifier,
@@ -297,6 +327,7 @@ _OTHERWISE: Mapping[str, tuple[str, str]] = {
     "listening": ("server", "a free address of this machine"),
     "surfaces": ("surfaces", "tenants and accounts that are there"),
     "end users": ("surfaces.delegation.jwt", "keys of tokens"),
+    "disputes": _DATABASE,
     "beacon": ("beacon.sources", "sources that show the chain's rounds"),
     "pins": ("verifier", "the keys that the regulator published"),
     "verifier": _VERIFIER,

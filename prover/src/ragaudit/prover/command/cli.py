@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.text import hex_encode, rfc3339
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command import account_commands, index_commands, operator_commands, worker
-from ragaudit.prover.command.checks import explained, run_checks
+from ragaudit.prover.command.checks import NobodyDisputes, explained, run_checks
 from ragaudit.prover.command.console import JsonOption, SettingsOption, emit, progress_bar
 from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
 from ragaudit.prover.command.publishing import publish_window
@@ -94,7 +95,8 @@ def check(
 ) -> None:
     """Check keys, database, documents, embedder, verifier, clocks and more; change nothing.
 
-    Exit code: 0 nothing is wrong, 1 something is, 2 the settings themselves are malformed.
+    Exit code: 0 nothing is wrong (there may be warnings), 1 something is, 2 the settings themselves
+    are malformed.
 
     Example: ragaudit prover check --settings prover/prover.yaml --json
     """
@@ -103,8 +105,8 @@ def check(
         if as_json:
             emit({name: explained(fault) for name, fault in faults.items()}, as_json)
         else:
-            emit({name: str(fault or "good") for name, fault in faults.items()}, as_json)
-        if any(faults.values()):
+            emit({name: _said(fault) for name, fault in faults.items()}, as_json)
+        if any(fault and not isinstance(fault, NobodyDisputes) for fault in faults.values()):
             raise typer.Exit(ExitCode.FALSE)
 
 
@@ -172,3 +174,9 @@ def serve(
             operation=options.operation,
             trusted_proxies=options.server.trusted_proxies,
         )
+
+
+def _said(fault: RagauditError | None) -> str:
+    if fault is None:
+        return "good"
+    return f"warning: {fault}" if isinstance(fault, NobodyDisputes) else str(fault)

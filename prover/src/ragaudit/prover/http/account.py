@@ -19,6 +19,7 @@ from ragaudit.prover.http.dependencies import (
 from ragaudit.prover.http.hot_route import HotRoute
 from ragaudit.prover.http.models import (
     AskBody,
+    DisputeKeyBody,
     PromiseBody,
     QueryBody,
     RegistrationBody,
@@ -77,6 +78,15 @@ def register(
     if not new:
         response.status_code = status.HTTP_200_OK
     return _account(service, live, account, registered)
+
+
+@receipts.put("/v1/dispute-key", operation_id="keepDisputeKey")
+def keep_dispute_key(
+    service: ServiceDependency, account: ActingDependency, body: DisputeKeyBody
+) -> dict[str, str]:
+    """Keep the account's public dispute key, for windows that register it from now on."""
+    service.accounts.keep_dispute_key(account, hex_decode(body.dispute_key))
+    return {**account.to_json(), "dispute_key": body.dispute_key}
 
 
 @queries.post("/query", operation_id="query")

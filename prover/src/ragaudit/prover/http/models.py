@@ -99,10 +99,16 @@ class RevealBody(_Body):
 
 class RegistrationBody(_Body):
     """What an account brings: the anchor of its nonce chain, null for a plain account, and its
-    public dispute key, null for an account that never disputes."""
+    public dispute key, null for the one that is kept of the account (it may have none)."""
 
     anchor: Hex32 | None = None
     dispute_key: Hex32 | None = None
+
+
+class DisputeKeyBody(_Body):
+    """The public dispute key of an account, for windows that register it from now on."""
+
+    dispute_key: Hex32
 
 
 class NewWindowBody(_Body):
@@ -113,8 +119,9 @@ class NewWindowBody(_Body):
 
 
 class NewAccountBody(_Body):
-    """An account to create, or an end user of one."""
+    """An account to create, perhaps with its public dispute key, or an end user of one."""
 
     tenant: str = Field(pattern=NAME_PATTERN)
     name: str = Field(min_length=1, max_length=127)
     user: str | None = Field(default=None, min_length=1, max_length=1024)
+    dispute_key: Hex32 | None = None

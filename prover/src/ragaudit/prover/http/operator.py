@@ -3,9 +3,11 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, status
+from ragaudit.encoding.errors import MalformedRequest
+from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.http.dependencies import ServiceDependency, operator
-from ragaudit.prover.http.models import NewAccountBody, NewWindowBody
+from ragaudit.prover.http.models import DisputeKeyBody, NewAccountBody, NewWindowBody
 from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.lifecycle.exporting import count_accesses
 from ragaudit.prover.lifecycle.retention import deletion_of
@@ -86,10 +88,15 @@ def list_accounts(service: ServiceDependency) -> list[dict[str, str]]:
 @router.post("/accounts", operation_id="createAccount", status_code=status.HTTP_201_CREATED)
 def create_account(service: ServiceDependency, body: NewAccountBody) -> dict[str, str]:
     """Create an account, whose API key is shown this one time; or an end user, who has none."""
+    dispute_key = None if body.dispute_key is None else hex_decode(body.dispute_key)
     if body.user is not None:
+        if dispute_key is not None:
+            raise MalformedRequest(
+                "an end user has that of the account", where="dispute_key", expected="no user"
+            )
         made = service.accounts.add_end_user(body.name, body.user, tenant=body.tenant)
         return made.to_json()
-    key = service.accounts.add(body.tenant, body.name)
+    key = service.accounts.add(body.tenant, body.name, dispute_key)
     return {"tenant": body.tenant, "name": body.name, "key": key}
 
 
@@ -97,6 +104,16 @@ def create_account(service: ServiceDependency, body: NewAccountBody) -> dict[str
 def rotate_key(service: ServiceDependency, name: AccountName) -> dict[str, str]:
     """Replace an account's API key; the old one is dead at once."""
     return {"name": name, "key": service.accounts.rotate_key(name)}
+
+
+@router.put("/accounts/{name}/dispute-key", operation_id="replaceDisputeKey")
+def replace_dispute_key(
+    service: ServiceDependency, name: AccountName, body: DisputeKeyBody
+) -> dict[str, str]:
+    """Keep an account's public dispute key in place of any other, for windows to come."""
+    account = service.accounts.named(name)
+    service.accounts.keep_dispute_key(account, hex_decode(body.dispute_key), over=True)
+    return {"name": name, "dispute_key": body.dispute_key}
 
 
 def _next_release(service: Service, window: Window) -> int:

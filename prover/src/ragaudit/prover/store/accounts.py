@@ -6,13 +6,20 @@ import re
 import secrets
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import NamedTuple
 
 from anyio import to_thread
 from ragaudit.encoding.canonical_json import dumps
-from ragaudit.encoding.errors import Conflict, MalformedRequest, NotAuthenticated, UnavailableError
+from ragaudit.encoding.errors import (
+    Conflict,
+    MalformedError,
+    MalformedRequest,
+    NotAuthenticated,
+    UnavailableError,
+)
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.rows import Rows
 from ragaudit.prover.errors import UnknownAccount, UnknownTenant
@@ -40,11 +47,13 @@ class Account:
         name: of the account.
         tenant: of both.
         user: whom the account names; None for the account itself.
+        dispute_key: 32 bytes, of registrations that bring none of their own; None without one.
     """
 
     name: str
     tenant: str
     user: str | None = None
+    dispute_key: bytes | None = field(default=None, compare=False)
 
     @property
     def id(self) -> str:
@@ -54,11 +63,20 @@ class Account:
         # One text for each pair, and no name begins with the sign before it.
         return f"+{hashlib.sha256(dumps([self.name, self.user])).hexdigest()}"
 
+    def disputing_with(self, dispute_key: bytes | None) -> "Account":
+        """Return this account, with a dispute key if it has none of its own.
+
+        Args:
+            dispute_key: of the account that names it, 32 bytes; None if that has none either.
+        """
+        return self if self.dispute_key else replace(self, dispute_key=dispute_key)
+
     def to_json(self) -> dict[str, str]:
-        """Return tenant and name, and the user of an end user."""
+        """Return tenant and name, the user of an end user, and the dispute key, if there is one."""
         return {
             "tenant": self.tenant, "name": self.name,
             **({} if self.user is None else {"user": self.user}),
+            **({} if self.dispute_key is None else {"dispute_key": self.dispute_key.hex()}),
         }  # fmt: skip
 
 
@@ -70,12 +88,13 @@ class _Row:
     named_by: str | None
     end_user: str | None
     tenant: str
+    dispute_key: bytes | None
     key_digest: bytes = field(repr=False)
 
     @property
     def account(self) -> Account:
         """Whose row it is."""
-        return Account(self.named_by or self.id, self.tenant, self.end_user)
+        return Account(self.named_by or self.id, self.tenant, self.end_user, self.dispute_key)
 
 
 _ROWS = Rows(_Row, tables.account)
@@ -112,15 +131,16 @@ class Accounts:
             with self._store.write() as connection:
                 insert_new(connection, tables.tenant, [{"name": name} for name in new])
 
-    def add(self, tenant: str, name: str) -> str:
+    def add(self, tenant: str, name: str, dispute_key: bytes | None = None) -> str:
         """Create an account and return its API key, which is shown this one time.
 
         Args:
             tenant: that has documents already.
             name: 1 to 127 of ``A-Za-z0-9._@+-``, unique among all tenants' accounts.
+            dispute_key: as `Account`'s.
 
         Raises:
-            MalformedRequest: not a possible account name.
+            MalformedRequest: not a possible account name, or not an Ed25519 public key.
             UnknownTenant: no tenant of this name (ingest its documents first).
             Conflict: the name is taken, whatever the tenant.
         """
@@ -128,6 +148,7 @@ class Accounts:
             raise MalformedRequest(
                 "not an account name", where="account", expected="1 to 127 of A-Za-z0-9._@+-"
             )
+        check_dispute_key(dispute_key)
         key = _new_key()
         with self._store.write() as connection:
             known = connection.scalar(
@@ -136,7 +157,9 @@ class Accounts:
             if known is None:
                 raise UnknownTenant("no such tenant", where=tenant[:64])
             # Of any tenant: the pseudonym is derived from the name alone (spec 5.1).
-            if not _insert(connection, Account(name, tenant), token_digest(key)):
+            if not _insert(
+                connection, Account(name, tenant, dispute_key=dispute_key), token_digest(key)
+            ):
                 raise Conflict("the account exists", where=name, expected="another name")
         return key
 
@@ -178,10 +201,43 @@ class Accounts:
                 raise UnknownAccount("no such account", where=name[:127])
         return key
 
+    def keep_dispute_key(self, account: Account, dispute_key: bytes, *, over: bool = False) -> None:
+        """Keep the dispute key of an account, for windows that register it from now on.
+
+        Args:
+            account: or end user, who is there.
+            dispute_key: an Ed25519 public key, 32 bytes.
+            over: whether another one may be there: the operator's to say, since whoever holds a
+                stolen API key would otherwise take the disputes of later windows from the account.
+
+        Raises:
+            MalformedRequest: not an Ed25519 public key.
+            Conflict: it has another one.
+        """
+        check_dispute_key(dispute_key)
+        kept = _COLUMNS.dispute_key
+        change = update(tables.account).where(_COLUMNS.id == account.id)
+        if not over:
+            change = change.where(kept.is_(None) | (kept == dispute_key))
+        with self._store.write() as connection:
+            changed = connection.execute(change.values(dispute_key=dispute_key))
+        # Counted by the update itself, as above.
+        if changed.rowcount != 1:
+            raise Conflict(
+                "the account has another dispute key",
+                where=account.name,
+                expected="the same; only the operator replaces it",
+            )
+
     def all(self) -> list[Account]:
-        """Return every account and end user, by tenant, name and user."""
+        """Return every account and end user, by tenant, name and user.
+
+        An end user without a dispute key has that of the account that names it.
+        """
         with self._store.read() as connection:
-            found = [row.account for row in _ROWS.all(connection, _ROWS.select())]
+            rows = _ROWS.all(connection, _ROWS.select())
+        keys = {row.id: row.dispute_key for row in rows}
+        found = [row.account.disputing_with(keys.get(row.named_by or "")) for row in rows]
         return sorted(found, key=lambda each: (each.tenant, each.name, each.user or ""))
 
     def named(self, name: str, user: str | None = None) -> Account:
@@ -303,6 +359,24 @@ def check_user(user: str) -> str:
     return user
 
 
+def check_dispute_key(key: bytes | None) -> None:
+    """Check that a dispute key is an Ed25519 public key, if there is one.
+
+    Args:
+        key: 32 bytes, or None.
+
+    Raises:
+        MalformedRequest: it is none: a registration that nobody is there to mend would fail for it.
+    """
+    try:
+        if key is not None:
+            PublicKey.from_raw(key)
+    except MalformedError as error:
+        raise MalformedRequest(
+            error.what, where="dispute_key", expected="an Ed25519 public key, 64 digits 0-9a-f"
+        ) from None
+
+
 def _insert(connection: Connection, account: Account, digest: bytes) -> bool:
     """Insert an account; return whether it is new."""
     row = {
@@ -310,6 +384,7 @@ def _insert(connection: Connection, account: Account, digest: bytes) -> bool:
         "named_by": None if account.user is None else account.name,
         "end_user": account.user,
         "tenant": account.tenant,
+        "dispute_key": account.dispute_key,
         "key_digest": digest,
     }
     return insert_new(connection, tables.account, [row]) == 1

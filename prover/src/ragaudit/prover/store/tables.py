@@ -67,6 +67,8 @@ account = Table(
     Column("end_user", Text),
     Column("tenant", ForeignKey(tenant.c.name), nullable=False),
     Column("key_digest", LargeBinary(32), nullable=False, unique=True),
+    # Public half: of registrations that bring none of their own.
+    Column("dispute_key", LargeBinary(32)),
 )
 
 window = Table(

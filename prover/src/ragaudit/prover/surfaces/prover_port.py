@@ -44,7 +44,8 @@ class ServicePort:
         """Return an end user.
 
         Args:
-            account: that names the user, with it.
+            account: that names the user, with it; its dispute key is that of a user who has none,
+                and holds no API key with which to bring one.
             register: whether an unknown one is made.
 
         Raises:
@@ -54,7 +55,8 @@ class ServicePort:
         """
         accounts = self._service.accounts
         try:
-            return accounts.named(account.name, account.user)
+            found = accounts.named(account.name, account.user)
+            return found.disputing_with(account.dispute_key)
         except UnknownAccount:
             if not register:
                 raise NotServed(
@@ -64,6 +66,7 @@ class ServicePort:
         self._service.asking.check_slot(account)
         # Somebody else may make it at the same moment.
         made = accounts.add_end_user(account.name, account.user or "", tenant=account.tenant)
+        made = made.disputing_with(account.dispute_key)
         self._service.asking.register(made)
         return made
 

@@ -77,7 +77,8 @@ class Registrar:
 
         Args:
             anchor: of its nonce chain, 32 bytes; None for a plain account.
-            dispute_key: an Ed25519 public key, 32 bytes, or None.
+            dispute_key: an Ed25519 public key, 32 bytes; None for the one that is kept of the
+                account, if there is one.
 
         Returns:
             The registration, and whether it is new.
@@ -97,7 +98,8 @@ class Registrar:
             with self._store.read() as connection:
                 row = find(connection, live.name, account.id)
             if row is not None:
-                _check_same(live, row, anchor, dispute_key)
+                # What is in the log stays, whatever key was kept of the account since.
+                _check_same(live, row, anchor, dispute_key or row.dispute_key)
                 return row, False
             if account.tenant not in live.policy.tenants:
                 raise WrongState(
@@ -105,7 +107,7 @@ class Registrar:
                     where=live.name,
                     expected="a window that is created after the tenant has documents",
                 )
-            return self._log(live, account, anchor, dispute_key), True
+            return self._log(live, account, anchor, dispute_key or account.dispute_key), True
 
     def _log(
         self, live: OpenWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None

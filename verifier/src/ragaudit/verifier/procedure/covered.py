@@ -11,7 +11,8 @@ from ragaudit.ledger.messages.policy import Policy
 
 _UNCHECKED: Final = (
     "Answers whose account never checked its receipt: only the account can compare what it was "
-    "given with what was committed."
+    "given with what was committed. Answers to an account that registered no dispute key: nobody "
+    "can have them judged."
 )
 
 NOT_COVERED: Final = (

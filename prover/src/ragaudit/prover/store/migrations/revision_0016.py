@@ -1,4 +1,4 @@
-"""End users are pairs of the account that names them and its name for them."""
+"""End users are pairs of the account that names them and its name for them; dispute keys."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,6 +14,7 @@ def upgrade() -> None:
     op.alter_column("prover_account", "name", new_column_name="id")
     op.add_column("prover_account", sa.Column("named_by", sa.Text()))
     op.add_column("prover_account", sa.Column("end_user", sa.Text()))
+    op.add_column("prover_account", sa.Column("dispute_key", sa.LargeBinary(32)))
 
 
 def downgrade() -> None:
