@@ -84,6 +84,16 @@ def test_no_crate_that_is_banned_is_locked() -> None:
     assert not banned & locked
 
 
+def test_what_is_not_shipped_is_locked_apart_and_in_no_image() -> None:
+    """The comparison with Groth16 rests on `derivative`, which nobody maintains any more."""
+    apart = set(toml(RUST / "Cargo.toml")["workspace"]["exclude"])
+    assert apart == {"fuzz", "groth16-comparison"}
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {f"circuits/rust/{name}" for name in apart} <= set(ignored)
+    for lock in (RUST / "Cargo.lock", RUST / "fuzz" / "Cargo.lock"):
+        assert "derivative" not in {each["name"] for each in toml(lock)["package"]}, lock
+
+
 def test_one_compiler_builds_everything() -> None:
     channel = toml(RUST / "rust-toolchain.toml")["toolchain"]["channel"]
     for service in ("prover", "verifier"):
