@@ -15,6 +15,7 @@ from procedure_cases import use_cached_table
 from ragaudit.circuits.selection import scores, select
 from ragaudit.lab.attacks import CATALOGUE, ConstructedCheat, find, stage
 from ragaudit.lab.attacks.cheats.index import HidesAnOffset, wrapping_pair
+from ragaudit.lab.attacks.cheats.policy import ChoosesVectors, ToleratesTheExact
 from ragaudit.lab.attacks.cheats.proofs import OwnThresholds
 from ragaudit.lab.attacks.cheats.selection import KeepsTies, Tied
 from ragaudit.verifier.engines import engine
@@ -89,6 +90,19 @@ def test_the_row_dependent_threshold_trades_two_rows_of_one_record() -> None:
     outcome = run(Evidence.of(items), engine=engine("reference"), pins=window.pins)
     assert outcome.failed == ("selection",)
     assert f"record {lies[0]}" in outcome.check("selection").reason
+
+
+def test_a_chosen_vector_moves_a_score_by_no_more_than_the_tolerance_gives() -> None:
+    """B times the root of the tolerance: 2,032 of 16,129 at 256, 254 at 4 (spec 2.2)."""
+    for kind, least, most in ((ChoosesVectors, 1000, 2032), (ToleratesTheExact, 50, 254)):
+        window = kind()
+        window.open()
+        row = window.indices["acme"].vectors[0].astype(int)
+        moved = [
+            int((window.embed(text).astype(int) - window.embedder.embed(text)) @ row)
+            for text in ("what is it?", "where is it?", "who has it?")
+        ]
+        assert least <= max(moved) <= most, (kind.__name__, moved)
 
 
 def test_a_wrapping_pair_has_the_right_norm_modulo_the_order() -> None:
