@@ -160,7 +160,7 @@ def test_no_statement_leaves_a_second_time(tmp_path: Path) -> None:
             known = windows.get(connection, ORIGIN)
 
         def accept() -> None:
-            registrar._accept(known, request, given)
+            registrar._accept(known, request, given, {})
 
         def release() -> None:
             answer = scenario.client.get(f"{BASE}/activations/1")
