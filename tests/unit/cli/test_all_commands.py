@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 from ragaudit.cli import main
-from ragaudit.cli.commands import Command, Group, adopt, flowing
+from ragaudit.cli.commands import Command, Group, adopted, flowing
 from ragaudit.encoding.commands import ExitCode, report_error
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import RejectedError, UnavailableError
@@ -208,7 +208,7 @@ def test_nothing_that_a_stranger_wrote_reaches_the_terminal() -> None:
     def names() -> None:
         pass
 
-    adopt(application)
+    application = adopted(application)
     ways = ("echo", "standard error", "print", "write", "console", "error console", "table",
             "panel", "error", "raised", "fault", "option")  # fmt: skip
     for way in ways:
@@ -260,8 +260,75 @@ def test_a_table_that_is_piped_is_whole() -> None:
     def show() -> None:
         Console().print(table)
 
-    adopt(runner)
+    runner = adopted(runner)
     assert "x" * 300 in RUNNER.invoke(runner, [], env={"COLUMNS": "80"}).stdout
+
+
+def test_what_cannot_be_read_is_bad_input_of_every_command(tmp_path: Path) -> None:
+    """A file that is not there, given for each argument and option that is one, ends with 2."""
+    absent, writes = str(tmp_path / "none" / "absent"), {"output", "out", "keep", "plots", "page",
+                                                        "report", "signed", "folder"}  # fmt: skip
+    # What these do first is long, or needs what is not here.
+    left: set[tuple[str, ...]] = {
+        ("verifier", "positions"),
+        ("prover", "worker"),
+        ("verifier", "worker"),
+    }
+    left |= {path for path in tree() if path[0] in {"bench", "reproduce", "demo", "up"}}
+    met = 0
+    for path, command in leaves():
+        if path in left:
+            continue
+        needed = [each for each in command.params if each.required]
+        files = [each for each in needed if "Path" in str(each.type_descriptor.annotation)]
+        files = [each for each in files if each.name not in writes]
+        if not files or path == ("key", "make"):
+            continue
+        given: list[str] = []
+        for parameter in needed:
+            value = absent if parameter in files else _any_value(parameter, tmp_path)
+            option = parameter.param_type_name == "option"
+            given += [max(parameter.opts, key=len), value] if option else [value]
+        shown = run(*path, *given)
+        assert shown.exit_code == ExitCode.BAD_INPUT, (path, shown.output)
+        assert shown.stderr.startswith("error: ") and "Traceback" not in shown.stderr, path
+        met += 1
+    assert met >= 15
+
+
+def _any_value(parameter: Any, folder: Path) -> str:
+    kind = parameter.type_descriptor.annotation
+    if parameter.metavar == "HEX":
+        return "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29"
+    if hasattr(kind, "__members__"):
+        return str(next(iter(kind)).value)
+    if "Path" in str(kind):
+        return str(folder / "written")
+    return "http://127.0.0.1:1" if "URL" in (parameter.help or "") else "1"
+
+
+def test_a_part_that_is_not_installed_is_bad_input() -> None:
+    application = typer.Typer()
+
+    @application.command()
+    def show() -> None:
+        raise ModuleNotFoundError(name="matplotlib")
+
+    application = adopted(application)
+    shown = RUNNER.invoke(application, [])
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert shown.stderr.startswith("error: this needs the module matplotlib")
+
+
+def test_an_interrupt_is_no_verdict() -> None:
+    application = typer.Typer()
+
+    @application.command()
+    def show(how: str) -> None:
+        raise KeyboardInterrupt if how == "c" else typer.Abort
+
+    application = adopted(application)
+    assert [RUNNER.invoke(application, [how]).exit_code for how in "ca"] == [130, 130]
 
 
 def test_a_fault_of_ours_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

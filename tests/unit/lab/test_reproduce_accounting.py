@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ragaudit.cli import main
-from ragaudit.encoding.errors import MalformedError, RagauditError, RefusedError
+from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
 from ragaudit.lab.reproduce import accounting, accounting_auc, accounting_tables
 from ragaudit.lab.reproduce.accounting_cells import PaperCell
 from ragaudit.lab.reproduce.accounting_figures import figures
@@ -211,7 +211,7 @@ def test_without_matplotlib_nothing_is_written(
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(RefusedError, match="cannot write"):
+    with pytest.raises(UnavailableError, match="cannot write"):
         write_files(tmp_path / "file" / "results", {"a": b""})
 
 

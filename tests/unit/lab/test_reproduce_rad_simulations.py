@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ragaudit.encoding.errors import RefusedError
+from ragaudit.encoding.errors import UnavailableError
 from ragaudit.lab.reproduce import (
     rad,
     rad_audits,
@@ -257,7 +257,7 @@ def test_one_json_object(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(result.stdout)["table-1"][0]["agrees"] is True
     assert result.exit_code == 0
     monkeypatch.setattr(rad_examples, "grr_epsilon", lambda *_: 2.503)
-    assert CliRunner().invoke(app, ["rad", "--json"]).exit_code == 4
+    assert CliRunner().invoke(app, ["rad", "--json"]).exit_code == 1
 
 
 @pytest.mark.usefixtures("quick")
@@ -266,7 +266,7 @@ def test_an_unwritable_folder_is_one_error(tmp_path: Path, monkeypatch: pytest.M
     blocked = tmp_path / "file"
     blocked.write_text("")
     result = CliRunner().invoke(app, ["rad", "--output", str(blocked / "in")])
-    assert isinstance(result.exception, RefusedError)
+    assert isinstance(result.exception, UnavailableError)
 
 
 def test_infinite_estimates_are_marked_not_averaged() -> None:

@@ -1,7 +1,7 @@
 """How all commands show help, and how they refuse options.
 
-Members declare plain `typer` applications. When the command `ragaudit` loads one, `adopt` gives its
-commands the classes of this module, so that all of them look and fail alike.
+Members declare plain `typer` applications. When the command `ragaudit` loads one, `adopted` gives
+its commands the classes of this module, so that all of them look and fail alike.
 """
 
 import inspect
@@ -9,15 +9,16 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
 import typer
 from ragaudit.encoding.commands import ExitCode, escaped_output, report_error
-from ragaudit.encoding.errors import MalformedError, RagauditError
+from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["Command", "Group", "adopt", "ended", "flowing"]
+__all__ = ["Command", "Group", "adopted", "ended", "flowing"]
 
 # Any fault of a command line; typer exports only the class under it.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
@@ -67,6 +68,12 @@ def ended(act: Callable[[], Any], as_json: bool) -> int:
             return report_error(_complaint(error), as_json=as_json)
         except RagauditError as error:
             return report_error(error, as_json=as_json)
+        except ModuleNotFoundError as error:
+            what, whose = (
+                f"this needs the module {error.name}",
+                "its distribution, or an extra of ours",
+            )
+            return report_error(UnsupportedError(what, expected=whose), as_json=as_json)
         except (typer.Abort, KeyboardInterrupt):
             typer.echo("interrupted", err=True)
             return ExitCode.INTERRUPTED
@@ -178,18 +185,23 @@ def _name(parameter: Any) -> str:
     return str(max(parameter.opts, key=len))
 
 
-def adopt(application: typer.Typer) -> None:
-    """Give an application, and those below it, the look and the refusals of all commands.
+def adopted(application: typer.Typer) -> typer.Typer:
+    """Return an application whose commands look and refuse as all do.
 
     Args:
-        application: of a member; changed in place.
+        application: of a member; it stays as it is.
     """
-    application.rich_markup_mode = None  # its panels cut what is to be copied
-    for command in application.registered_commands:
+    ours = copy(application)
+    ours.rich_markup_mode = None  # its panels cut what is to be copied
+    ours.info = copy(application.info)
+    if ours.info.cls is TyperGroup or not isinstance(ours.info.cls, type):
+        ours.info.cls = Group
+    ours.registered_commands = [copy(each) for each in application.registered_commands]
+    for command in ours.registered_commands:
         if command.cls is TyperCommand or command.cls is None:
             command.cls = Command
-    for group in application.registered_groups:
+    ours.registered_groups = [copy(each) for each in application.registered_groups]
+    for group in ours.registered_groups:
         assert group.typer_instance is not None
-        adopt(group.typer_instance)
-    if not isinstance(application.info.cls, type) or application.info.cls is TyperGroup:
-        application.info.cls = Group
+        group.typer_instance = adopted(group.typer_instance)
+    return ours

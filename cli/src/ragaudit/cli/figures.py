@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def axes(title: str, across: str, up: str) -> Iterator[tuple["Figure", "Axes"]]:
         across, up: labels of the axes, with units.
 
     Raises:
-        RagauditError: matplotlib is not installed.
+        UnsupportedError: matplotlib is not installed.
     """
     with _canvas() as figure:
         place = figure.add_subplot()
@@ -65,7 +65,7 @@ def panels(
         names: titles of the panels.
 
     Raises:
-        RagauditError: matplotlib is not installed.
+        UnsupportedError: matplotlib is not installed.
     """
     with _canvas() as figure:
         figure.set_size_inches(3.3 * len(names), 4.6)
@@ -85,7 +85,7 @@ def _canvas() -> Iterator["Figure"]:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise RagauditError(
+        raise UnsupportedError(
             "figures need matplotlib", expected="install ragaudit-cli with its extra `plots`"
         ) from error
     style: dict[Any, Any] = {**_STYLE}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.cli.commands import Command, Group, adopt, ended
+from ragaudit.cli.commands import Command, Group, adopted, ended
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.private_process import keep_private
 
@@ -79,9 +79,7 @@ def _load(entry: EntryPoint) -> Any:
     """Return the command group of an entry point; UnsupportedError says what is missing."""
     gc.disable()  # modules stay: looking for garbage among them is a tenth of an import's time
     try:
-        application = entry.load()
-        adopt(application)
-        group = typer.main.get_command(application)
+        group = typer.main.get_command(adopted(entry.load()))
     except ModuleNotFoundError as error:
         raise missing(entry.name, error.name or "?") from None
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragaudit.cli.commands import Group
+from ragaudit.cli.commands import Command, Group
 from ragaudit.cli.plan.options import decimal_text, failing
 from ragaudit.encoding.errors import MalformedError
 
@@ -63,7 +63,7 @@ token, the others read nothing. A real model does worse (ragaudit reproduce gene
 Exit status: 0 the plan was made, whatever it says; 2 bad options."""
 
 
-@app.command("window", epilog=_EXAMPLES)
+@app.command("window", cls=Command, epilog=_EXAMPLES)
 def plan(
     context: typer.Context,
     delta: Annotated[
@@ -200,7 +200,7 @@ def _check_nothing_to_try(context: typer.Context) -> None:
             )
 
 
-@app.command("generation", epilog=_GENERATION_EXAMPLES)
+@app.command("generation", cls=Command, epilog=_GENERATION_EXAMPLES)
 def generation(
     epsilon: Annotated[
         str,

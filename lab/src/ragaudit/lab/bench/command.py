@@ -49,7 +49,7 @@ def index(
     _run("index", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
 
 
-@app.command("prove", epilog="Example: ragaudit bench prove --sigma 0.25 (U is then all rows)")
+@app.command("prove", epilog="Example: ragaudit bench prove --sigma 0.25\n\nU is then all rows.")
 def prove(
     rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
     runs: Runs = 5, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,

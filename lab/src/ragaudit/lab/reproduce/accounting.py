@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.reproduce.comparison import as_csv, as_json, as_text, write_files
 
 __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = """Example: ragaudit reproduce accounting --output results
 
-Exit status: 0 every value of ours meets its reference, 4 some value does not, 1 the results could
+Exit status: 0 every value of ours meets its reference, 1 some value does not, 3 the results could
 not be written."""
 
-EXIT_DISAGREES = 4
+EXIT_DISAGREES = ExitCode.FALSE
 
 
 def command(

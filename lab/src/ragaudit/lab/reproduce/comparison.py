@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.errors import MalformedError, UnavailableError
 
 __all__ = [
     "COLUMNS", "Comparison", "Table", "as_csv", "as_json", "as_text", "sampling_tolerance",
@@ -204,14 +204,14 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
         files: contents by name.
 
     Raises:
-        RefusedError: the folder or a file cannot be written.
+        UnavailableError: the folder or a file cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (folder / name).write_bytes(content)
     except OSError as error:
-        raise RefusedError(
+        raise UnavailableError(
             f"cannot write: {error.strerror}", where=str(folder), expected="a writable folder"
         ) from error
 

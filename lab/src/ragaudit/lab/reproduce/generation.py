@@ -16,7 +16,7 @@ EXAMPLE = """Examples:
 
   ragaudit reproduce generation --quick --json
 
-Exit status: 0 the streams were run, 1 the results could not be written, or a library is missing."""
+Exit status: 0 the streams were run, 2 a library is missing, 3 the results could not be written."""
 
 WORLDS = 400
 """Simulated with the record, and as many without, for each coalition."""

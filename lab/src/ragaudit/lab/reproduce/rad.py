@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.reproduce.comparison import Table, as_csv, as_json, as_text, write_files
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ EXAMPLE = """Examples:
 
   ragaudit reproduce rad --runs 10000 --json
 
-Exit status: 0 every value of ours meets its reference, 4 some value does not, 1 the results could
-not be written, or a library is missing."""
+Exit status: 0 every value of ours meets its reference, 1 some value does not, 2 a library is
+missing, 3 the results could not be written."""
 
-EXIT_DISAGREES = 4
+EXIT_DISAGREES = ExitCode.FALSE
 
 STAND_INS = (
     "MNIST is not used: scikit-learn's 1,797 handwritten digits of 8 x 8 pixels stand in for it, "
