@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import UnavailableError
-from ragaudit.serving import bodies
+from ragaudit.serving import bodies, rooms
 from ragaudit.serving.bodies import SMALL_BYTES, BodyLimit
 from ragaudit.serving.rooms import Place, Room
 
@@ -107,7 +107,7 @@ async def test_packed_bodies_are_not_read(coding: str) -> None:
 
 async def test_where_nobody_is_known_all_have_one_room(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (await Sent(bytes(LIMIT)).to(None)).status == 204
-    monkeypatch.setattr(bodies, "ANONYMOUS_BYTES", LIMIT - 1)
+    monkeypatch.setattr(rooms, "ANONYMOUS_BYTES", LIMIT - 1)
     sent = await Sent(bytes(LIMIT)).to(None)
     assert sent.status == 503 and sent.problem["type"].endswith("unavailable")
 
@@ -128,6 +128,25 @@ def test_the_body_that_was_begun_first_gives_way() -> None:
         with Place(room) as late, pytest.raises(UnavailableError):
             late.add(b"x")
         assert room.held == 100
+    assert room.held == 0
+
+
+def test_a_short_body_always_finds_room() -> None:
+    """A claim must get through, whatever long bodies there are, complete or on their way."""
+    room = Room(100, small=10)
+    with Place(room) as claim, Place(room) as slow, Place(room) as worked_on:
+        claim.add(bytes(5))
+        slow.add(bytes(60))
+        worked_on.add(bytes(90))
+        with pytest.raises(UnavailableError):
+            slow.check()
+        worked_on.settle()
+        claim.add(bytes(5))
+        with Place(room) as second, Place(room) as long:
+            second.add(bytes(10))
+            assert (claim.settle(), second.settle()) == (bytes(10), bytes(10))
+            with pytest.raises(UnavailableError):
+                long.add(bytes(11))
     assert room.held == 0
 
 

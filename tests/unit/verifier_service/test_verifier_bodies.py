@@ -13,6 +13,7 @@ from ragaudit.ledger.messages.bodies import (
     RoundBody,
     StampsBody,
 )
+from ragaudit.ledger.messages.body_sizes import LONGEST, SHORT_BYTES
 from ragaudit.ledger.messages.handover_parts import RecordsBody
 from ragaudit.verifier.service.bodies import SCHEMAS
 from verifier_service_harness import VerifierScenario, problem_of
@@ -63,8 +64,10 @@ SIGNED: dict[type[Body], tuple[str, str]] = {
 
 def test_a_providers_body_is_no_longer_than_its_call_needs(scenario: VerifierScenario) -> None:
     scenario.register()
-    calls = {path: (method, kind.MAX_BYTES) for kind, (method, path) in SIGNED.items()}
-    calls["challenge"] = calls["records/parts"] = calls["claims"] = ("GET", Body.MAX_BYTES)
+    calls = {
+        path: (method, LONGEST.get(kind, SHORT_BYTES)) for kind, (method, path) in SIGNED.items()
+    }
+    calls["challenge"] = calls["records/parts"] = calls["claims"] = ("GET", SHORT_BYTES)
     for path, (method, most) in calls.items():
         answer = scenario.send(method, f"/v1/windows/w1/{path}", b" " * (most + 1))
         assert problem_of(answer, 413, "too-large")["expected"] == f"at most {most} bytes", path

@@ -22,7 +22,7 @@ from ragaudit.encoding.errors import (
     UnsupportedCoding,
 )
 from ragaudit.serving.problems import response
-from ragaudit.serving.rooms import ANONYMOUS_BYTES, Place, Room
+from ragaudit.serving.rooms import SMALL_BYTES, Place, Room, anonymous_room
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = [
@@ -39,7 +39,6 @@ __all__ = [
 Respond = Callable[[RagauditError, str], Response]
 """Makes the answer to an error on a path."""
 MEMORY_BYTES = 2**20  # longer bodies of those who are known wait on disk
-SMALL_BYTES = 2**16  # of a body that nobody need be known for
 # Of an account that sends many at once, and of all that are known.
 KNOWN_SHARE, KNOWN_BYTES = 2**26, 2**29
 NEW_KEY_SECONDS = 1.0
@@ -140,7 +139,7 @@ class BodyLimit:
         self._limit = limit if callable(limit) else lambda _path: limit
         self._respond = respond
         self._known = known
-        self._anonymous = Room(ANONYMOUS_BYTES)
+        self._anonymous = anonymous_room()
         self._of_known = Room(KNOWN_BYTES, KNOWN_SHARE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

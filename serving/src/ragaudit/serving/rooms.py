@@ -1,18 +1,21 @@
 """How much of the bodies of many requests is in memory at a time.
 
 Nobody knows yet who sends them, or somebody sends many at once: together they have a room. Where it
-is full the body that was begun first gives way, as connections do, so that whoever sends slowly
-keeps nobody out.
+is full the long body that was begun first gives way, as connections do, so that whoever sends
+slowly keeps nobody out. A short one, such as a claim, never does: their number is that of
+connections.
 """
 
 from collections.abc import Hashable
 
 from ragaudit.encoding.errors import UnavailableError
 
-__all__ = ["ANONYMOUS_BYTES", "Place", "Room"]
+__all__ = ["ANONYMOUS_BYTES", "SMALL_BYTES", "Place", "Room", "anonymous_room"]
 
 ANONYMOUS_BYTES = 2**26
 """Of the bodies of everybody whom a service does not know, all together."""
+SMALL_BYTES = 2**16
+"""Of a body that nobody need be known for, and that always finds room."""
 
 
 class Room:
@@ -21,10 +24,12 @@ class Room:
     Args:
         most: bytes of all of them.
         share: bytes of those of one sender.
+        small: bytes of a body that never gives way.
     """
 
-    def __init__(self, most: int, share: int | None = None) -> None:
+    def __init__(self, most: int, share: int | None = None, small: int = 0) -> None:
         self.most = most
+        self.small = small
         self.share = most if share is None else share
         self.held = 0
         self._by_sender: dict[Hashable, int] = {}
@@ -34,10 +39,13 @@ class Room:
         """Count ``size`` more bytes of a place; others, or itself, give way if there is no room."""
         self._places[place] = None
         self.count(place, size)
-        while self._by_sender.get(place.sender, 0) > self.share:
+        while place.sender is not None and self._by_sender.get(place.sender, 0) > self.share:
             self._oldest(place.sender, place).give_way()
         while self.held > self.most:
-            self._oldest(None, place).give_way()
+            oldest = self._oldest(None, place)
+            if oldest.size <= self.small:
+                break  # all others are worked on
+            oldest.give_way()
 
     def count(self, place: "Place", size: int) -> None:
         """Add to the bytes of a place, without a look at the room."""
@@ -56,7 +64,9 @@ class Room:
     def _oldest(self, sender: Hashable, itself: "Place") -> "Place":
         """Return the place that gives way; those that are worked on do not."""
         for place in self._places:
-            if not place.settled and sender in (None, place.sender):
+            if place.settled or place.size <= self.small:
+                continue
+            if sender in (None, place.sender):
                 return place
         return itself
 
@@ -118,5 +128,10 @@ class Place:
     def give_way(self) -> None:
         """Lose what has arrived; whoever reads the rest is told."""
         self._room.forget(self)
-        self._data = bytearray()
+        self._data, self.size = bytearray(), 0
         self._gave_way = True
+
+
+def anonymous_room() -> Room:
+    """Return the room of all bodies of nobody that a service has."""
+    return Room(ANONYMOUS_BYTES, small=SMALL_BYTES)

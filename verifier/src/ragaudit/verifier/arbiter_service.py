@@ -16,7 +16,7 @@ from ragaudit.ledger.messages.receipt_check import GroupOperations
 from ragaudit.serving.application import application
 from ragaudit.serving.bodies import receive_anonymous
 from ragaudit.serving.problems import documented
-from ragaudit.serving.rooms import ANONYMOUS_BYTES, Room
+from ragaudit.serving.rooms import anonymous_room
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.service.bodies import described, parse
 
@@ -36,7 +36,7 @@ def create_app(
         clock: Unix milliseconds.
     """
     app = application("ragaudit arbiter")
-    at_once, room = asyncio.Semaphore(_AT_ONCE), Room(ANONYMOUS_BYTES)
+    at_once, room = asyncio.Semaphore(_AT_ONCE), anonymous_room()
 
     async def received(request: Request) -> AsyncIterator[bytes]:
         async for place in receive_anonymous(request, MAX_CASE_BYTES, room):

@@ -6,7 +6,7 @@ them, and say under their own names what is wrong. Members that are None are lef
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import SALT_BYTES
@@ -59,15 +59,7 @@ MAX_STAMPS: Final = 16
 
 
 class Body(ABC):
-    """The JSON object of a call.
-
-    Attributes:
-        MAX_BYTES: that it has at most, in any spelling that a program would choose (spec 8.3).
-    """
-
-    __slots__ = ()
-
-    MAX_BYTES: ClassVar[int] = 2**16
+    """The JSON object of a call."""
 
     @abstractmethod
     def to_json(self) -> Json:
@@ -95,8 +87,6 @@ class Body(ABC):
 class WindowBody(Body):
     """`POST /v1/windows`: a policy and the manifest of the embedder that it names."""
 
-    MAX_BYTES: ClassVar[int] = 4 * MAX_OPENING_BYTES
-
     policy: Json
     embedder: Json
 
@@ -112,8 +102,6 @@ class WindowBody(Body):
 @dataclass(frozen=True, slots=True)
 class OpeningBody(Body):
     """`POST .../countersign`: the entry at index 0 and the checkpoint of the empty log."""
-
-    MAX_BYTES: ClassVar[int] = 4 * MAX_OPENING_BYTES
 
     opening: bytes
     salt: bytes = field(repr=False)
@@ -140,8 +128,6 @@ class OpeningBody(Body):
 class EntriesBody(Body):
     """`POST .../entries`: log entries other than records."""
 
-    MAX_BYTES: ClassVar[int] = 2**24
-
     entries: tuple[Entry, ...]
 
     def to_json(self) -> Json:
@@ -158,8 +144,6 @@ class EntriesBody(Body):
 class CloseBody(Body):
     """`POST .../close`: the note of the final checkpoint, cosigned."""
 
-    MAX_BYTES: ClassVar[int] = 2 * MAX_NOTE_BYTES
-
     final_checkpoint: str
 
     def to_json(self) -> Json:
@@ -175,8 +159,6 @@ class CloseBody(Body):
 class CosignedBody(Body):
     """`POST .../cosigned`: notes with the quorum of further cosigners, at most MAX_NOTES."""
 
-    MAX_BYTES: ClassVar[int] = 2**25
-
     checkpoints: tuple[str, ...]
 
     def to_json(self) -> Json:
@@ -191,8 +173,6 @@ class CosignedBody(Body):
 @dataclass(frozen=True, slots=True)
 class StampsBody(Body):
     """`POST .../time-stamps`: time stamps of checkpoints, at most MAX_STAMPS."""
-
-    MAX_BYTES: ClassVar[int] = 2**21
 
     stamps: tuple[TimeStamp, ...]
 

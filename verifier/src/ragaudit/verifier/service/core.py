@@ -8,7 +8,7 @@ from ragaudit.ledger.log.waiting import await_server
 from ragaudit.serving.jobs.opening import open_runner
 from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.jobs.settings import PROCESS
-from ragaudit.serving.rooms import ANONYMOUS_BYTES, Room
+from ragaudit.serving.rooms import Room, anonymous_room
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.engines import fastest_engine
@@ -132,7 +132,7 @@ class Service:
             workers=workers,
             anonymous=asyncio.Semaphore(settings.limits.anonymous_at_once),
             signed=asyncio.Semaphore(settings.limits.anonymous_at_once),
-            room=Room(ANONYMOUS_BYTES),
+            room=anonymous_room(),
         )
 
     def close(self) -> None:

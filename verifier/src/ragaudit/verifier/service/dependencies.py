@@ -8,7 +8,8 @@ from fastapi import Depends, Path, Query, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.messages.bodies import Body as JsonBody
+from ragaudit.ledger.messages.bodies import Body as Json
+from ragaudit.ledger.messages.body_sizes import LONGEST, SHORT_BYTES
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.serving.bodies import SMALL_BYTES, Body, receive, receive_anonymous
 from ragaudit.serving.validation import HEX32_PATTERN, NAME_PATTERN
@@ -119,15 +120,17 @@ def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
     return dependency
 
 
-def signed_body(kind: type[JsonBody]) -> Callable[..., AsyncIterator[Signed]]:
+def signed_body(kind: type[Json] | None) -> Callable[..., AsyncIterator[Signed]]:
     """Return a dependency: a pinned provider's request with a JSON body; large ones in turn.
 
     Args:
-        kind: of the body, of which it has at most `MAX_BYTES`; `JsonBody` where there is none.
+        kind: of the body, which says how long it may be; None where there is none.
     """
 
+    most = SHORT_BYTES if kind is None else LONGEST.get(kind, SHORT_BYTES)
+
     def limit(service: Service, _window: Origin) -> int:
-        return min(service.settings.limits.json_bytes, kind.MAX_BYTES)
+        return min(service.settings.limits.json_bytes, most)
 
     async def dependency(
         request: Annotated[Signed, Depends(signed(limit))], service: ServiceOf

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
-from ragaudit.ledger.messages.bodies import Body as JsonBody
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.ledger.messages.evidence_access import BUNDLE
 from ragaudit.serving.bodies import SMALL_BYTES
@@ -56,7 +55,7 @@ def _small(_service: Service) -> int:
     return SMALL_BYTES
 
 
-NoBody = Annotated[Signed, Depends(signed_body(JsonBody))]
+NoBody = Annotated[Signed, Depends(signed_body(None))]
 SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
 SignedBudget = Annotated[Signed, Depends(signed(_budget_limit))]
 SignedReplay = Annotated[Signed, Depends(signed(_replay_limit))]

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.bodies import Body as JsonBody
 from ragaudit.ledger.messages.bodies import (
     ClaimBody,
     CloseBody,
@@ -47,7 +46,7 @@ def _part_limit(service: Service, window: Origin) -> int:
     return min(MAX_PART_BYTES, service.handover.records_bytes(window))
 
 
-NoBody = Annotated[Signed, Depends(signed_body(JsonBody))]
+NoBody = Annotated[Signed, Depends(signed_body(None))]
 SignedPart = Annotated[Signed, Depends(signed(_part_limit))]
 PartNumber = Annotated[int, Path(ge=0, lt=MAX_PARTS, description="Of the handover, from 0.")]
 SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]

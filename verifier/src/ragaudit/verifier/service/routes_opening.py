@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.ledger.log.cosigner_protocol import MAX_REQUEST_BYTES
 from ragaudit.ledger.messages.bodies import OpeningBody, RoundBody, WindowBody
+from ragaudit.ledger.messages.body_sizes import LONGEST
 from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.serving.bodies import Body, receive
 from ragaudit.serving.problems import documented
@@ -46,7 +47,7 @@ def _request_limit(_service: Service) -> int:
 
 async def _registration_body(caller: Caller, request: Request) -> AsyncIterator[Body]:
     claim, _ = caller
-    async for body in receive(request, WindowBody.MAX_BYTES):
+    async for body in receive(request, LONGEST[WindowBody]):
         demand_digest(claim, body)
         yield body
 
