@@ -3,8 +3,12 @@
 import re
 import shutil
 import socket
+import ssl
 import subprocess
+import sys
+import time
 from configparser import ConfigParser
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +26,23 @@ ROOT = Path(__file__).resolve().parents[2]
 SERVICES = ("prover", "verifier")
 UNITS = (*SERVICES, "cosigner")
 LIMITS = ConnectionLimits()
+SHOWING = """
+import sys
+from ragaudit.serving import server
+from ragaudit.serving.application import application
+from starlette.requests import Request
+
+app = application("a service")
+
+@app.get("/v1/keys")
+def show(request: Request) -> str:
+    return f"{request.url.scheme} {request.client.host}"
+
+server.run(
+    lambda: app, host="127.0.0.1", port=int(sys.argv[1]), trusted_proxies=["127.0.0.1/32"],
+    log_level="error",
+)
+"""
 
 
 def unit(service: str) -> ConfigParser:
@@ -93,10 +114,62 @@ def test_a_proxy_writes_itself_who_asks(service: str, section: str) -> None:
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
 @pytest.mark.parametrize("service", SERVICES)
 def test_nginx_accepts_a_proxy(service: str, tmp_path: Path) -> None:
-    certificate, key = _certificate(tmp_path)
+    file = _configured(service, _free_port(), tmp_path)
+    done = subprocess.run(
+        ["nginx", "-t", "-c", str(file), "-p", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "[warn]" not in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_behind_nginx_learns_who_asks(service: str, tmp_path: Path) -> None:
+    """The caller has an address of its own on the loopback, and says that it has another."""
+    port, behind = _free_port(), _free_port()
+    file = _configured(service, port, tmp_path)
+    text = file.read_text().replace("127.0.0.1:8080", f"127.0.0.1:{behind}")
+    file.write_text(text.replace("127.0.0.1:8742", f"127.0.0.1:{behind}"))
+    nginx = ["nginx", "-g", "daemon off; master_process off;", "-c", file, "-p", tmp_path]
+    program = [sys.executable, "-c", SHOWING, str(behind)]
+    context = ssl.create_default_context(cafile=str(tmp_path / "server.pem"))
+    context.check_hostname = False
+    with subprocess.Popen(program) as shown, subprocess.Popen(nginx) as started:
+        try:
+            until = time.monotonic() + 60
+            answer = b""
+            while b" 200 " not in answer:
+                assert time.monotonic() < until, answer
+                with (
+                    suppress(OSError),
+                    socket.create_connection(
+                        ("127.0.0.1", port), timeout=10, source_address=("127.0.0.9", 0)
+                    ) as plain,
+                    context.wrap_socket(plain) as peer,
+                ):
+                    peer.sendall(
+                        b"GET /v1/keys HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+                        b"X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-Proto: gopher\r\n\r\n"
+                    )
+                    answer = b"".join(iter(lambda peer=peer: peer.recv(4096), b""))  # type: ignore[misc]
+            assert answer.endswith(b'"https 127.0.0.9"')
+        finally:
+            started.terminate()
+            shown.terminate()
+
+
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _configured(service: str, port: int, tmp_path: Path) -> Path:
+    """The file of an nginx that has the sample, with a certificate and a port of its own."""
+    certificate, key = _certificate(tmp_path)
     text = proxy(service).replace("443 ssl", f"{port} ssl").replace(f"[::]:{port}", "[::1]:0")
     text = text.replace("    listen [::1]:0 ssl;\n", "")
     text = re.sub(r"/etc/ssl/\S+\.pem", str(certificate), text)
@@ -108,13 +181,7 @@ def test_nginx_accepts_a_proxy(service: str, tmp_path: Path) -> None:
     )
     head = f"pid {tmp_path}/pid; error_log stderr; events {{}}"
     file.write_text(f"{head} http {{ access_log off; {folders}\n{text} }}")
-    done = subprocess.run(
-        ["nginx", "-t", "-c", str(file), "-p", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0 and "[warn]" not in done.stderr, done.stderr
+    return file
 
 
 def _certificate(folder: Path) -> tuple[Path, Path]:
