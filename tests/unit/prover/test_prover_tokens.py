@@ -14,10 +14,13 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from fastapi.testclient import TestClient
 from ragaudit.encoding.errors import NotAuthenticated, UnavailableError
 from ragaudit.prover.surface_settings import JwtSettings
 from ragaudit.prover.surfaces import tokens
 from ragaudit.prover.surfaces.tokens import Tokens
+from surface_app import MemoryPort, surface_app
+from surface_calls import ask
 
 NOW = 1_800_000_000
 SETTINGS = JwtSettings(
@@ -217,6 +220,22 @@ def test_a_server_that_drips_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(UnavailableError, match="cannot be fetched"):
             made.check()
         assert monotonic() - since < 5
+
+
+def test_other_callers_are_answered_while_the_server_of_keys_drips() -> None:
+    jwt_settings = {"issuer": "https://login.example", "audience": "rag"}
+    with dripping() as (url, asked):
+        settings = JwtSettings.model_validate({**jwt_settings, "jwks_url": url})
+        made = Tokens(settings, lambda: 1000 * NOW)
+        delegation = {"accounts": ["ada"], "jwt": settings.model_dump()}
+        with TestClient(surface_app(MemoryPort(), tokens=made, delegation=delegation)) as api:
+            assert asked.wait(10), "nobody asked for the keys"
+            token, since = Login().token("k1"), monotonic()
+            for more, status in (({}, 200), ({"Ragaudit-User-Token": token}, 503), ({}, 200)):
+                answer = ask(api, "openai", {"Authorization": "Bearer key-acme", **more})
+                assert answer.status_code == status, answer.text
+                assert (status == 503) == ("Retry-After" in answer.headers)
+            assert monotonic() - since < 2, "a request waited for the server of keys"
 
 
 def test_times_are_finite_numbers(login: Login) -> None:
