@@ -132,7 +132,7 @@ def test_a_service_behind_nginx_learns_who_asks(service: str, tmp_path: Path) ->
     file = _configured(service, port, tmp_path)
     text = file.read_text().replace("127.0.0.1:8080", f"127.0.0.1:{behind}")
     file.write_text(text.replace("127.0.0.1:8742", f"127.0.0.1:{behind}"))
-    nginx = ["nginx", "-g", "daemon off; master_process off;", "-c", file, "-p", tmp_path]
+    nginx = ["nginx", "-g", "daemon off; master_process off;", "-c", str(file), "-p", str(tmp_path)]
     program = [sys.executable, "-c", SHOWING, str(behind)]
     context = ssl.create_default_context(cafile=str(tmp_path / "server.pem"))
     context.check_hostname = False

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ragaudit.encoding.errors import UnavailableError
 from ragaudit.serving import bodies, rooms
 from ragaudit.serving.bodies import SMALL_BYTES, BodyLimit
-from ragaudit.serving.rooms import Place, Room
+from ragaudit.serving.rooms import Place, Room, TooManyBodies
 
 pytestmark = pytest.mark.anyio
 LIMIT = 2**20
@@ -109,7 +108,7 @@ async def test_where_nobody_is_known_all_have_one_room(monkeypatch: pytest.Monke
     assert (await Sent(bytes(LIMIT)).to(None)).status == 204
     monkeypatch.setattr(rooms, "ANONYMOUS_BYTES", LIMIT - 1)
     sent = await Sent(bytes(LIMIT)).to(None)
-    assert sent.status == 503 and sent.problem["type"].endswith("unavailable")
+    assert sent.status == 429 and sent.problem["type"].endswith("too-many-bodies")
 
 
 def test_the_body_that_was_begun_first_gives_way() -> None:
@@ -120,12 +119,12 @@ def test_the_body_that_was_begun_first_gives_way() -> None:
         third.add(bytes(60))
         assert room.held == 100
         for lost in (lambda: first.add(b"x"), first.settle):
-            with pytest.raises(UnavailableError, match="too many bodies"):
+            with pytest.raises(TooManyBodies, match="too many bodies"):
                 lost()
         second.settle()
         third.settle()
         # What is worked on stays; whoever finds nobody that can give way does so itself.
-        with Place(room) as late, pytest.raises(UnavailableError):
+        with Place(room) as late, pytest.raises(TooManyBodies):
             late.add(b"x")
         assert room.held == 100
     assert room.held == 0
@@ -138,14 +137,14 @@ def test_a_short_body_always_finds_room() -> None:
         claim.add(bytes(5))
         slow.add(bytes(60))
         worked_on.add(bytes(90))
-        with pytest.raises(UnavailableError):
+        with pytest.raises(TooManyBodies):
             slow.check()
         worked_on.settle()
         claim.add(bytes(5))
         with Place(room) as second, Place(room) as long:
             second.add(bytes(10))
             assert (claim.settle(), second.settle()) == (bytes(10), bytes(10))
-            with pytest.raises(UnavailableError):
+            with pytest.raises(TooManyBodies):
                 long.add(bytes(11))
     assert room.held == 0
 
@@ -159,8 +158,8 @@ def test_one_sender_has_its_share() -> None:
         assert (room.held, strangers.held) == (60, 0)
         second.add(bytes(20))
         assert room.held == 30
-        with pytest.raises(UnavailableError):
+        with pytest.raises(TooManyBodies):
             first.check()
-        with pytest.raises(UnavailableError):
+        with pytest.raises(TooManyBodies):
             second.add(bytes(50))
         assert room.held == 10 and other.settle() == bytes(10)

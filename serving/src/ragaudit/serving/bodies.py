@@ -98,7 +98,7 @@ async def receive_anonymous(request: Request, limit: int, room: Room) -> AsyncIt
     Raises:
         TooLarge: more than ``limit`` bytes, announced or sent.
         UnsupportedCoding: it is packed.
-        UnavailableError: it gave way to later ones.
+        TooManyBodies: it gave way to later ones.
     """
     check_plain(request.scope)
     if _announced(request.scope) > limit:

@@ -8,14 +8,20 @@ connections.
 
 from collections.abc import Hashable
 
-from ragaudit.encoding.errors import UnavailableError
+from ragaudit.encoding.errors import TooMany
 
-__all__ = ["ANONYMOUS_BYTES", "SMALL_BYTES", "Place", "Room", "anonymous_room"]
+__all__ = ["ANONYMOUS_BYTES", "SMALL_BYTES", "Place", "Room", "TooManyBodies", "anonymous_room"]
 
 ANONYMOUS_BYTES = 2**26
 """Of the bodies of everybody whom a service does not know, all together."""
 SMALL_BYTES = 2**16
 """Of a body that nobody need be known for, and that always finds room."""
+
+
+class TooManyBodies(TooMany):
+    """A body gave way to others. No fault of the service: what strangers do fills no log."""
+
+    retry_after = 1
 
 
 class Room:
@@ -98,7 +104,7 @@ class Place:
         """Keep the next bytes.
 
         Raises:
-            UnavailableError: there was no room for all of them.
+            TooManyBodies: there was no room for all of them.
         """
         self.check()
         self._data += data
@@ -107,19 +113,19 @@ class Place:
         self.check()
 
     def check(self) -> None:
-        """Check that the body is still there; UnavailableError if it gave way to others."""
+        """Check that the body is still there; TooManyBodies if it gave way to others."""
         if self._gave_way:
-            raise UnavailableError("too many bodies at once", expected="fewer, or later")
+            raise TooManyBodies("too many bodies at once", expected="fewer, or later")
 
     def settle(self) -> bytes:
-        """Return the whole body, which is worked on from now on; UnavailableError as `check`."""
+        """Return the whole body, which is worked on from now on; TooManyBodies as `check`."""
         self.check()
         self.settled = True
         whole, self._data = bytes(self._data), bytearray()
         return whole
 
     def move(self, room: Room, sender: Hashable) -> None:
-        """Go on in another room, whose sender is known by now; UnavailableError as `add`."""
+        """Go on in another room, whose sender is known by now; TooManyBodies as `add`."""
         self._room.forget(self)
         self._room, self.sender = room, sender
         room.grew(self, self.size)
