@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -105,8 +106,8 @@ def test_examples_name_commands_and_options_that_exist() -> None:
 
 def test_every_key_and_digest_says_what_it_is_and_its_errors_name_it() -> None:
     hexadecimal = re.compile(r"\bhex|\bkey\b|pseudonym|digest|\banchor\b", re.IGNORECASE)
-    # Not of 64 digits: C2SP's keys with names, names, and what noise and coins are drawn from.
-    others = {"vkey", "log_key", "name", "reason", "seed"}
+    # Not of 64 digits: C2SP's keys with names, names, seeds of coins, and the provider's API keys.
+    others = {"vkey", "log_key", "name", "reason", "seed", "api_key"}
     met = 0
     for path, command in leaves():
         for parameter in command.params:
@@ -318,6 +319,19 @@ def test_a_part_that_is_not_installed_is_bad_input() -> None:
     shown = RUNNER.invoke(application, [])
     assert shown.exit_code == ExitCode.BAD_INPUT
     assert shown.stderr.startswith("error: this needs the module matplotlib")
+
+
+def test_output_that_nobody_takes_is_said_and_is_no_verdict() -> None:
+    """Also where an object was to say so: a full disk takes none."""
+    program = "from ragaudit.cli.main import run; run()"
+    for arguments in (["attack", "list", "--json"], ["attack", "list"], ["-h"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-c", program, *arguments], stdout=full,
+                stderr=subprocess.PIPE, text=True, check=False,
+            )  # fmt: skip
+        assert done.returncode == ExitCode.UNAVAILABLE
+        assert done.stderr == "error: output: cannot be written: No space left on device\n"
 
 
 def test_an_interrupt_is_no_verdict() -> None:

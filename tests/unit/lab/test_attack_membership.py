@@ -359,6 +359,14 @@ def test_a_missing_key_is_said_before_anything_is_written(test: Test) -> None:
     assert not test.output.exists()
 
 
+def test_a_key_that_would_stand_in_any_answer_is_refused(test: Test) -> None:
+    test.key.write_text("x\n")
+    result = CliRunner().invoke(app, test.arguments("http://127.0.0.1:9/ask"))
+    assert result.exit_code == 2
+    assert "--key-file: a key of 1 bytes (expected 8 or more)" in result.stderr
+    assert not test.output.exists()
+
+
 def test_nothing_is_asked_without_consent(test: Test) -> None:
     arguments = [each for each in test.arguments("http://127.0.0.1:9/") if each != "--yes"]
     result = CliRunner().invoke(app, arguments, input="n\n")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ragaudit.cli import main
+from ragaudit.cli.commands import adopted
 from ragaudit.cli.processes import ServiceFailed
 from ragaudit.lab.bench.http_window import window_plan
 from ragaudit.lab.reproduce import attacks
@@ -202,7 +203,7 @@ class TestKept:
 
     def test_a_value_that_is_off_counts_for_more(self) -> None:
         chosen = ["--figure", "2b-http", "--figure", "3"]
-        assert RUNNER.invoke(app, ["attacks", *chosen, "--json"]).exit_code == 4
+        assert RUNNER.invoke(app, ["attacks", *chosen, "--json"]).exit_code == 1
 
     @pytest.mark.parametrize("as_json", [False, True])
     def test_an_interrupt_leaves_what_there_is(self, tmp_path: Path, as_json: bool) -> None:
@@ -224,5 +225,5 @@ def test_a_window_may_be_shorter_than_the_usual_margin() -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     arguments = ["attacks", "--figure", "2a", "--quick", "--output", str(tmp_path / "file")]
-    result = RUNNER.invoke(app, arguments)
-    assert result.exit_code == 4 and "a writable folder" in result.output
+    result = RUNNER.invoke(adopted(app), arguments)
+    assert result.exit_code == 3 and "a writable folder" in result.output

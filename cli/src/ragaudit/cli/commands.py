@@ -9,12 +9,13 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from functools import partial
 from typing import Any
 
 import typer
-from ragaudit.encoding.commands import ExitCode, escaped_output, report_error
+from ragaudit.encoding.commands import ExitCode, Unwritable, escaped_output, report_error
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
 from typer.core import TyperCommand, TyperGroup
 
@@ -66,6 +67,11 @@ def ended(act: Callable[[], Any], as_json: bool) -> int:
             return int(code or ExitCode.DONE)
         except _USAGE_ERROR as error:
             return report_error(_complaint(error), as_json=as_json)
+        except Unwritable as error:
+            # Not as JSON: that would go where nothing is taken.
+            with suppress(Unwritable):
+                report_error(error)
+            return ExitCode.UNAVAILABLE
         except RagauditError as error:
             return report_error(error, as_json=as_json)
         except ModuleNotFoundError as error:

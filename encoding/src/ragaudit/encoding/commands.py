@@ -28,6 +28,7 @@ __all__ = [
     "Escaping",
     "ExitCode",
     "NotJudged",
+    "Unwritable",
     "escaped_output",
     "exit_code",
     "failing",
@@ -61,6 +62,10 @@ class ExitCode(IntEnum):
     """A fault of this software (EX_SOFTWARE of sysexits.h)."""
     INTERRUPTED = 130
     """Stopped by SIGINT."""
+
+
+class Unwritable(UnavailableError):
+    """Standard output or standard error takes nothing: a full disk, or nobody who reads."""
 
 
 class NotJudged(RefusedError):
@@ -196,7 +201,7 @@ class Escaping:
         """Write text; return its length.
 
         Raises:
-            UnavailableError: the disk is full, or nobody reads any more.
+            Unwritable: the disk is full, or nobody reads any more.
         """
         try:
             self.plain.write(printable(text))
@@ -208,7 +213,7 @@ class Escaping:
         """Have all that was written leave.
 
         Raises:
-            UnavailableError: as `write`.
+            Unwritable: as `write`.
         """
         try:
             self.plain.flush()
@@ -230,5 +235,5 @@ def escaped_output() -> Iterator[None]:
         sys.stdout, sys.stderr = streams
 
 
-def _unwritable(error: OSError) -> UnavailableError:
-    return UnavailableError(f"cannot be written: {error.strerror}", where="output")
+def _unwritable(error: OSError) -> Unwritable:
+    return Unwritable(f"cannot be written: {error.strerror}", where="output")

@@ -22,13 +22,13 @@ EXAMPLE = """Examples:
 
   ragaudit reproduce attacks --figure 2a --quick
 
-Exit status: 0 every value of ours meets its reference, 4 some value does not, or the results could
-not be written, 5 every value meets its reference and some figure could not be computed, 2 something
-that is needed is missing. A figure that could not be computed says why, beside the others; with
+Exit status: 0 every value of ours meets its reference, 1 some value does not, 2 something that is
+needed is missing, 3 the results could not be written, 5 every value meets its reference and some
+figure could not be computed. A figure that could not be computed says why, beside the others; with
 --output each is written when it is done. A gate that fails is a result, not an error.
 """
 
-EXIT_DISAGREES = 4
+EXIT_DISAGREES = ExitCode.FALSE
 
 
 class Figure(StrEnum):

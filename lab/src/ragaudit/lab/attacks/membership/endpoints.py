@@ -32,6 +32,7 @@ _LONGEST_WAIT: Final = 60.0
 _DECLINED: Final = frozenset({400, 413, 422})
 """Of one question: an answer like another, that tells nothing."""
 REDACTED: Final = "[redacted]"
+LEAST_KEY_BYTES: Final = 8
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,19 @@ class Template:
             key: may be empty.
 
         Raises:
-            MalformedError: they do, and it is.
+            MalformedError: they do, and it is; or it would stand in any text by chance.
         """
         if not key and any("{key}" in value for value in self.headers.values()):
             raise MalformedError("no key", where="--key-file", expected="a file of one line")
         if not _is_line(key):
             raise MalformedError("no key", where="--key-file", expected="one line of ASCII")
+        if 0 < len(key) < LEAST_KEY_BYTES:
+            # It is left out of what is kept, and would take letters of answers with it.
+            raise MalformedError(
+                f"a key of {len(key)} bytes",
+                where="--key-file",
+                expected=f"{LEAST_KEY_BYTES} or more",
+            )
 
     def filled(self, query: str) -> Any:
         """Return the body of a question.
