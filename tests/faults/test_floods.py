@@ -159,8 +159,8 @@ def test_json_of_63_mib_by_nobody(verifier: Target, chunked: bool) -> None:
 
 
 def test_the_largest_json_that_nobody_may_send_sixteen_times_at_once(verifier: Target) -> None:
-    count = (LIMITS.anonymous_bytes - 64) // 39
-    body = b'{"receipts":[' + b",".join([b'{"":"%s"}' % (b"a" * 31)] * count) + b"]}"
+    count = (LIMITS.anonymous_bytes - 64) // 55
+    body = b'{"receipts":[' + b",".join([b'{"":"%s"}' % (b"a" * 47)] * count) + b"]}"
     assert LIMITS.anonymous_bytes - 128 < len(body) <= LIMITS.anonymous_bytes
     senders = 16
 
