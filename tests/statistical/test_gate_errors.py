@@ -23,8 +23,6 @@ from ragaudit.lab.reproduce.attacks_results import ACCOUNTS, Point, area, decide
 from ragaudit.lab.reproduce.attacks_top_k import WITHIN, same_law
 from scipy import stats
 
-pytestmark = pytest.mark.slow
-
 RUNS, TRIALS = 2000, 300
 FEW, MANY = 100, 3000
 """Of runs and trials, where the gate is to decide."""
@@ -132,11 +130,17 @@ def grown(power: float) -> Law:
     return lambda epsilon, accounts: honest(epsilon, 1) * accounts**power
 
 
-def test_growth() -> None:
+@pytest.mark.slow
+def test_growth_at_its_limits() -> None:
+    for slope in SLOPES:
+        check(growth, grown(slope), "PASS", "FAIL", where=slope)
+
+
+@pytest.mark.nightly
+def test_growth_elsewhere() -> None:
     check(growth, honest, "FAIL")
     check_seen(growth, honest, "PASS")
     for slope in SLOPES:
-        check(growth, grown(slope), "PASS", "FAIL", where=slope)
         check_seen(growth, grown(slope + math.copysign(0.2, slope - 0.5)), "FAIL", slope)
 
 
@@ -145,6 +149,7 @@ def scaled(one: float, two: float, four: float = 1.0) -> Law:
     return lambda epsilon, accounts: honest(epsilon, accounts) * scales[epsilon]
 
 
+@pytest.mark.nightly
 def test_curves_that_do_not_collapse() -> None:
     check(collapsed, honest, "FAIL")
     for ratio in COLLAPSED:
@@ -155,6 +160,7 @@ def test_curves_that_do_not_collapse() -> None:
         check_seen(collapsed, scaled(1.0, far), "FAIL", ratio)
 
 
+@pytest.mark.nightly
 def test_an_attack_that_is_not_tight() -> None:
     check(tight, honest, "FAIL")
     for ratio in TIGHT:
@@ -162,6 +168,7 @@ def test_an_attack_that_is_not_tight() -> None:
         check_seen(tight, scaled(*[ratio + math.copysign(0.2, ratio - 1)] * 3), "FAIL", ratio)
 
 
+@pytest.mark.nightly
 def test_cells_at_and_below_chance() -> None:
     def but_one(z: float) -> Law:
         return lambda epsilon, k: z if (epsilon, k) == ("1", 1) else honest(epsilon, k)
@@ -172,6 +179,7 @@ def test_cells_at_and_below_chance() -> None:
     check(above_chance, lambda *_: 0.0, "PASS", "FAIL")
 
 
+@pytest.mark.nightly
 def test_the_printed_bound_where_it_holds() -> None:
     def law(epsilon: str, accounts: int) -> float:
         area = (1 + lower_bound(epsilon, accounts)) / 2
@@ -181,6 +189,7 @@ def test_the_printed_bound_where_it_holds() -> None:
     check_seen(as_printed, lambda *cell: 2 * law(*cell) + 0.3, "FAIL")
 
 
+@pytest.mark.nightly
 def test_attacks_at_their_cap() -> None:
     """All of forty cells are at the largest area of any attack."""
     cells = [(f"{n}", k) for n in (1, 2, 3, 4) for k in ACCOUNTS] * 2
@@ -200,6 +209,7 @@ def apart(only: tuple[str, int] | None) -> Law:
     return law
 
 
+@pytest.mark.nightly
 def test_regimes_that_differ() -> None:
     """At the limit in one cell, and in all of them: FAIL then has fifteen chances."""
     for only in (None, ("1", 1), ("4", 20)):
