@@ -92,7 +92,9 @@ class VerifierScenario:
     def running(self, settings: Settings | None = None) -> Iterator["VerifierScenario"]:
         make_data_folder(settings or self.settings)
         create_tables((settings or self.settings).database_url)
-        app = create_app(settings or self.settings, clock=self.clock, auditor=self.auditor)
+        self.app = app = create_app(
+            settings or self.settings, clock=self.clock, auditor=self.auditor
+        )
         self.service = app.state.service
         providers.add(self.service.database, PROVIDER, self.provider_key.public)
         with TestClient(app, raise_server_exceptions=False) as client:

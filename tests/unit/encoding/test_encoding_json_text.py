@@ -13,7 +13,7 @@ import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
-from ragaudit.encoding import canonical_json, errors, problems, text
+from ragaudit.encoding import canonical_json, errors, json_structure, problems, text
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.problems import problem, reason
 from ragaudit.encoding.signing import SignatureRejected
@@ -81,7 +81,7 @@ def test_values_without_a_form(value: object) -> None:
 
 def test_depth() -> None:
     deep: Any = 1
-    for _ in range(canonical_json.MAX_DEPTH):
+    for _ in range(json_structure.MAX_DEPTH):
         deep = [deep]
     assert canonical_json.loads(canonical_json.dumps(deep)) == deep
     with pytest.raises(MalformedError, match="deep"):

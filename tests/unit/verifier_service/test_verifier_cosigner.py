@@ -294,7 +294,7 @@ def test_checkpoints_have_a_cap(tmp_path: Path, auditor: Any) -> None:
         scenario.open_window()
         # As after a start with less: nothing is countersigned under such a limit.
         settings = scenario.settings.model_copy(update={"limits": Limits(checkpoints=2)})
-        scenario.client.app.state.service = replace(scenario.service, settings=settings)
+        scenario.app.state.service = replace(scenario.service, settings=settings)
         for old in (0, 1):
             grow(scenario, 1)
             assert scenario.add_checkpoint(scenario.log.add_request(old)).status_code == 200
