@@ -22,7 +22,7 @@ def test_openais_chat_is_asked() -> None:
         assert (answer.text, answer.status) == ("acme: Is it known?", 200)
         assert reply["choices"][0]["message"]["content"] == answer.text
         with (
-            calling(openai(url, NAMES["acme"]), "nobodys", 30) as caller,
+            calling(openai(url, NAMES["acme"]), "key-of-nobody", 30) as caller,
             pytest.raises(RefusedError, match="answers 401"),
         ):
             caller.ask("Is it known?")

@@ -13,6 +13,8 @@ GRR = "--mechanism grr --epsilon 1"
 COUNTS = "audit --mechanism blackbox --successes 1 --trials 10"
 CALIBRATE = "calibrate --mechanism grr --target 0.1 --records 100"
 SIMULATE = "audit --records 3 --runs 100"
+TRANSLATE = "translate --epsilon 1 --relation replace"
+KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"  # of RFC 8032
 
 
 @pytest.mark.parametrize(
@@ -86,8 +88,8 @@ SIMULATE = "audit --records 3 --runs 100"
         (f"bound {GRR} --records 2 --auxiliary a,b --knowledge full", "--auxiliary"),
         ("bound --mechanism channel --records 3", "--channel"),
         ("bound --mechanism blackbox --epsilon 1 --records 3 --subset 3", "--subset"),
-        ("translate --epsilon 1 --relation replace --records 3 --verdict-key 00", "--verdict-key"),
-        ("translate --epsilon 1 --relation replace --records 3 --span nan", "--span"),
+        (f"{TRANSLATE} --records 3 --verdict-key {KEY}", "--verdict-key"),
+        (f"{TRANSLATE} --records 3 --span nan", "--span"),
         ("translate --verdict x --delta 0.1 --records 2", "--verdict"),
     ],
 )

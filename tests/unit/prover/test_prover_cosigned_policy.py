@@ -68,7 +68,9 @@ def test_the_verdict_names_the_quorum(asked: Asked) -> None:
     predicate = asked.finish()
     assert predicate["result"] == "PASS"
     stated = predicate["attested"]["cosigners"]
-    assert stated["final"]["cosigned"].keys() == {"one", "two", "three"}
+    # The third may be late: the window ends as soon as there is the quorum.
+    cosigned = stated["final"]["cosigned"].keys()
+    assert len(cosigned) >= 2 and cosigned <= {"one", "two", "three"}
     assert (stated["records"], stated["records_in_time"]) == (1, 1)
     assert predicate["checks"][-1]["id"] == "cosigners"
     assert predicate["scope"]["cosigners"]["demand"] == "required"

@@ -68,6 +68,7 @@ def test_memory_is_bounded_by_the_bytes_received(monkeypatch: pytest.MonkeyPatch
             except MalformedError:
                 continue
             size = len(data)
+            read()  # what is made at a first time is no memory of a body
             taken = peak(read)
             assert taken <= MODEL * size + 2**15, f"{kind.__name__}.{name}: {taken / size:.1f}"
 

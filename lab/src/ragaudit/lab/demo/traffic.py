@@ -1,7 +1,6 @@
 """The accounts at work: they register, ask, check, submit, crash, dispute, complain."""
 
 import json
-import logging
 import subprocess
 import sys
 import threading
@@ -28,9 +27,6 @@ _RECEIPT_FILE = "ragaudit/v1/receipt/file"
 _WORKERS = 4
 _CRASH_AFTER = 3
 _CRASH_SECONDS = 60
-
-# That accounts hardly have time to hand in is how a demonstration stays short.
-logging.getLogger("ragaudit.client").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True)
