@@ -13,8 +13,6 @@ import pytest
 from prover_process import ANCHORED, PATIENCE, PLAIN, WORDS, Setting, check_log
 from ragaudit.ledger.messages.records import Record
 
-KILLS = 30
-
 # Of exchanges with a process that is away, or that was killed in the midst of them.
 NOT_SENT = {"ConnectError", "ConnectTimeout"}
 CUT_OFF = {"ReadError", "RemoteProtocolError", "WriteError"}
@@ -100,16 +98,18 @@ class Client(threading.Thread):
         return reply.json() if reply.status_code == 200 else None
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kills", [pytest.param(10, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.nightly)]
+)
 @pytest.mark.timeout(3000)
-def test_what_clients_see_of_30_kills(setting: Setting) -> None:
+def test_what_clients_see_of_kills(setting: Setting, kills: int) -> None:
     setting.open(length_seconds=2400, queries_per_account=2000)
     clients = [Client(setting, account) for account in (*PLAIN, ANCHORED)]
     for each in clients:
         each.start()
     moments = random.Random(20_261_122)
     away = []
-    for _ in range(KILLS):
+    for _ in range(kills):
         time.sleep(moments.uniform(0.05, 1.5))
         setting.prover.kill()
         killed = time.monotonic()
@@ -130,7 +130,7 @@ def test_what_clients_see_of_30_kills(setting: Setting) -> None:
     assert set(replies) <= ANSWERED, replies
     assert {kind for _, kind in broken} <= NOT_SENT | CUT_OFF, broken
     # Each client has one exchange at a time, so that a kill cuts off at most one of each.
-    assert 0 < sum(n for (_, kind), n in broken.items() if kind in CUT_OFF) <= KILLS * len(clients)
+    assert 0 < sum(n for (_, kind), n in broken.items() if kind in CUT_OFF) <= kills * len(clients)
     # No answer is lost but those that were cut off, and none comes twice.
     for each in clients:
         cut = sum(n for (_, *kind), n in each.seen.items() if set(kind) & CUT_OFF)
