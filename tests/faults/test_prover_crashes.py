@@ -57,26 +57,34 @@ class Asking(threading.Thread):
         return self.setting.post(self.account, "reveal", {"counter": number, "nonce": nonce})
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("each", "kills", "seconds"),
+    [
+        pytest.param(15, 3, 60, marks=pytest.mark.slow),
+        pytest.param(50, 6, 126, marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("on_each_engine")
-def test_killed_at_random_points_of_200_queries(setting: Setting) -> None:
-    setting.open(length_seconds=126, **PATIENT)
-    threads = [Asking(setting, account, 50) for account in (*PLAIN, ANCHORED)]
+def test_killed_at_random_points_of_queries(
+    setting: Setting, each: int, kills: int, seconds: int
+) -> None:
+    setting.open(length_seconds=seconds, **PATIENT)
+    threads = [Asking(setting, account, each) for account in (*PLAIN, ANCHORED)]
     for thread in threads:
         thread.start()
     moments = random.Random(20_261_120)
-    for _ in range(6):
+    for _ in range(kills):
         time.sleep(moments.uniform(0.05, 1.5))
         setting.prover.kill()
         setting.prover.start()
     for thread in threads:
         thread.join()
     assert [thread.wrong for thread in threads] == [[]] * 4
-    public = [each for thread in threads for each in thread.public]
-    assert len(public) == 200
-    counters = [Record.parse(bytes.fromhex(each["body"])).counter for each in threads[-1].public]
-    assert counters == list(range(50))
+    public = [one for thread in threads for one in thread.public]
+    assert len(public) == 4 * each
+    counters = [Record.parse(bytes.fromhex(one["body"])).counter for one in threads[-1].public]
+    assert counters == list(range(each))
     setting.prover.wait_for(lambda: setting.prover.state() == "archived", 400)
     setting.prover.kill(signal.SIGTERM)
     check_log(setting, public)
