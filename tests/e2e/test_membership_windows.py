@@ -41,7 +41,7 @@ LONG = {"length_seconds": 40_000, "activation_every_seconds": 50_000, "queries_p
 WITHOUT_NOISE: Mapping[str, Any] = {**EXACT, "query_kinds": ["text"]}
 # Scores of a member for questions that cite it are above the threshold, those of most others below.
 WORDS = {"tokens": 2, "uses": 4, "threshold": 8200}
-LEAKED_WORDS = {**WORDS, "epsilon": "160", "epsilon_token": "40", "voters": 1}
+LEAKED_WORDS = {**WORDS, "epsilon": "120", "epsilon_token": "30", "voters": 1}
 PRIVATE_WORDS = {**WORDS, "epsilon": "2", "epsilon_token": "1", "voters": 4}
 Documents = Sequence[Mapping[str, str]]
 

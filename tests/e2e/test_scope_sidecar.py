@@ -76,7 +76,11 @@ def test_the_sidecar_before_chroma_is_clean(
     # The same probes see the rows where the sidecar is passed by.
     names = {tenant: f"docs-{tenant}" for tenant in TENANTS}
     path = scope_runs.target(
-        tmp_path, "chroma", chroma, {"acme": "x", "globex": "y"}, collections=names
+        tmp_path,
+        "chroma",
+        chroma,
+        {"acme": "any key will do", "globex": "any other, too"},
+        collections=names,
     )
     bare = scope_runs.scope(path, "--only", "cross-collection")
     assert ("cross-collection", "content") in scope_runs.found(bare)

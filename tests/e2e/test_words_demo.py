@@ -20,7 +20,7 @@ def ragaudit(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_all_accounts_together_learn_what_two_answers_tell(tmp_path: Path) -> None:
     done = ragaudit("demo", "--words", "--json", "--keep", str(tmp_path / "kept"))

@@ -27,7 +27,7 @@ def fresh(figure: Figure) -> Result:
     return attacks._experiments()[figure](Run(5, quick=True))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("figure", REPEATABLE)
 def test_a_figure_is_the_same_every_time(figure: Figure, monkeypatch: pytest.MonkeyPatch) -> None:

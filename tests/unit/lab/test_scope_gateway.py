@@ -95,7 +95,11 @@ def test_a_bare_chroma_keeps_no_tenants_apart(chroma: str, tmp_path: Path) -> No
         httpx.post(f"{chroma}{BASE}", json={"name": name}, trust_env=False).raise_for_status()
     names = {"acme": "bare-acme", "globex": "bare-globex"}
     target = scope_runs.target(
-        tmp_path, "chroma", chroma, {"acme": "any", "globex": "other"}, collections=names
+        tmp_path,
+        "chroma",
+        chroma,
+        {"acme": "any key will do", "globex": "any other, too"},
+        collections=names,
     )
     report = scope_runs.scope(target, "--plant", "--writes", "--rounds", "2")
     assert {"write-collection", "delete", "whole-collection"} == {

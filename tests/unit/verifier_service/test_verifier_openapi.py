@@ -164,7 +164,7 @@ def test_no_request_is_a_fault_of_ours(
     fuzz()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize("number", range(OPERATIONS))
 def test_many_requests(scenario: Any, operations: Any, mode: Any, number: Any) -> None:

@@ -1,6 +1,5 @@
 """The demonstration from set-up to verdict."""
 
-import logging
 import shlex
 import tempfile
 import threading
@@ -21,7 +20,7 @@ from ragaudit.lab.demo.cheats import find
 from ragaudit.lab.demo.operator import Auditor, Operator
 from ragaudit.lab.demo.plan import TOP_K, Plan, make_plan
 from ragaudit.lab.demo.services import Services, prepare
-from ragaudit.lab.demo.traffic import Traffic
+from ragaudit.lab.demo.traffic import Traffic, quiet_clients
 from ragaudit.lab.demo.utility import SIGMAS, UtilityRow, utility_table
 from ragaudit.lab.demo.window_run import WindowRun
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -101,10 +100,7 @@ class Demo:
         """
         begun = time.monotonic()
         with ExitStack() as stack:
-            # That accounts hardly have time to hand in is how a demonstration stays short.
-            clients = logging.getLogger("ragaudit.client")
-            stack.callback(clients.setLevel, clients.level)
-            clients.setLevel(logging.ERROR)
+            stack.enter_context(quiet_clients())
             work, evidence = self._folders(stack)
             report = Report(evidence)
             stack.enter_context(self._bars)

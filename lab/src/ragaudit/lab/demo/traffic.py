@@ -1,14 +1,15 @@
 """The accounts at work: they register, ask, check, submit, crash, dispute, complain."""
 
 import json
+import logging
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,12 +22,24 @@ from ragaudit.lab.demo.arbitration import arbitrate
 from ragaudit.lab.demo.crashing_client import EXIT_CRASHED
 from ragaudit.lab.demo.plan import TOP_K, AccountPlan, Plan
 
-__all__ = ["Complaint", "Traffic"]
+__all__ = ["Complaint", "Traffic", "quiet_clients"]
 
 _RECEIPT_FILE = "ragaudit/v1/receipt/file"
 _WORKERS = 4
 _CRASH_AFTER = 3
 _CRASH_SECONDS = 60
+
+
+@contextmanager
+def quiet_clients() -> Iterator[None]:
+    """Keep back that accounts hardly have time to hand in: so a demonstration stays short."""
+    log = logging.getLogger("ragaudit.client")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 @dataclass(frozen=True)

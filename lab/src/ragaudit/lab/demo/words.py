@@ -26,7 +26,7 @@ from ragaudit.lab.demo.operator import Auditor, Operator
 from ragaudit.lab.demo.plan import AccountPlan, Plan, WindowPlan
 from ragaudit.lab.demo.run import download, progress_bars
 from ragaudit.lab.demo.services import Services, prepare, start_service
-from ragaudit.lab.demo.traffic import Traffic
+from ragaudit.lab.demo.traffic import Traffic, quiet_clients
 from ragaudit.lab.demo.utility import Claim
 from ragaudit.lab.demo.window_run import WindowRun
 from ragaudit.lab.generation.manifest import manifest
@@ -219,6 +219,7 @@ class WordsDemo:
         """
         begun = time.monotonic()
         with ExitStack() as stack:
+            stack.enter_context(quiet_clients())
             if self._keep is None:
                 made = tempfile.TemporaryDirectory(prefix="ragaudit-demo-")
                 work = Path(stack.enter_context(made))
