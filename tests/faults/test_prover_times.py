@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from prover_process import STEPPING, Setting, Steady, body_of, check_log
+from prover_process import PATIENT, STEPPING, Setting, Steady, body_of, check_log
 from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.service import cosigner
 from restoring import BackUp
@@ -107,7 +107,7 @@ def test_a_machine_that_starts_with_a_wrong_clock_stamps_nothing(
     offset = tmp_path / "offset"
     offset.write_text("0")
     setting.prover.prelude = STEPPING % str(offset)
-    setting.open(length_seconds=600, clock_skew_seconds=5)
+    setting.open(length_seconds=600, **PATIENT)
 
     def restart(milliseconds: int) -> None:
         setting.prover.kill()
