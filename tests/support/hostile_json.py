@@ -1,10 +1,9 @@
-"""JSON whose value takes much more memory than its bytes, and what reading it took."""
+"""JSON whose value takes much more memory than its bytes."""
 
 from __future__ import annotations
 
 import itertools
-import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ragaudit.encoding.json_structure import BYTES_FOR_A_BYTE, SPARE_BYTES
@@ -58,17 +57,6 @@ def documents(size: int) -> Iterator[tuple[str, bytes]]:
         yield f"an astral text and {name}", mixed.encode()
     for name, open_ended in (("brackets", "["), ("marks", '"'), ("backslashes", "\\")):
         yield f"nothing but {name}", (open_ended * size).encode()
-
-
-def peak(work: Callable[[], object]) -> int:
-    """Bytes that were taken at most while something was done, its result kept to the end."""
-    tracemalloc.start()
-    try:
-        kept = work()
-        del kept
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def allowed(data: bytes) -> int:

@@ -6,7 +6,8 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from hostile_json import peak, with_each_list_long
+from hostile_json import with_each_list_long
+from memory_taken import peak
 from message_examples import examples, has_a_list, messages
 from ragaudit.encoding.errors import RagauditError
 
@@ -36,7 +37,7 @@ def test_reading_a_long_list_takes_memory_in_proportion() -> None:
                     return kind.from_json(hostile)
                 return None
 
-            taken = peak(read)
+            taken = peak(read, MESSAGE * size)
             assert taken <= MESSAGE * size, f"{kind.__name__} {place}: {taken / size:.1f}"
             tried.add(kind.__name__)
     assert {"Challenge", "ReceiptsBody", "EntriesBody", "Replay", "WindowChain"} <= tried

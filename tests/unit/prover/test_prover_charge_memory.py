@@ -1,7 +1,6 @@
 """A window's charges take some bytes each when their budget is proven, not an object each."""
 
-import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from memory_taken import peak
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.prover.lifecycle.channel_evidence import charges_among
 from ragaudit.prover.lifecycle.tenant_charges import TenantCharges
@@ -104,17 +104,6 @@ def read(store: Store, tenant: str) -> TenantCharges:
         found = TenantCharges.read(connection, "w1", tenant)
     assert found is not None
     return found
-
-
-def peak(make: Callable[[], object]) -> int:
-    make()  # what the first one leaves is no entry's
-    tracemalloc.start()
-    try:
-        made = make()
-        assert made is not None
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_an_entry_is_packed(store: Store) -> None:

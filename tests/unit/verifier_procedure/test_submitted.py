@@ -1,9 +1,8 @@
 """Submitted messages are read again from their item, and take next to no memory meanwhile."""
 
-import gc
 import io
-import tracemalloc
 
+from memory_taken import held
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.evidence import Receipts
@@ -43,22 +42,19 @@ def test_what_counts_is_read_again_in_its_order() -> None:
     assert list(counted.identities) == [(each.index, each.identity) for each in expected]
 
 
-def held(data: bytes) -> int:
-    """Bytes that the receipts of a list take."""
-    file = io.BytesIO(data)
-    tracemalloc.start()
-    try:
-        counted = SubmittedReceipts(Receipts, io.BytesIO(b""))
-        for receipt, start, end in Receipts.located(file):
-            counted.add(receipt, start, end)
-        gc.collect()  # parsing leaves cycles
-        return tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
+def counted(count: int) -> int:
+    """Bytes that the receipts of a list of so many take."""
+    data = canonical_json.dumps([a_receipt(index).to_json() for index in range(count)])
+
+    def read() -> object:
+        made = SubmittedReceipts(Receipts, io.BytesIO(b""))
+        for receipt, start, end in Receipts.located(io.BytesIO(data)):
+            made.add(receipt, start, end)
+        return made
+
+    return held(read)
 
 
 def test_a_receipt_takes_some_sixty_bytes() -> None:
     """Its two offsets, its index and its identity; the message itself has a kilobyte."""
-    listed = [a_receipt(index).to_json() for index in range(COUNT)]
-    few, many = (held(canonical_json.dumps(listed[:count])) for count in (COUNT // 4, COUNT))
-    assert many - few < 100 * (COUNT - COUNT // 4)
+    assert counted(COUNT) - counted(COUNT // 4) < 100 * (COUNT - COUNT // 4)
