@@ -3,8 +3,11 @@
 import gc
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Generator, Iterator
+from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +41,20 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A run of slow tests imports what has any: half a minute of a processor for each worker."""
+    slow = config.option.markexpr.startswith(("slow", "nightly"))
+    if slow and fnmatch(collection_path.name, "test_*.py") and not may_be_slow(collection_path):
+        return True
+    return None
+
+
+@cache
+def may_be_slow(module: Path) -> bool:
+    """Whether a module of tests names the marks, or what gives them to its tests."""
+    return re.search(r"\b(slow|nightly|databases)\b", module.read_text()) is not None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected stays to the end: nobody looks for garbage among millions of objects."""
@@ -50,17 +67,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def is_slow(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(mark) for mark in ("slow", "nightly"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Of long modules those that may take longest come first: no worker waits at the end for one.
 
-    The others stay in their order: when this runs, what is not selected is gone.
+    The others stay in their order; what is not selected is gone by then.
     """
+    if hidden := {str(each.path) for each in items if is_slow(each) and not may_be_slow(each.path)}:
+        raise pytest.UsageError(f"slow tests that a run of them does not find: {sorted(hidden)}")
+    yield
     limits: dict[Path, list[float]] = {}
-    for item in items:
+    for item in filter(is_slow, items):
         limit = item.get_closest_marker("timeout")
-        if item.get_closest_marker("slow") or item.get_closest_marker("nightly"):
-            limits.setdefault(item.path, [0]).append(limit.args[0] if limit else 0)
+        limits.setdefault(item.path, [0]).append(limit.args[0] if limit else 0)
     items.sort(key=lambda each: (max(of := limits.get(each.path, [0])), len(of)), reverse=True)
 
 

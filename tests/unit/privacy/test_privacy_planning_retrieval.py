@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -303,12 +304,12 @@ def test_impossible_recalls_are_refused(wanted: float) -> None:
     assert caught.value.where == "recall"
 
 
-LARGE = budget(TARGETS)  # advantage 0.56
-STRONG = budget(replace(TARGETS, epsilon="0.5"))
-WEAK = budget(replace(TARGETS, epsilon="3"))
-EMPTY = budget(replace(TARGETS, epsilon="30"))
-UNBOUNDED = budget(replace(TARGETS, epsilon=None), sigma="0.1")
-BROKEN = budget(replace(TARGETS, epsilon="1"), sigma="20")
+large = cache(lambda: budget(TARGETS))  # advantage 0.56
+strong = cache(lambda: budget(replace(TARGETS, epsilon="0.5")))
+weak = cache(lambda: budget(replace(TARGETS, epsilon="3")))
+empty = cache(lambda: budget(replace(TARGETS, epsilon="30")))
+unbounded = cache(lambda: budget(replace(TARGETS, epsilon=None), sigma="0.1"))
+broken = cache(lambda: budget(replace(TARGETS, epsilon="1"), sigma="20"))
 
 
 def at(sigma: str, low: float, mean: float, high: float) -> Simulation:
@@ -316,35 +317,36 @@ def at(sigma: str, low: float, mean: float, high: float) -> Simulation:
 
 
 @pytest.mark.parametrize(
-    ("plan", "retrieval", "service", "promise", "words"),
+    ("make", "retrieval", "service", "promise", "words"),
     [
         # Blind choice 0.01: half way is 0.505, nine tenths of the way 0.901.
-        (EMPTY, (0.91, 0.95, 0.99), Service.GOOD, Strength.EMPTY, "Retrieval good (recall@5 0.950"),
-        (EMPTY, (0.9, 0.95, 0.99), Service.WEAK, Strength.EMPTY, "Retrieval weak (recall@5 0.950"),
-        (WEAK, (0.51, 0.6, 0.7), Service.WEAK, Strength.WEAK, "promise weak: one account"),
-        (WEAK, (0.3, 0.4, 0.504), Service.USELESS, Strength.WEAK, "half way 0.505"),
-        (WEAK, (0.0, 0.02, 0.04), Service.USELESS, Strength.WEAK, "blind choice 0.010"),
-        (WEAK, (0.4, 0.5, 0.506), Service.UNDECIDED, Strength.WEAK, "100 questions do not tell"),
-        (STRONG, (0.0, 0.9, 1.0), Service.UNDECIDED, Strength.MEANINGFUL, "ask more"),
-        (STRONG, (0.0, 0.0, 0.1), Service.USELESS, Strength.MEANINGFUL, "promise meaningful: "),
+        (empty, (0.91, 0.95, 0.99), Service.GOOD, Strength.EMPTY, "Retrieval good (recall@5 0.950"),
+        (empty, (0.9, 0.95, 0.99), Service.WEAK, Strength.EMPTY, "Retrieval weak (recall@5 0.950"),
+        (weak, (0.51, 0.6, 0.7), Service.WEAK, Strength.WEAK, "promise weak: one account"),
+        (weak, (0.3, 0.4, 0.504), Service.USELESS, Strength.WEAK, "half way 0.505"),
+        (weak, (0.0, 0.02, 0.04), Service.USELESS, Strength.WEAK, "blind choice 0.010"),
+        (weak, (0.4, 0.5, 0.506), Service.UNDECIDED, Strength.WEAK, "100 questions do not tell"),
+        (strong, (0.0, 0.9, 1.0), Service.UNDECIDED, Strength.MEANINGFUL, "ask more"),
+        (strong, (0.0, 0.0, 0.1), Service.USELESS, Strength.MEANINGFUL, "promise meaningful: "),
         (
-            UNBOUNDED, (0.6, 0.7, 0.8), Service.WEAK, Strength.EMPTY,
+            unbounded, (0.6, 0.7, 0.8), Service.WEAK, Strength.EMPTY,
             "no finite epsilon for one account",
         ),
-        (EMPTY, (0.0, 0.02, 0.04), Service.USELESS, Strength.EMPTY, "promise empty: "),
-        (BROKEN, (0.6, 0.7, 0.8), Service.WEAK, Strength.WEAK, "promise is broken"),
-        (BROKEN, None, Service.NOT_SIMULATED, Strength.WEAK, "has epsilon 3.31 at delta 0.000001"),
-        (STRONG, None, Service.NOT_SIMULATED, Strength.MEANINGFUL, "Retrieval not simulated; "),
+        (empty, (0.0, 0.02, 0.04), Service.USELESS, Strength.EMPTY, "promise empty: "),
+        (broken, (0.6, 0.7, 0.8), Service.WEAK, Strength.WEAK, "promise is broken"),
+        (broken, None, Service.NOT_SIMULATED, Strength.WEAK, "has epsilon 3.31 at delta 0.000001"),
+        (strong, None, Service.NOT_SIMULATED, Strength.MEANINGFUL, "Retrieval not simulated; "),
     ],
 )  # fmt: skip
 def test_the_verdict(
-    plan: Budget, retrieval: Any, service: Service, promise: Strength, words: str
+    make: Callable[[], Budget], retrieval: Any, service: Service, promise: Strength, words: str
 ) -> None:
+    plan = make()
     verdict = judge(plan, None if retrieval is None else at(plan.sigma, *retrieval))
     assert (verdict.service, verdict.promise) == (service, promise)
     assert words in verdict.sentence
     # Both numbers, always.
-    if plan is not UNBOUNDED:
+    if make is not unbounded:
         assert "membership advantage 0." in verdict.sentence
     assert retrieval is None or "recall@5 0." in verdict.sentence
     assert verdict.sentence.endswith(".")
@@ -370,17 +372,17 @@ def ceil3(advantage: str) -> str:
 def test_a_broken_promise_may_have_no_epsilon_at_all() -> None:
     sentence = judge(budget(TARGETS, sigma="0.1"), None).sentence
     assert "one account has no finite epsilon at delta 0.000001, not 8" in sentence
-    assert "promise is broken" not in judge(UNBOUNDED, None).sentence
+    assert "promise is broken" not in judge(unbounded(), None).sentence
 
 
 def test_the_sentence_names_the_protected_unit() -> None:
-    assert "whether a row is there" in judge(LARGE, None).sentence
+    assert "whether a row is there" in judge(large(), None).sentence
     document = budget(replace(TARGETS, rows_per_document=3))
     assert "whether a document is there" in judge(document, None).sentence
 
 
 def test_the_sentence_gives_odds_rounded_up() -> None:
-    advantage = Decimal(LARGE.coalition.price.advantage)
-    sentence = judge(LARGE, None).sentence
+    advantage = Decimal(large().coalition.price.advantage)
+    sentence = judge(large(), None).sentence
     assert 77.8 < 50 * (1 + advantage) < 77.81
     assert "77.9 times in 100" in sentence
