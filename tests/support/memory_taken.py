@@ -1,4 +1,8 @@
-"""How much of Python's memory some work takes."""
+"""How much of Python's memory some work takes.
+
+What other threads of this process take meanwhile is counted too, and only ever added: the least of
+several runs counts.
+"""
 
 from __future__ import annotations
 
@@ -12,38 +16,34 @@ RUNS = 3
 def peak(work: Callable[[], object], enough: int = 0) -> int:
     """Bytes that were taken at most while something was done, its result kept to the end.
 
-    What other threads of this process take meanwhile is counted too, and only ever added: the least
-    of several runs counts, or the first that takes no more than ``enough``.
+    It is not done again once it took no more than ``enough``.
     """
-    return _least(work, 1, enough)
-
-
-def held(work: Callable[[], object]) -> int:
-    """Bytes that the result of something takes, also the least of several runs."""
-    return _least(work, 0, 0)
-
-
-def _least(work: Callable[[], object], which: int, enough: int) -> int:
-    least = None
-    for _ in range(RUNS):
-        taken = _taken(work)[which]
-        least = taken if least is None else min(least, taken)
+    least = _taken(work)[1]
+    for _ in range(RUNS - 1):
         if least <= enough:
             break
-    assert least is not None
+        least = min(least, _taken(work)[1])
     return least
 
 
+def held(work: Callable[[], object]) -> int:
+    """Bytes that the result of something takes."""
+
+    def collected() -> object:
+        kept = work()
+        gc.collect()  # parsing leaves cycles
+        return kept
+
+    return min(_taken(collected)[0] for _ in range(RUNS))
+
+
 def _taken(work: Callable[[], object]) -> tuple[int, int]:
-    """Bytes held by the result, and at most."""
-    gc.collect()
+    """Bytes at the end and at most."""
     tracemalloc.start()
     try:
         kept = work()
-        most = tracemalloc.get_traced_memory()[1]
-        gc.collect()  # parsing leaves cycles
-        now = tracemalloc.get_traced_memory()[0]
+        taken = tracemalloc.get_traced_memory()
         del kept
-        return now, most
+        return taken
     finally:
         tracemalloc.stop()
