@@ -1,9 +1,11 @@
 """The commands, the operator's API, the background threads, and docs/operations.md as it stands."""
 
+import hashlib
 import json
 import re
 import stat
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,10 @@ from ragaudit.prover.command.console import emit_rows
 from ragaudit.prover.command.operator_commands import read_overrides
 from ragaudit.prover.errors import VerifierUnreachable
 from ragaudit.prover.jobs import log_once
-from ragaudit.prover.settings import Settings
+from ragaudit.prover.settings import Settings, load_settings
+from ragaudit.prover.store.accounts import Accounts
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.owners import Owners
 from ragaudit.prover.store.states import State
 from ragaudit.serving.problems import status_of
 from typer.testing import CliRunner
@@ -90,6 +95,26 @@ def test_ingest_and_accounts(prover: Path, tmp_path: Path) -> None:
     for wrong in (("none", "ada"), ("shop", "eve")):
         run_json("account", "add", *wrong, *user, code=4)
     run_json("account", "add", "shop", "ada", "--user", "a\x1b[2J", "--settings", prover, code=2)
+
+
+def test_the_key_of_a_tenants_owner(prover: Path, tmp_path: Path) -> None:
+    """One key of each tenant: given again it is another one, revoked it is nobody's."""
+    run("ingest", "shop", corpus(tmp_path), "--settings", prover)
+    keys = [run_json("tenant", "key", "shop", "--settings", prover)["key"] for _ in range(2)]
+    with closing(Store.open(load_settings(prover).store.url)) as store:
+        owners = Owners(store)
+        assert owners.authenticate(keys[1]) == "shop"
+        assert owners.key_digests() == {hashlib.sha256(keys[1].encode()).digest(): "shop"}
+        for stranger in (keys[0], "", Accounts(store).add("shop", "ada")):
+            with pytest.raises(NotAuthenticated, match="unknown API key of an owner"):
+                owners.authenticate(stranger)
+        revoked = run_json("tenant", "key", "shop", "--revoke", "--settings", prover)
+        assert revoked == {"tenant": "shop", "revoked": True}
+        with pytest.raises(NotAuthenticated):
+            owners.authenticate(keys[1])
+    for arguments in (("none",), ("shop", "--revoke")):
+        found = run_json("tenant", "key", *arguments, "--settings", prover, code=4)
+        assert found["problem"] == "unknown-tenant"
 
 
 def test_dispute_keys_of_accounts(prover: Path, tmp_path: Path) -> None:
@@ -175,6 +200,8 @@ def test_commands_without_a_service(prover: Path) -> None:
     [
         (),
         ("account",),
+        ("tenant",),
+        ("tenant", "key", "--help"),
         ("window",),
         *((name, "--help") for name in ("init", "migrate", "ingest", "check", "serve")),
         *(("account", name, "--help") for name in ("add", "dispute-key", "rotate-key", "list")),

@@ -11,7 +11,7 @@ from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.http import turns
 from ragaudit.prover.http.turns import FairTurns, Turns
 from ragaudit.prover.settings import LimitSettings
-from ragaudit.prover.store.accounts import Caller
+from ragaudit.prover.store.callers import Caller
 from ragaudit.prover.surface_settings import SurfaceSettings
 from ragaudit.prover.surfaces.mount import Surfaces
 from starlette.datastructures import Headers

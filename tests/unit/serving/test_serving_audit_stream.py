@@ -4,12 +4,13 @@ import json
 import os
 import resource
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from ragaudit.encoding.errors import UnavailableError
-from ragaudit.serving.audit_stream import AuditStream
-from ragaudit.serving.exchange import Exchange, Receipt
+from ragaudit.serving.audit_stream import AuditStream, events
+from ragaudit.serving.exchange import Exchange, Look, Receipt
 from ragaudit.serving.observed import Observer
 from ragaudit.serving.operation import STANDARD_OUTPUT, OperationSettings
 
@@ -94,3 +95,18 @@ def test_lines_go_to_standard_output_whatever_became_of_one(
         made.check()
         made.close()
     os.close(reading)
+
+
+def test_an_owner_is_told_of_with_the_digests_of_the_ids_that_it_asked_for() -> None:
+    look = Look.of("2026-11", ["faq-1", "faq-\u00e9"], positions=2)
+    exchange = Exchange(owner=True, tenant="shop", surface="owner", look=look)
+    [event] = events(
+        exchange, service="ragaudit-prover", name="example.org", action="ownerRows", method="GET",
+        peer="192.0.2.7", status=200, seconds=0.1, ended=0.0,
+    )  # fmt: skip
+    assert event["user"] == {"name": "owner", "roles": ["owner"]}
+    assert event["organization"] == {"name": "shop"}
+    digests = [sha256(each.encode()).hexdigest() for each in ("faq-1", "faq-\u00e9")]
+    told = {"window": "2026-11", "look": {"ids": digests, "positions": 2}}
+    assert event["ragaudit"] == {"surface": "owner", **told}
+    assert "faq" not in json.dumps(event)

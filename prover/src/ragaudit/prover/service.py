@@ -29,11 +29,13 @@ from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.retention import Retention
 from ragaudit.prover.randomness import SECRET_BYTES, Randomness, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
-from ragaudit.prover.store.accounts import Account, AccountKeys, Accounts
+from ragaudit.prover.store.accounts import Account, Accounts
+from ragaudit.prover.store.callers import CallersKeys
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.disk import check_space
 from ragaudit.prover.store.fences import FenceFolder
 from ragaudit.prover.store.leadership import Leadership, LeadersStore
+from ragaudit.prover.store.owners import Owners
 from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.succession import Succession
 from ragaudit.prover.vector_stores.opening import check_vectors
@@ -69,7 +71,8 @@ class Service:
         )
         self.store = Store.open(settings.store.url)
         self.accounts = Accounts(self.store)
-        self.account_keys = AccountKeys(self.accounts, self._operator_digest)
+        self.owners = Owners(self.store)
+        self.callers = CallersKeys(self.accounts, self.owners, self._operator_digest)
         self.windows = Windows(self.store)
         self.leadership = Leadership(self.store)
         # What only the leader does writes through this: a former one is refused.

@@ -2,7 +2,7 @@
 
 Names are those of the Elastic Common Schema; ours, which it has no names for, stand under
 ``ragaudit``. No line holds a query, a document, a path or an address of a document; of written
-ones it has the SHA-256 of their ids.
+ones, and of those that an owner looked at, it has the SHA-256 of their ids.
 """
 
 import json
@@ -178,7 +178,7 @@ def events(
         ended: Unix seconds.
     """
     looked = exchange.operator and method == "GET"
-    if looked or not (exchange.account or exchange.operator):
+    if looked or not (exchange.account or exchange.operator or exchange.owner):
         return []
     given: list[Receipt | None] = [*exchange.receipts] or [None]
     return [
@@ -232,11 +232,12 @@ def _event(
     kind = "access" if write is None else _WRITES.get(write.operation, "change")
     # An interface may answer 200 and tell of an error in the body.
     good = 200 <= status < 400 and not exchange.reason
-    user: dict[str, Any] = {"name": exchange.account or "operator"}
+    role = "owner" if exchange.owner else "operator"
+    user: dict[str, Any] = {"name": exchange.account or role}
     if exchange.user:
         user["effective"] = {"name": exchange.user}
-    if exchange.operator:
-        user["roles"] = ["operator"]
+    if exchange.operator or exchange.owner:
+        user["roles"] = [role]
     event: dict[str, Any] = {
         "@timestamp": _time(ended),
         "ecs": {"version": ECS_VERSION},
@@ -265,6 +266,9 @@ def _event(
         event["ragaudit"]["write"] = {"operation": write.operation, "ids": list(write.ids)}
         if write.where is not None:
             event["ragaudit"]["write"]["where"] = write.where
+    if (look := exchange.look) is not None:
+        event["ragaudit"]["window"] = look.window
+        event["ragaudit"]["look"] = {"ids": list(look.ids), "positions": look.positions}
     if receipt is not None:
         event["ragaudit"] |= {"window": receipt.window, "receipt": {"index": receipt.index}}
     return event

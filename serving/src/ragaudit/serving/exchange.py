@@ -17,6 +17,7 @@ from typing import Literal
 
 __all__ = [
     "Exchange",
+    "Look",
     "Phase",
     "Receipt",
     "Write",
@@ -77,6 +78,26 @@ class Write:
         )
 
 
+@dataclass(frozen=True)
+class Look:
+    """At which documents an owner looked, without their ids.
+
+    Attributes:
+        window: by name.
+        ids: SHA-256 of each id that was asked for, hexadecimal.
+        positions: how many rows were asked for by their places.
+    """
+
+    window: str
+    ids: tuple[str, ...] = ()
+    positions: int = 0
+
+    @classmethod
+    def of(cls, window: str, ids: Sequence[str] = (), positions: int = 0) -> "Look":
+        """Return what is told of a look; arguments as the attributes, ids as they are."""
+        return cls(window, tuple(map(_digest, ids)), positions)
+
+
 @dataclass
 class Exchange:
     """What is known of one request.
@@ -88,8 +109,10 @@ class Exchange:
         account, tenant: who asked whom, once it is authenticated; an operator's name is its role.
         user: whom the account named; empty if it asked for itself.
         operator: whether an operator or auditor asked.
+        owner: whether the owner of the tenant's documents asked.
         receipts: of the answers.
         write: what a store was asked to write, if anything.
+        look: at what an owner looked, if one did.
         reason: name of the problem that was answered.
         denied: whether a path was refused that would lead around the receipts.
         seconds: by phase of a retrieval.
@@ -104,8 +127,10 @@ class Exchange:
     user: str = ""
     tenant: str = ""
     operator: bool = False
+    owner: bool = False
     receipts: list[Receipt] = field(default_factory=list)
     write: Write | None = None
+    look: Look | None = None
     reason: str = ""
     denied: bool = False
     seconds: dict[Phase, float] = field(default_factory=dict)
@@ -165,8 +190,10 @@ def note(
     user: str | None = None,
     tenant: str | None = None,
     operator: bool | None = None,
+    owner: bool | None = None,
     receipt: Receipt | None = None,
     write: Write | None = None,
+    look: Look | None = None,
     reason: str | None = None,
     denied: bool | None = None,
 ) -> None:
@@ -176,8 +203,10 @@ def note(
         surface: one of a few names: it becomes a label of metrics.
         account, user, tenant: only once authenticated.
         operator: whether the operator asks.
+        owner: whether the owner of the tenant's documents asks.
         receipt: one more.
         write: before it is passed on.
+        look: before it is looked up.
         reason: name of a problem; one of a few, as `surface`.
         denied: whether the path is one that leads around the receipts.
     """
@@ -190,9 +219,11 @@ def note(
     for name, value in given.items():
         if value is not None:
             setattr(exchange, name, value)
-    exchange.operator = exchange.operator if operator is None else operator
-    exchange.denied = exchange.denied if denied is None else denied
+    for name, flag in (("operator", operator), ("owner", owner), ("denied", denied)):
+        if flag is not None:
+            setattr(exchange, name, flag)
     exchange.write = write or exchange.write
+    exchange.look = look or exchange.look
     if receipt is not None:
         exchange.receipts.append(receipt)
 

@@ -12,7 +12,13 @@ from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.text import hex_encode, rfc3339
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.command import account_commands, index_commands, operator_commands, worker
+from ragaudit.prover.command import (
+    account_commands,
+    index_commands,
+    operator_commands,
+    tenant_commands,
+    worker,
+)
 from ragaudit.prover.command.checks import NobodyDisputes, explained, run_checks
 from ragaudit.prover.command.console import JsonOption, SettingsOption, emit, progress_bar
 from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
@@ -30,6 +36,7 @@ app = typer.Typer(
 )
 operator_commands.windows.command("publish")(publish_window)
 app.add_typer(account_commands.app, name="account")
+app.add_typer(tenant_commands.app, name="tenant")
 app.add_typer(operator_commands.windows, name="window")
 app.add_typer(index_commands.app, name="index")
 app.command("migrate")(worker.migrate)

@@ -55,7 +55,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
     app.add_middleware(
         FairTurns,
         limits=settings.limits,
-        keys=service.account_keys,
+        keys=service.callers,
         respond=surfaces.respond,
         key=surfaces.key,
         queue=surfaces.queue,
@@ -64,7 +64,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         BodyLimit,
         limit=lambda path: surfaces.body_limit(path, settings.server.max_body_bytes),
         respond=surfaces.respond,
-        known=partial(known_caller, service.account_keys, surfaces.key),
+        known=partial(known_caller, service.callers, surfaces.key),
     )
     app.add_middleware(Observed, observer=service.observer)
     add_routes(

@@ -1,7 +1,8 @@
 """Who is served next: every caller in turn, whatever one of them sends (docs/operations.md).
 
 Requests wait in one queue for each caller: an account, known by the API key that the path's
-interface takes, or its end user where the key names one; for everybody else, the address of the
+interface takes, or its end user where the key names one; an owner of a tenant's documents
+likewise; for everybody else, the address of the
 peer. Workers take from the queues in
 turn, one request of a caller at a time: an account's queries run one after the other anyway. What
 would wait too long, or exceeds the caller's rate, is answered with 429 and ``Retry-After`` before
@@ -20,7 +21,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.settings import LimitSettings
-from ragaudit.prover.store.accounts import AccountKeys, Caller
+from ragaudit.prover.store.callers import Caller, CallersKeys
 from ragaudit.prover.surfaces.caller import bearer
 from ragaudit.serving.bodies import Respond
 from ragaudit.serving.exchange import current
@@ -111,11 +112,11 @@ class Turns:
                 self._queues[caller] = queue
 
 
-async def known_caller(keys: AccountKeys, key: ReadKey, scope: Scope) -> Caller | None:
-    """Return the account or operator whose key a request carries, None if it carries nobody's.
+async def known_caller(keys: CallersKeys, key: ReadKey, scope: Scope) -> Caller | None:
+    """Return the account, owner or operator whose key a request carries, None if it is nobody's.
 
     Args:
-        keys: tells accounts' API keys from others.
+        keys: tells whose key a token is.
         key: reads the API key that is authenticated on a path from the headers.
         scope: of the request.
     """
@@ -127,7 +128,7 @@ class FairTurns:
     """ASGI middleware: admits requests in turns.
 
     Args:
-        keys: tells accounts' API keys from others. It decides who waits where, not who may.
+        keys: tells whose key a token is. It decides who waits where, not who may.
         respond: makes the answer to a refused request, of the error and the path.
         key: reads the API key that is authenticated on a path from the headers.
         queue: returns whose queue an account's request waits in, from the account and the headers;
@@ -138,7 +139,7 @@ class FairTurns:
         self,
         app: ASGIApp,
         limits: LimitSettings,
-        keys: AccountKeys,
+        keys: CallersKeys,
         respond: Respond = response,
         key: ReadKey = lambda _path, headers: bearer(headers),
         queue: Queue | None = None,

@@ -5,19 +5,14 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from time import monotonic
-from typing import NamedTuple
 
-from anyio import to_thread
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import (
     Conflict,
     MalformedError,
     MalformedRequest,
     NotAuthenticated,
-    UnavailableError,
 )
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.prepared import Prepared
@@ -32,7 +27,6 @@ from sqlalchemy import Connection, bindparam, select, update
 
 KEY_BYTES = 32
 MAX_USER_BYTES = 1024
-REFRESH_SECONDS = 1.0
 _TENANT = re.compile(NAME_PATTERN, re.ASCII)
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,126}", re.ASCII)
 
@@ -149,7 +143,7 @@ class Accounts:
                 "not an account name", where="account", expected="1 to 127 of A-Za-z0-9._@+-"
             )
         check_dispute_key(dispute_key)
-        key = _new_key()
+        key = new_key()
         with self._store.write() as connection:
             known = connection.scalar(
                 select(tables.tenant.c.name).where(tables.tenant.c.name == tenant)
@@ -189,7 +183,7 @@ class Accounts:
         Raises:
             UnknownAccount: no account of this name.
         """
-        key = _new_key()
+        key = new_key()
         with self._store.write() as connection:
             changed = connection.execute(
                 update(tables.account)
@@ -278,50 +272,6 @@ class Accounts:
         return found.account
 
 
-class Caller(NamedTuple):
-    """Whose request waits: no two that are different are equal, whatever their names.
-
-    Attributes:
-        kind: ``account``, ``operator`` or ``peer``.
-        name: of the account; the network of a peer.
-        user: whom the account names; None for the account itself.
-    """
-
-    kind: str
-    name: str = ""
-    user: str | None = None
-
-
-OPERATOR = Caller("operator")
-
-
-class AccountKeys:
-    """Whose API key a token is, from memory: good for queues, not for authentication."""
-
-    def __init__(self, accounts: Accounts, operator_digest: bytes) -> None:
-        self._accounts = accounts
-        self._callers: dict[bytes, Caller] = {operator_digest: OPERATOR}
-        self._read = -REFRESH_SECONDS
-
-    async def caller(self, token: str) -> Caller | None:
-        """Return which account or operator has this token; None if nobody has it.
-
-        A key made less than `REFRESH_SECONDS` ago may not be known yet.
-
-        Args:
-            token: as the caller presents it; nothing is granted for it.
-        """
-        digest = token_digest(token)
-        # At most once a second: guessed tokens must not read the whole table each time.
-        if digest not in self._callers and monotonic() - self._read >= REFRESH_SECONDS:
-            self._read = monotonic()
-            with suppress(UnavailableError):  # whoever asks is told so by what follows
-                known = await to_thread.run_sync(self._accounts.key_digests)
-                # Only added to: a key that was rotated away names its owner's queue: no harm.
-                self._callers |= {key: Caller("account", name) for key, name in known.items()}
-        return self._callers.get(digest)
-
-
 def check_tenant_name(name: str) -> None:
     """Check the form of a tenant's name.
 
@@ -390,5 +340,6 @@ def _insert(connection: Connection, account: Account, digest: bytes) -> bool:
     return insert_new(connection, tables.account, [row]) == 1
 
 
-def _new_key() -> str:
+def new_key() -> str:
+    """Return a fresh API key, of which the caller stores the digest alone."""
     return secrets.token_urlsafe(KEY_BYTES)

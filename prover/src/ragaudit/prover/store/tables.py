@@ -71,6 +71,14 @@ account = Table(
     Column("dispute_key", LargeBinary(32)),
 )
 
+# Of whoever owns a tenant's documents: looks at what is committed, and asks nothing.
+owner = Table(
+    "prover_owner",
+    metadata,
+    Column("tenant", ForeignKey(tenant.c.name), primary_key=True),
+    Column("key_digest", LargeBinary(32), nullable=False, unique=True),
+)
+
 window = Table(
     "prover_window",
     metadata,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from ragaudit.encoding.errors import MalformedSettings, RagauditError
 from ragaudit.prover.errors import MalformedQuery
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.store.accounts import Caller as Waiting
+from ragaudit.prover.store.callers import Caller as Waiting
 from ragaudit.prover.surface_settings import SurfaceName, SurfaceSettings
 from ragaudit.prover.surfaces import dify, openai, openai_chat
 from ragaudit.prover.surfaces.caller import Caller, acting, bearer, named_user, names_user
