@@ -19,6 +19,7 @@ SLOW = ("make_epsilon", "make_noise")
         "make_ties",
         "make_missing",
         "make_accounts",
+        "make_documents",
         "make_chain",
         "make_references",
         "make_generator",

@@ -19,10 +19,7 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey, parse
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.account_index import (
-    FIRST,
-    LAST,
     AccountIndex,
-    AccountRow,
     Accounts,
     ListedRecord,
     account_key,
@@ -31,6 +28,7 @@ from ragaudit.ledger.messages.account_proof import AccountProof
 from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import parse_body
+from ragaudit.ledger.messages.sorted_rows import FIRST, LAST, KeyedRow
 from vector_scripts import VECTORS
 
 VECTOR: dict[str, Any] = json.loads((VECTORS / "accounts.json").read_bytes())
@@ -181,7 +179,10 @@ def gap() -> AccountProof:
     """An absent account's proof with a row between the two that are shown."""
     made = index()
     at = EVE.rows[0].position
-    wide = (made._proven(at - 1 if at else at), made._proven(at + 1 if at else at + 2))
+    wide = (
+        made._sorted.proven(at - 1 if at else at),
+        made._sorted.proven(at + 1 if at else at + 2),
+    )
     return replace(EVE, rows=wide)
 
 
@@ -197,13 +198,13 @@ LIES: dict[str, tuple[Callable[[], AccountProof], type[RagauditError], str]] = {
     "another salt": (lambda: opened(salt=bytes(32)), ProofRejected, "other records"),
     "a record behind the index": (lambda: opened(records=(3, 10)), ProofRejected, "behind"),
     "another account's row": (
-        lambda: replace(ANN, rows=PROOFS["bob"].rows), ProofRejected, "of another account",
+        lambda: replace(ANN, rows=PROOFS["bob"].rows), ProofRejected, "of another key",
     ),
     "another account": (
-        lambda: replace(ANN, pseudonym=EVE.pseudonym), ProofRejected, "of another account",
+        lambda: replace(ANN, pseudonym=EVE.pseudonym), ProofRejected, "of another key",
     ),
     "a row that is not in the index": (
-        lambda: replace(ANN, rows=(replace(ANN.rows[0], row=AccountRow(
+        lambda: replace(ANN, rows=(replace(ANN.rows[0], row=KeyedRow(
             ANN.rows[0].row.key, bytes(32))),)),
         ProofRejected, "another root",
     ),

@@ -10,6 +10,7 @@ import pytest
 from integrity_scene import COLUMNS, DELETED, NOISE, digest_of, index, policy_value
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import enc
 from ragaudit.lab.scenario.cosigned import trust_text
 from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord, ReceiptRejected
@@ -119,6 +120,49 @@ def test_an_account_index_is_asked_for_or_not_mentioned() -> None:
     assert Policy.from_json(policy_value(account_index=True)).account_index
     without = Policy.from_json(policy_value())
     assert not without.account_index and b"account_index" not in without.canonical
+
+
+def owned(rows: Any = None, key: Any = None, **changes: Any) -> dict[str, Any]:
+    tenants = [{**each, "owner_key": key} for each in policy_value()["tenants"]]
+    return policy_value(**{"owners": {"rows": rows}, "tenants": tenants, **changes})
+
+
+ROWS = {"beta": "0.01", "eta": "0.001", "minimum": 20}
+
+
+def test_owners_check_documents_or_are_not_mentioned() -> None:
+    key = PrivateKey.from_seed(bytes(31) + b"o").public
+    terms = Policy.from_json(owned(ROWS, key.raw.hex())).owners
+    assert terms is not None and terms.rows is not None and terms.rows.to_json() == ROWS
+    assert terms.key(policy_value()["tenants"][0]["id"]) == key and terms.key("other") is None
+    plain = Policy.from_json(owned()).owners
+    assert plain is not None and plain.rows is None and plain.keys == ()
+    without = Policy.from_json(policy_value())
+    assert without.owners is None and b"owners" not in without.canonical
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        owned(owners=None), owned(owners=True), owned(owners={}), owned(owners={"rows": []}),
+        owned(owners={"rows": None, "more": 1}), owned({**ROWS, "more": 1}), owned({}),
+        owned({**ROWS, "beta": "1"}), owned({**ROWS, "beta": 0}), owned({**ROWS, "eta": "0"}),
+        owned({**ROWS, "minimum": -1}), owned({**ROWS, "minimum": 10**6 + 1}),
+        owned(key="00" * 32), owned(key="x"), owned(key=1),
+        owned(key=policy_value()["keys"]["provider"]), owned(key=policy_value()["keys"]["verdict"]),
+    ],
+)  # fmt: skip
+def test_other_terms_of_owners_are_malformed(value: dict[str, Any]) -> None:
+    with pytest.raises(MalformedPolicy):
+        Policy.from_json(value)
+
+
+def test_an_owners_key_without_owners_is_not_supported() -> None:
+    key = PrivateKey.from_seed(bytes(31) + b"o").public.raw.hex()
+    value = owned(key=key)
+    del value["owners"]
+    with pytest.raises(UnsupportedError, match="owners' keys"):
+        Policy.from_json(value)
 
 
 def test_a_policy_names_further_cosigners() -> None:
@@ -245,11 +289,11 @@ def test_the_opening_commits_to_keys_of_noise_where_there_is_noise() -> None:
     tenants = (TenantOpening("acme", 9, bytes(32), bytes(32)),)
     without = Opening(bytes(32), bytes(32), b"", tenants)
     assert Opening.parse(without.encode()) == without
-    without.check_noise(noised=False)
-    replace(without, seed_root=bytes(32)).check_noise(noised=True)
+    without.check_terms(noised=False, owned=False)
+    replace(without, seed_root=bytes(32)).check_terms(noised=True, owned=False)
     for opening, due in ((without, True), (replace(without, seed_root=bytes(32)), False)):
         with pytest.raises(MalformedRecord, match="seed"):
-            opening.check_noise(noised=due)
+            opening.check_terms(noised=due, owned=False)
     with pytest.raises(MalformedRecord):
         Opening(bytes(32), bytes(32), b"", (replace(tenants[0], version=2),))
 

@@ -33,6 +33,7 @@ def examples() -> list[dict[str, Any]]:
         "epochs": True,
         "time_stamps": {"demand": "required"},
         "generation": GENERATION,
+        "owners": {"rows": {"beta": "0.01", "eta": "0.001", "minimum": 30}},
     }
     base = {**BeaconWindow().policy_json(), "versions": False, **optional}
     adaptive = {"edges": [9000, 10], "epsilon": "1/2", "enough": 3}

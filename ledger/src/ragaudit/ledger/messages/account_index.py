@@ -4,7 +4,6 @@ A tree over one row for each account, sorted by key, so that two neighbouring ro
 is none between them. Its root is logged right before the close.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,14 +11,14 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from ragaudit.encoding.digests import SALT_BYTES, structure
 from ragaudit.encoding.errors import NotFound
-from ragaudit.encoding.tagged import DIGEST_BYTES, read_int, read_text
-from ragaudit.ledger.log.tlog_proof import MAX_PATH
-from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree, root
+from ragaudit.encoding.tagged import read_int, read_text
+from ragaudit.ledger.log.tree import root
 from ragaudit.ledger.messages.encoded import EntryBody, Readers, check_digests, check_range
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import check_window
+from ragaudit.ledger.messages.sorted_rows import FIRST, LAST, KeyedRow, ProvenRow, SortedRows
 
-__all__ = ["AccountIndex", "AccountOpening", "AccountRow", "Accounts", "ListedRecord", "ProvenRow"]
+__all__ = ["AccountIndex", "AccountOpening", "Accounts", "ListedRecord"]
 
 MAX_ACCOUNTS: Final = 1_000_000  # as many as a policy can have slots
 MAX_RECORDS: Final = 1_000_000  # of one account: as many as a policy can allow it queries
@@ -61,60 +60,6 @@ class ListedRecord(NamedTuple):
     position: int
     salt: bytes
     pseudonym: bytes
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class AccountRow:
-    """A row of the index.
-
-    Attributes:
-        key: of the account, 32 bytes.
-        digest: of its records under a salt, 32 bytes.
-    """
-
-    key: bytes
-    digest: bytes
-
-    def encode(self) -> bytes:
-        """Return the leaf data of the row in the index's tree."""
-        return self.key + self.digest
-
-
-FIRST: Final = AccountRow(bytes(DIGEST_BYTES), bytes(DIGEST_BYTES))
-LAST: Final = AccountRow(b"\xff" * DIGEST_BYTES, bytes(DIGEST_BYTES))
-"""Nobody's rows, so that every key has two neighbours."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProvenRow(JsonMessage):
-    """A row with its place in the tree.
-
-    Attributes:
-        position: from 0; the first and the last row are nobody's.
-        path: inclusion path, sibling of the leaf first.
-    """
-
-    MEMBERS: ClassVar[str] = "position key digest path"
-
-    position: int
-    row: AccountRow
-    path: tuple[bytes, ...]
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "position": self.position,
-            "key": self.row.key.hex(),
-            "digest": self.row.digest.hex(),
-            "path": [sibling.hex() for sibling in self.path],
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            position=f.integer("position", 0, MAX_ACCOUNTS + 1),
-            row=AccountRow(f.hex("key", DIGEST_BYTES), f.hex("digest", DIGEST_BYTES)),
-            path=f.hexes("path", MAX_PATH, HASH_BYTES),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +112,7 @@ class AccountIndex:
     """
 
     def __init__(
-        self, window: str, rows: Sequence[AccountRow], openings: dict[bytes, AccountOpening]
+        self, window: str, rows: Sequence[KeyedRow], openings: dict[bytes, AccountOpening]
     ) -> None:
         """Take rows as they are; `build` makes them.
 
@@ -179,7 +124,7 @@ class AccountIndex:
         self.window = window
         self.rows = tuple(rows)
         self._openings = openings
-        self._tree = MemoryTree(row.encode() for row in self.rows)
+        self._sorted = SortedRows(row.encode() for row in self.rows)
 
     @classmethod
     def build(
@@ -204,7 +149,7 @@ class AccountIndex:
             for pseudonym, listed in lists.items()
         }
         rows = (
-            AccountRow(account_key(window, pseudonym), opening.digest)
+            KeyedRow(account_key(window, pseudonym), opening.digest)
             for pseudonym, opening in openings.items()
         )
         return cls(window, (FIRST, *sorted(rows), LAST), openings)
@@ -217,7 +162,7 @@ class AccountIndex:
     @property
     def root(self) -> bytes:
         """Return the root over the rows, 32 bytes."""
-        return self._tree.root()
+        return self._sorted.root
 
     @property
     def entry(self) -> Accounts:
@@ -241,15 +186,7 @@ class AccountIndex:
         Raises:
             NotFound: the account has an opening, and its row is not in its place.
         """
-        key = account_key(self.window, pseudonym)
-        # Behind FIRST, whose key is no digest that anybody finds.
-        at = bisect_left(self.rows, AccountRow(key, b""))
-        if pseudonym not in self._openings:
-            return self._proven(at - 1), self._proven(at)
-        if self.rows[at].key != key:
+        rows = self._sorted.prove(account_key(self.window, pseudonym))
+        if (len(rows) == 1) != (pseudonym in self._openings):
             raise NotFound("no row of this account", where="account index")
-        return (self._proven(at),)
-
-    def _proven(self, position: int) -> ProvenRow:
-        path = self._tree.inclusion_proof(position)
-        return ProvenRow(position, self.rows[position], path)
+        return rows

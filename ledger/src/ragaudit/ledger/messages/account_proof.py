@@ -6,22 +6,20 @@ from typing import Any, ClassVar, Self
 from ragaudit.ledger.errors import MalformedRecord, ProofRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
-from ragaudit.ledger.log.tree import TreeHead, leaf_hash, verify_inclusion
 from ragaudit.ledger.messages.account_index import (
     AccountIndex,
     AccountOpening,
     Accounts,
-    ProvenRow,
     account_key,
 )
 from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.sorted_rows import ProvenRow, verify_absent, verify_present
 
 __all__ = ["AccountProof"]
 
-_NOBODYS_ROWS = 2
 _AFTER = 2  # the entry itself and the close
 
 
@@ -103,32 +101,19 @@ class AccountProof(JsonMessage):
         body = Accounts.parse(self.entry.body)
         if body.window != policy.window:
             raise ProofRejected("of another window", where=self.WHERE, expected=policy.window)
-        head = TreeHead(body.accounts + _NOBODYS_ROWS, body.index_root)
-        for row in self.rows:
-            leaf = leaf_hash(row.row.encode())
-            verify_inclusion(leaf=leaf, index=row.position, head=head, proof=row.path)
         key = account_key(body.window, self.pseudonym)
         if self.opening is None:
-            self._verify_absent(key)
-        else:
-            self._verify_opened(self.opening, key, proof.index)
+            verify_absent(self.rows, key, count=body.accounts, root=body.index_root)
+            return
+        verify_present(self.rows[0], key, count=body.accounts, root=body.index_root)
+        self._verify_opened(self.opening, proof.index)
 
-    def _verify_opened(self, opening: AccountOpening, key: bytes, entries: int) -> None:
+    def _verify_opened(self, opening: AccountOpening, entries: int) -> None:
         (proven,) = self.rows
-        if proven.row.key != key:
-            raise ProofRejected("the row of another account", where="rows")
         if opening.records and opening.records[-1] >= entries:
             raise ProofRejected("a record behind the index", where="opening", expected="before it")
         if opening.digest != proven.row.digest:
             raise ProofRejected("other records than in the index", where="opening")
-
-    def _verify_absent(self, key: bytes) -> None:
-        before, after = self.rows
-        # With a row between the two, the account could stand there.
-        if after.position != before.position + 1:
-            raise ProofRejected("the rows are no neighbours", where="rows")
-        if not before.row.key < key < after.row.key:
-            raise ProofRejected("the account does not belong between the rows", where="rows")
 
     def _members(self) -> dict[str, Any]:
         return {

@@ -34,6 +34,19 @@ def parsed_body(tag: str, data: bytes, count: int, build: Callable[[tuple[bytes,
         raise MalformedRecord(error.what, where=tag, expected=error.expected) from error
 
 
+def field_count(tag: str, data: bytes) -> int:
+    """Return how many fields an encoded body says it has, where kinds of a body differ in that.
+
+    The count is read before the tag is: what it means is checked by the reader of the fields.
+
+    Args:
+        tag: that the body must have.
+        data: ``enc(tag, ..)``, or anything else.
+    """
+    head = len(enc(tag)) - 2
+    return int.from_bytes(data[head : head + 2], "little")
+
+
 def check_range(what: str, value: int, low: int, high: int) -> None:
     """Check that an integer lies in ``low``..``high``.
 

@@ -15,7 +15,7 @@ from ragaudit.encoding.tagged import decode, enc, read_int, read_text
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields
-from ragaudit.ledger.messages.merkle_commitments import INDEX_TAG, POINT_BYTES
+from ragaudit.ledger.messages.merkle_commitments import INDEX_PARTS, INDEX_TAG, POINT_BYTES
 from ragaudit.ledger.messages.records import Record
 
 MAX_INDEX_PROOF_BYTES: Final = 2**20  # pi_idx of 2^32 rows has less than 64 kB
@@ -213,7 +213,9 @@ def _read_frame(file: BinaryIO, index: int) -> bytes:
     return data
 
 
-def check_index_lengths(file: BinaryIO, size: int, *, columns_allowed: bool = False) -> None:
+def check_index_lengths(
+    file: BinaryIO, size: int, *, columns_allowed: bool = False, owned: bool = False
+) -> None:
     """Check that ``size`` bytes are an index commitment by the lengths of its parts.
 
     Reads the lengths and small parts only, so that nothing large is in memory; what the parts hold
@@ -223,19 +225,20 @@ def check_index_lengths(file: BinaryIO, size: int, *, columns_allowed: bool = Fa
         file: read from its start.
         size: of the file, in bytes.
         columns_allowed: whether its rows may have texts of columns.
+        owned: whether its rows have id keys.
 
     Raises:
         MalformedRecord: any other lengths.
     """
-    tag = INDEX_TAG.encode()
-    head = len(tag).to_bytes(2, "little") + tag + (9).to_bytes(2, "little")
+    tag, parts = INDEX_TAG.encode(), INDEX_PARTS + owned
+    head = len(tag).to_bytes(2, "little") + tag + parts.to_bytes(2, "little")
     file.seek(0)
-    wrong = MalformedRecord("not an index commitment", where=INDEX_TAG, expected="9 parts")
+    wrong = MalformedRecord("not an index commitment", where=INDEX_TAG, expected=f"{parts} parts")
     if file.read(len(head)) != head:
         raise wrong
     # Only seeks depend on what is claimed: a false length cannot make this read or allocate more.
     lengths, at = [], len(head)
-    for _ in range(9):
+    for _ in range(parts):
         file.seek(at)
         prefix = file.read(8)
         if len(prefix) != 8:
@@ -244,10 +247,10 @@ def check_index_lengths(file: BinaryIO, size: int, *, columns_allowed: bool = Fa
         at += 8 + lengths[-1]
         if at > size:
             raise wrong
-    commitments, columns, digests, proof = lengths[5:]
+    commitments, columns, digests, *keys, proof = lengths[5:]
     # version, N and d are integers of 8 bytes.
     fixed = all(length == 8 for length in lengths[2:5])
-    alike = commitments == digests and commitments % POINT_BYTES == 0
+    alike = all(each == commitments for each in (digests, *keys)) and not commitments % POINT_BYTES
     undeclared = columns and not columns_allowed
     if at != size or not fixed or not alike or undeclared or proof > MAX_INDEX_PROOF_BYTES:
         raise wrong

@@ -18,7 +18,7 @@ from ragaudit.ledger.log.tree import (
     verify_inclusion,
 )
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW, Value, read_columns
-from ragaudit.ledger.messages.encoded import parsed_body
+from ragaudit.ledger.messages.encoded import field_count, parsed_body
 from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant, check_window
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import MAX_ROWS, TenantOpening
@@ -26,6 +26,8 @@ from ragaudit.ledger.messages.records import MAX_ROWS, TenantOpening
 POINT_BYTES = 32
 
 INDEX_TAG = "ragaudit/v1/index/commitment"
+INDEX_PARTS = 9
+"""Of an index commitment; one more under ``owners``, the id keys before the proof."""
 LEAF_TAG = "ragaudit/v1/index/leaf"
 CONTENT_TAG = "ragaudit/v2/content"
 LENGTH_BYTES = 4
@@ -59,23 +61,27 @@ def row_digest(salt: bytes, document_id: str, content: bytes) -> bytes:
     return structure("row", salt, check_document_id(document_id), content)
 
 
-def index_leaf(commitment: bytes, row: bytes, columns: str = NO_COLUMNS) -> bytes:
+def index_leaf(
+    commitment: bytes, row: bytes, columns: str = NO_COLUMNS, id_key: bytes | None = None
+) -> bytes:
     """Return the leaf data of a row.
 
     Args:
         commitment: C_i, to its vector, 32 bytes.
         row: `row_digest`.
         columns: the canonical text of its public columns (5.11).
+        id_key: of its document, 32 bytes; None without ``owners`` (5.16).
 
     Raises:
         MalformedRecord: another length.
     """
-    _digest_sized(commitment, row)
-    return enc(LEAF_TAG, commitment, columns, row)
+    keys = () if id_key is None else (id_key,)
+    _digest_sized(commitment, row, *keys)
+    return enc(LEAF_TAG, commitment, columns, row, *keys)
 
 
 def index_leaves(
-    commitments: bytes, row_digests: bytes, columns: Sequence[str] = ()
+    commitments: bytes, row_digests: bytes, columns: Sequence[str] = (), id_keys: bytes = b""
 ) -> Iterator[bytes]:
     """Return `index_leaf` of all rows, in order.
 
@@ -83,17 +89,20 @@ def index_leaves(
         commitments: C_0 || .. || C_(N-1), 32 N bytes.
         row_digests: as many.
         columns: N texts; none at all: every row has `NO_COLUMNS`.
+        id_keys: 32 N bytes, or none at all.
 
     Raises:
         MalformedRecord: lengths that do not fit.
     """
-    rows = _row_count(commitments, row_digests)
+    rows = _row_count(commitments, row_digests, id_keys)
     if columns and len(columns) != rows:
         raise MalformedRecord(f"columns of {len(columns)} rows", expected=f"{rows}")
     parts = [slice(at, at + POINT_BYTES) for at in range(0, rows * POINT_BYTES, POINT_BYTES)]
-    if columns:
-        for part, text in zip(parts, columns, strict=True):
-            yield index_leaf(commitments[part], row_digests[part], text)
+    if columns or id_keys:
+        texts = columns or [NO_COLUMNS] * rows
+        for part, text in zip(parts, texts, strict=True):
+            key = id_keys[part] if id_keys else None
+            yield index_leaf(commitments[part], row_digests[part], text, key)
         return
     # The encodings differ in fixed places only: they are cut out of one.
     commitment, row = b"C" * POINT_BYTES, b"D" * HASH_BYTES
@@ -103,9 +112,11 @@ def index_leaves(
         yield head + commitments[part] + between + row_digests[part]
 
 
-def index_root(commitments: bytes, row_digests: bytes, columns: Sequence[str] = ()) -> bytes:
+def index_root(
+    commitments: bytes, row_digests: bytes, columns: Sequence[str] = (), id_keys: bytes = b""
+) -> bytes:
     """Return the root of C_idx[t, v], 32 bytes; arguments and errors as of `index_leaves`."""
-    return tree_root(map(leaf_hash, index_leaves(commitments, row_digests, columns)))
+    return tree_root(map(leaf_hash, index_leaves(commitments, row_digests, columns, id_keys)))
 
 
 def verify_index_row(
@@ -117,6 +128,7 @@ def verify_index_row(
     row: bytes,
     path: Sequence[bytes],
     columns: str = NO_COLUMNS,
+    id_key: bytes | None = None,
 ) -> None:
     """Check that (C_i, columns, row digest) stands at ``position`` of an index of ``rows`` rows.
 
@@ -127,12 +139,13 @@ def verify_index_row(
         row: `row_digest`.
         path: from leaf to root, 32 bytes each; its length follows from position and N.
         columns: the canonical text of its public columns.
+        id_key: of its document, which then stands there too; None without ``owners``.
 
     Raises:
         CommitmentRejected: it does not.
         MalformedRecord, MalformedProof: lengths or positions out of range.
     """
-    leaf = leaf_hash(index_leaf(commitment, row, columns))
+    leaf = leaf_hash(index_leaf(commitment, row, columns, id_key))
     verify_path(leaf, position, TreeHead(rows, root), path, "row of C_idx")
 
 
@@ -151,6 +164,7 @@ class IndexCommitment:
         row_digests: as many.
         proof: pi_idx.
         columns: canonical texts of the N rows' public columns; empty: every row has none.
+        id_keys: of the rows' documents, 32 N bytes; empty without ``owners`` (5.16).
     """
 
     window: str
@@ -161,13 +175,14 @@ class IndexCommitment:
     row_digests: bytes = field(repr=False)
     proof: bytes = field(repr=False)
     columns: tuple[str, ...] = field(default=(), repr=False)
+    id_keys: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
         check_window(self.window)
         check_tenant(self.tenant)
         if not 1 <= self.version <= MAX_ROWS or not 1 <= self.dimension <= LIMITS.dimension:
             raise MalformedRecord("version or dimension out of range", where="index commitment")
-        rows = _row_count(self.commitments, self.row_digests)
+        rows = _row_count(self.commitments, self.row_digests, self.id_keys)
         # All rows without columns have one encoding, the empty one.
         if self.columns and (len(self.columns) != rows or set(self.columns) == {NO_COLUMNS}):
             raise MalformedRecord("columns", where="index commitment", expected=f"of {rows} rows")
@@ -180,7 +195,7 @@ class IndexCommitment:
     @property
     def root(self) -> bytes:
         """The root of C_idx, computed over all rows at each call."""
-        return index_root(self.commitments, self.row_digests, self.columns)
+        return index_root(self.commitments, self.row_digests, self.columns, self.id_keys)
 
     @property
     def proof_digest(self) -> bytes:
@@ -191,10 +206,16 @@ class IndexCommitment:
         """Return the commitment as it is handed over (docs/spec/05-records.md §5.4)."""
         place = (self.window, self.tenant, self.version, self.rows, self.dimension)
         columns = columns_bytes(self.columns)
-        return enc(INDEX_TAG, *place, self.commitments, columns, self.row_digests, self.proof)
+        keys = (self.id_keys,) if self.id_keys else ()
+        return enc(
+            INDEX_TAG, *place, self.commitments, columns, self.row_digests, *keys, self.proof
+        )
 
     def opening(self) -> TenantOpening:
-        """Return what the opening or a version entry says of this commitment."""
+        """Return what the opening or a version entry says of this commitment.
+
+        The opening commits to the tenant's document secret too, which no index shows.
+        """
         return TenantOpening(self.tenant, self.rows, self.root, self.proof_digest, self.version)
 
     def column_values(self, policy: Policy) -> list[dict[str, Value] | None]:
@@ -237,12 +258,17 @@ class IndexCommitment:
         Raises:
             MalformedRecord: anything else. What columns hold, `column_values` reads.
         """
-        return parsed_body(INDEX_TAG, data, 9, cls._from)
+        owned = field_count(INDEX_TAG, data) == INDEX_PARTS + 1
+        return parsed_body(INDEX_TAG, data, INDEX_PARTS + owned, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> "IndexCommitment":
         place = (read_text(f[0]), read_text(f[1]), read_int(f[2]), read_int(f[4]))
-        commitment = cls(*place, f[5], f[7], f[8], _read_columns_bytes(f[6]))
+        columns, keys = _read_columns_bytes(f[6]), f[8] if len(f) > INDEX_PARTS else b""
+        # None is left out; an empty field would be a second encoding of it.
+        if len(f) > INDEX_PARTS and not keys:
+            raise MalformedRecord("no id keys", where=INDEX_TAG, expected="32 bytes a row")
+        commitment = cls(*place, f[5], f[7], f[-1], columns, keys)
         if (rows := read_int(f[3])) != commitment.rows:
             raise MalformedRecord(f"{rows} rows", where=INDEX_TAG, expected=f"{commitment.rows}")
         return commitment
@@ -251,8 +277,14 @@ class IndexCommitment:
 class IndexTree:
     """The tree of C_idx in memory: root and paths of rows."""
 
-    def __init__(self, commitments: bytes, row_digests: bytes, columns: Sequence[str] = ()) -> None:
-        self._tree = MemoryTree(index_leaves(commitments, row_digests, columns))
+    def __init__(
+        self,
+        commitments: bytes,
+        row_digests: bytes,
+        columns: Sequence[str] = (),
+        id_keys: bytes = b"",
+    ) -> None:
+        self._tree = MemoryTree(index_leaves(commitments, row_digests, columns, id_keys))
         self.root = self._tree.root()
 
     def path(self, position: int) -> tuple[bytes, ...]:
@@ -308,8 +340,11 @@ def verify_path(
         raise CommitmentRejected("not the committed value", where=what) from error
 
 
-def _row_count(commitments: bytes, row_digests: bytes) -> int:
+def _row_count(commitments: bytes, row_digests: bytes, id_keys: bytes = b"") -> int:
     rows, rest = divmod(len(commitments), POINT_BYTES)
+    if id_keys and len(id_keys) != rows * HASH_BYTES:
+        expected = f"32 bytes of each of {rows} rows"
+        raise MalformedRecord("id keys", where="index", expected=expected)
     if rest or rows < 1 or len(row_digests) != rows * HASH_BYTES:
         raise MalformedRecord(
             "row commitments and digests do not fit", where="index", expected="32 bytes per row"

@@ -13,11 +13,10 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.ledger.errors import MalformedNote, MalformedPolicy, MalformedRecord
-from ragaudit.ledger.log.checkpoints import parse_checkpoint
-from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.identifiers import check_provider, check_window, log_origin
+from ragaudit.ledger.messages.owner_terms import OwnerTerms, Tenants
 from ragaudit.ledger.messages.policy_terms import (
     DIRECTION,
     FILTER_GRAMMAR,
@@ -34,7 +33,6 @@ from ragaudit.ledger.messages.policy_terms import (
     read_audit,
     read_estimator,
     read_keys,
-    read_tenants,
 )
 from ragaudit.ledger.messages.schedule_terms import (
     MAX_CHECKPOINTS,
@@ -43,6 +41,7 @@ from ragaudit.ledger.messages.schedule_terms import (
     BeaconTerms,
     read_instants,
     read_merge_delay,
+    read_previous_checkpoint,
 )
 from ragaudit.ledger.messages.third_parties import CosignerTerms, read_time_stamps
 
@@ -79,7 +78,8 @@ _MEMBERS_V2 = f"""{_MEMBERS} privacy metric largest_norm public_columns query_ki
     versions"""
 # In version 2 only.
 _OPTIONAL = (
-    "account_index", "coalition_estimate", "cosigners", "epochs", "generation", "time_stamps",
+    "account_index", "coalition_estimate", "cosigners", "epochs", "generation", "owners",
+    "time_stamps",
 )  # fmt: skip
 _SAMPLER: dict[str, object] = {"id": "ragaudit/v1/dgs", "distance": "2^-100"}
 
@@ -102,6 +102,7 @@ class Policy:
         time_stamps: whether the audit fails without them; None: none are asked for.
         beacon: whose rounds are mixed into activations and sample; None with beacon "none".
         generation: of the generation channel; None in a window without one.
+        owners: what owners of documents can check (5.16); None: nothing.
     """
 
     canonical: bytes
@@ -138,6 +139,7 @@ class Policy:
     time_stamps: bool | None = None
     beacon: BeaconTerms | None = None
     generation: GenerationTerms | None = None
+    owners: OwnerTerms | None = None
 
     @property
     def digest(self) -> bytes:
@@ -327,6 +329,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
     beacon = BeaconTerms.read(f, version, start)
     instants = read_instants(f, start, end, beacon)
     audit, keys = read_audit(f), read_keys(f, log_origin(provider, window))
+    tenants = Tenants.read(f, keys)
     return Policy(
         canonical=canonical,
         version=version,
@@ -334,7 +337,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         window=window,
         start=start,
         end=end,
-        previous_checkpoint=_previous_checkpoint(f, provider, window),
+        previous_checkpoint=read_previous_checkpoint(f, provider, window),
         noise=_noise(f, slots, noised=noised),
         retrieval=RetrievalTerms() if version == 1 else RetrievalTerms.read(f),
         norm_bound=f.integer("norm_bound", B, LARGE_B),
@@ -342,7 +345,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         top_k_max=f.integer("top_k_max", 1, LIMITS.top_k),
         queries_per_account=queries,
         slots=slots,
-        tenants=read_tenants(f),
+        tenants=tenants.names,
         activation_instants=instants,
         query_text_disclosure=f.choice("query_text_disclosure", "sampled", "none"),
         embedder_tolerance=f.integer("embedder_tolerance", 0, 65_535),
@@ -362,6 +365,7 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
         time_stamps=read_time_stamps(f) if "time_stamps" in f.value else None,
         beacon=beacon,
         generation=GenerationTerms.read(f, noised=noised) if "generation" in f.value else None,
+        owners=tenants.owned(f),
     )
 
 
@@ -386,15 +390,3 @@ def _noise(f: Fields, slots: int, *, noised: bool) -> NoiseTerms | None:
     for name in (*NOISE_MEMBERS, "experiment_seed"):
         f.constant(name, None)
     return None
-
-
-def _previous_checkpoint(f: Fields, provider: str, window: str) -> str | None:
-    if f.raw("previous_checkpoint") is None:
-        return None
-    note = f.text("previous_checkpoint", 1, MAX_NOTE_BYTES)
-    origin = parse_checkpoint(note.encode()).checkpoint.origin
-    before = origin.removeprefix(f"{provider}/ragaudit/")
-    if before in (origin, window):  # another provider's, or this window itself
-        raise f.error("previous_checkpoint", "not of another window of this provider")
-    check_window(before)
-    return note

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias, cast
 
-from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM
 from ragaudit.encoding.relations import FIXED_SIZE
 from ragaudit.encoding.signing import PublicKey
@@ -13,7 +12,6 @@ from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, VerifierKey
 from ragaudit.ledger.messages.columns import PublicColumn, read_public_columns
 from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.identifiers import check_tenant
 
 Metric: TypeAlias = Literal["cosine", "inner-product", "l2"]
 QueryKind: TypeAlias = Literal["text", "vector"]
@@ -245,14 +243,15 @@ def read_audit(f: Fields) -> AuditTerms:
     return AuditTerms(
         mode=a.choice("mode", "A", "B"),
         beta=read_decimal(a, "beta", below=1),
-        tenants=_stratum(tenants),
-        submitters=_stratum(submitters),
+        tenants=read_stratum(tenants),
+        submitters=read_stratum(submitters),
         submitters_by=submitters.choice("by", "account", "tenant"),
         deadline_seconds=a.integer("deadline_seconds", 1, 10**7),
     )
 
 
-def _stratum(f: Fields) -> StratumTerms:
+def read_stratum(f: Fields) -> StratumTerms:
+    """Return how a kind of strata is drawn, of its members ``eta`` and ``minimum``."""
     return StratumTerms(read_decimal(f, "eta", below=1), f.integer("minimum", 0, 10**6))
 
 
@@ -286,16 +285,3 @@ def read_keys(f: Fields, origin: str) -> PolicyKeys:
     if len(set(every)) < len(every):
         raise f.error("keys", "one key in two roles", expected="different keys")
     return keys
-
-
-def read_tenants(f: Fields) -> tuple[str, ...]:
-    """Return the names of the tenants; MalformedPolicy, UnsupportedError for owners' keys."""
-    names = []
-    for where, item in f.objects("tenants", 1, 1000):
-        tenant = Fields(item, "id owner_key", MalformedPolicy, where)
-        names.append(check_tenant(tenant.text("id", 1, 64)))
-        if tenant.raw("owner_key") is not None:
-            raise UnsupportedError("owners' keys", where=where, expected="owner_key null")
-    if names != sorted(set(names)):
-        raise f.error("tenants", "ids not rising and distinct")
-    return tuple(names)

@@ -12,6 +12,7 @@ from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import (
     Field,
     enc,
+    read_digest,
     read_int,
     read_optional_digest,
     read_optional_int,
@@ -20,12 +21,14 @@ from ragaudit.encoding.tagged import (
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.documents import Documents
 from ragaudit.ledger.messages.encoded import (
     EntryBody,
     Readers,
     check_digests,
     check_key,
     check_range,
+    field_count,
     parsed_body,
 )
 from ragaudit.ledger.messages.epoch_entry import Epoch
@@ -38,6 +41,7 @@ MAX_SLOTS = 1_000_000
 MAX_QUERIES = 1_000_000
 
 _TENANT = "ragaudit/v1/opening/tenant"
+_OWNED = 6  # fields of a tenant's part under `owners`
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class TenantOpening:
         index_root: of C_idx, 32 bytes.
         proof_digest: of pi_idx, 32 bytes.
         version: v; 1 in the opening, later ones are entries of their own (`Version.index`).
+        id_commitment: to the tenant's document secret, 32 bytes; None without ``owners`` (5.16),
+            and in entries of later versions, which repeat nothing of the opening.
     """
 
     tenant: str
@@ -56,26 +62,31 @@ class TenantOpening:
     index_root: bytes
     proof_digest: bytes
     version: int = 1
+    id_commitment: bytes | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
         check_range("rows", self.rows, 1, MAX_ROWS)
         check_range("version", self.version, 1, MAX_TIME)
-        check_digests(self.index_root, self.proof_digest)
+        check_digests(self.index_root, self.proof_digest, self.id_commitment)
 
     def encode(self) -> bytes:
         """Return the tenant's part of an opening."""
         fixed = (self.tenant, self.version, self.rows, self.index_root, self.proof_digest)
-        return enc(_TENANT, *fixed)
+        more = () if self.id_commitment is None else (self.id_commitment,)
+        return enc(_TENANT, *fixed, *more)
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
         """Return the part in ``data``, the strict inverse of `encode`; MalformedRecord."""
-        return parsed_body(_TENANT, data, 5, cls._from)
+        # What has one field more must have it: `read_digest` takes no absent one.
+        owned = field_count(_TENANT, data) == _OWNED
+        return parsed_body(_TENANT, data, _OWNED if owned else _OWNED - 1, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> Self:
-        opened = cls(read_text(f[0]), read_int(f[2]), f[3], f[4], read_int(f[1]))
+        commitment = read_digest(f[5]) if len(f) == _OWNED else None
+        opened = cls(read_text(f[0]), read_int(f[2]), f[3], f[4], read_int(f[1]), commitment)
         check_range("version", opened.version, 1, 1)  # later ones are entries of their own (5.7)
         return opened
 
@@ -107,18 +118,22 @@ class Opening(EntryBody):
         if names != sorted(set(names)):
             raise MalformedRecord("tenants not rising and distinct", where=self.KIND)
 
-    def check_noise(self, *, noised: bool) -> None:
-        """Check that keys of noise are committed to where noise is due, and nowhere else.
+    def check_terms(self, *, noised: bool, owned: bool) -> None:
+        """Check that it commits to what the window's policy asks for, and to nothing else.
 
         Args:
-            noised: of the window's policy.
+            noised: whether noise is added, whose keys are then committed to.
+            owned: whether the policy has ``owners``; document secrets are then committed to.
 
         Raises:
-            MalformedRecord: a commitment missing, or one of noise that is not added.
+            MalformedRecord: a commitment missing, or one to what there is not.
         """
         if bool(self.seed_root) != noised:
             expected = "C_seed" if noised else "none in a window without noise"
             raise MalformedRecord("seed commitment", where=self.KIND, expected=expected)
+        if any((tenant.id_commitment is not None) != owned for tenant in self.tenants):
+            expected = "one for each tenant" if owned else "none without owners"
+            raise MalformedRecord("id commitments", where=self.KIND, expected=expected)
 
     def tenant(self, name: str) -> TenantOpening:
         """Return the index of a tenant.
@@ -142,9 +157,7 @@ class Opening(EntryBody):
         Raises:
             MalformedRecord: another kind or encoding, or a field out of range.
         """
-        head = len(enc(cls.TAG)) - 2
-        # The count is read before the tag is: what it means is checked by the reader of the fields.
-        count = int.from_bytes(body[head : head + 2], "little")
+        count = field_count(cls.TAG, body)
         check_range("number of fields", count, 4, 3 + MAX_TENANTS)
         return parsed_body(cls.TAG, body, count, cls._from)
 
@@ -351,7 +364,17 @@ class Version(EntryBody):
 
 
 Body: TypeAlias = (
-    Opening | Registration | Record | Close | Version | Epoch | Accounts | Charge | Generated | Void
+    Opening
+    | Registration
+    | Record
+    | Close
+    | Version
+    | Epoch
+    | Accounts
+    | Documents
+    | Charge
+    | Generated
+    | Void
 )
 
 QueryEntry: TypeAlias = Record | Charge
@@ -361,7 +384,7 @@ _KINDS: dict[str, type[Body]] = {kind.KIND: kind for kind in get_args(Body)}
 
 
 def parse_body(kind: str, body: bytes) -> Body:
-    """Return the body of an entry of ``kind``, one of the ten.
+    """Return the body of an entry of ``kind``, one of the eleven.
 
     Raises:
         MalformedRecord: an unknown kind, or not a body of this kind.

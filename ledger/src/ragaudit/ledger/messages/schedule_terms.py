@@ -10,8 +10,11 @@ from typing import Any, Final, Self
 
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import MalformedPolicy
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.beacon import CHAIN_MEMBERS, BeaconChain
 from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.identifiers import check_window
 
 MAX_SECONDS: Final = 2**40
 MAX_INSTANTS: Final = 10_000
@@ -128,3 +131,24 @@ def read_merge_delay(f: Fields, seconds: int) -> int:
     """
     # At least twice the spacing of checkpoints, so that each covers what came since the last.
     return f.integer("merge_delay_seconds", max(1, -(-4 * seconds // MAX_CHECKPOINTS)), 86_400)
+
+
+def read_previous_checkpoint(f: Fields, provider: str, window: str) -> str | None:
+    """Return the text of the checkpoint that a policy's window follows; None if it follows none.
+
+    Args:
+        f: the policy.
+        provider, window: of the policy.
+
+    Raises:
+        MalformedPolicy, MalformedNote: not a checkpoint of another window of this provider.
+    """
+    if f.raw("previous_checkpoint") is None:
+        return None
+    note = f.text("previous_checkpoint", 1, MAX_NOTE_BYTES)
+    origin = parse_checkpoint(note.encode()).checkpoint.origin
+    before = origin.removeprefix(f"{provider}/ragaudit/")
+    if before in (origin, window):  # another provider's, or this window itself
+        raise f.error("previous_checkpoint", "not of another window of this provider")
+    check_window(before)
+    return note

@@ -126,7 +126,7 @@ class ShownWindow(JsonMessage):
         # The countersignature names policy and opening side by side; only the opening's body says
         # that they belong together.
         self._demand("opening: policy", opening.policy_digest, self.policy.digest)
-        opening.check_noise(noised=self.policy.noised)
+        opening.check_terms(noised=self.policy.noised, owned=self.policy.owners is not None)
         return signed, opening
 
     def logged_versions(self) -> list[tuple[int, Version]]:

@@ -6,10 +6,11 @@ from typing import Final
 
 from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.scenario.indexed import IndexedWindow
-from ragaudit.ledger.messages.account_index import AccountIndex, AccountRow
+from ragaudit.ledger.messages.account_index import AccountIndex
+from ragaudit.ledger.messages.sorted_rows import KeyedRow
 
 
-def with_rows(index: AccountIndex, rows: list[AccountRow]) -> AccountIndex:
+def with_rows(index: AccountIndex, rows: list[KeyedRow]) -> AccountIndex:
     """Return an index with other rows, whose openings nobody has."""
     return AccountIndex(index.window, rows, {})
 
