@@ -20,6 +20,7 @@ SLOW = ("make_epsilon", "make_noise")
         "make_missing",
         "make_accounts",
         "make_documents",
+        "make_owners",
         "make_chain",
         "make_references",
         "make_generator",

@@ -1,13 +1,22 @@
-"""A log entry that a proof opens: what its leaf is made of (docs/spec/01-encoding.md §1.2)."""
+"""A log entry that a proof opens: what its leaf is made of (docs/spec/01-encoding.md §1.2).
+
+With its inclusion proof it says, to whoever has the policy, what the window's log holds.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from ragaudit.encoding.digests import SALT_BYTES, leaf_data
+from ragaudit.ledger.errors import ProofRejected
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import leaf_hash
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
+from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Opening, TenantOpening
 
-__all__ = ["OpenedEntry"]
+__all__ = ["OpenedEntry", "Place", "ProvenEntry", "ProvenOpening"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +25,11 @@ class OpenedEntry(JsonMessage):
 
     Attributes:
         salt: 32 bytes.
+        MOST_BYTES: of a body.
     """
 
     MEMBERS: ClassVar[str] = "salt body"
+    MOST_BYTES: ClassVar[int] = MAX_BODY_BYTES
 
     salt: bytes = field(repr=False)
     body: bytes = field(repr=False)
@@ -36,4 +47,103 @@ class OpenedEntry(JsonMessage):
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        return cls(f.hex("salt", SALT_BYTES), f.hex("body", limit=MAX_BODY_BYTES))
+        return cls(f.hex("salt", SALT_BYTES), f.hex("body", limit=cls.MOST_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a log has an entry.
+
+    Attributes:
+        index: of the entry, from 0.
+        size: of the tree under the checkpoint that proves it.
+    """
+
+    index: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenEntry(JsonMessage):
+    """An entry that a proof opens, and that the log has it.
+
+    Attributes:
+        proof: text of its .tlog-proof.
+    """
+
+    MEMBERS: ClassVar[str] = "entry proof"
+    ENTRY: ClassVar[type[OpenedEntry]] = OpenedEntry
+
+    entry: OpenedEntry
+    proof: str = field(repr=False)
+
+    @classmethod
+    def of(cls, salt: bytes, body: bytes, proof: TlogProof) -> Self:
+        """Return an entry with its proof.
+
+        Args:
+            salt: of the entry, 32 bytes.
+            body: of the entry.
+            proof: of its inclusion, under a cosigned checkpoint.
+        """
+        return cls(cls.ENTRY(salt, body), proof.encode().decode())
+
+    def verify(self, kind: str, policy: Policy) -> Place:
+        """Return where the window's log has the entry.
+
+        Args:
+            kind: of the entry, never one that the proof names.
+            policy: of the window; no key is taken from anywhere else.
+
+        Raises:
+            MalformedNote, NoteRejected: no checkpoint that log and cosigner signed.
+            MalformedProof, ProofRejected: the path.
+        """
+        proof = TlogProof.parse(self.proof.encode())
+        cosigned = verify_tlog_proof(
+            proof, leaf=self.entry.leaf(kind), log_key=policy.keys.log,
+            cosigners=CosignerPolicy((policy.keys.cosigner,), 1),
+        )  # fmt: skip
+        return Place(proof.index, cosigned.signed.head.size)
+
+    def _members(self) -> dict[str, Any]:
+        return {"entry": self.entry.to_json(), "proof": self.proof}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(f.message("entry", cls.ENTRY), f.text("proof", 1, MAX_PROOF_BYTES))
+
+
+class _OpenedOpening(OpenedEntry):
+    """Entry 0, which names every tenant."""
+
+    __slots__ = ()
+    MOST_BYTES = MAX_OPENING_BYTES
+
+
+class ProvenOpening(ProvenEntry):
+    """The opening of a window, proven to be entry 0 of its log."""
+
+    __slots__ = ()
+    ENTRY = _OpenedOpening
+
+    def opened(self, policy: Policy) -> Opening:
+        """Return the opening, once it is proven.
+
+        Args:
+            policy: of the window.
+
+        Raises:
+            ProofRejected: another entry, or the opening of another policy.
+            MalformedRecord: a body that is none.
+            RagauditError: as `verify`.
+        """
+        place = self.verify(Opening.KIND, policy)
+        opening = Opening.parse(self.entry.body)
+        if place.index != 0 or opening.policy_digest != policy.digest:
+            raise ProofRejected("not the opening of this policy", where="opening")
+        return opening
+
+    def tenant(self, name: str, policy: Policy) -> TenantOpening:
+        """Return a tenant's part of the opening; raises as `opened`, and if there is none."""
+        return self.opened(policy).tenant(name)

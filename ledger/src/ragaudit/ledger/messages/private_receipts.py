@@ -18,13 +18,11 @@ from ragaudit.ledger.messages.policy import LARGE_B
 from ragaudit.ledger.messages.questions import query_members
 from ragaudit.ledger.messages.records import MAX_ROWS
 from ragaudit.ledger.messages.requests import Openings, check_rising, read_row, row_members
-from ragaudit.ledger.messages.vectors import vector_text
+from ragaudit.ledger.messages.row_openings import MAX_PATH, opening_members, read_opening
 
 PRIVATE_FORMAT = "ragaudit/v1/receipt/private"
 PRIVATE_FORMAT_V2 = "ragaudit/v2/receipt/private"
 PRIVATE_FORMATS = (PRIVATE_FORMAT, PRIVATE_FORMAT_V2)
-SQUARES = 4  # that complete a row to squared norm B²
-MAX_PATH = 40  # of a row among at most 2^40
 MAX_SCORE = LARGE_B * LARGE_B
 MAX_TIES_PROOF = 64  # times 32 bytes; 4096 entries of a row take 29
 MAX_SELECTED = 2**13
@@ -75,12 +73,7 @@ class ServedRow(JsonMessage):
     def _members(self) -> dict[str, Any]:
         return {
             **row_members(self.position, self.id, self.content, self.columns, self.attributes),
-            "salt": self.salt.hex(),
-            "vector": vector_text(self.vector),
-            "squares": list(self.squares),
-            "blinding": self.blinding.hex(),
-            "commitment": self.commitment.hex(),
-            "path": [digest.hex() for digest in self.path],
+            **opening_members(self),
         }
 
     @classmethod
@@ -94,12 +87,7 @@ class ServedRow(JsonMessage):
             content=content,
             columns=columns,
             attributes=attributes,
-            salt=f.hex("salt", SALT_BYTES),
-            vector=f.vector("vector", LIMITS.dimension, bound),
-            squares=f.integers("squares", (SQUARES, SQUARES), -bound, bound),
-            blinding=f.hex("blinding", 32),
-            commitment=f.hex("commitment", 32),
-            path=f.hexes("path", MAX_PATH, DIGEST_BYTES),
+            **read_opening(f, bound),
         )
 
 

@@ -16,6 +16,7 @@ from ragaudit.ledger.messages.receipt_views import GroupOperations
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record, TenantOpening
 from ragaudit.ledger.messages.requests import Document
+from ragaudit.ledger.messages.row_openings import completed_row
 from ragaudit.ledger.messages.ties import TiesStatement, check_named
 
 
@@ -112,13 +113,7 @@ def _check_row(
     row: ServedRow, index: TenantOpening, policy: Policy, operations: GroupOperations
 ) -> None:
     where = f"row {row.position}"
-    if len(row.vector) != policy.dimension:
-        reject(f"{len(row.vector)} entries", where, f"{policy.dimension}")
-    completed = (*row.vector, *row.squares)
-    norm = policy.squared_norm
-    if sum(entry * entry for entry in completed) != norm:
-        expected = f"squared norm {norm} of a completed row"
-        reject("another norm", where, expected)
+    completed = completed_row(row, policy)
     if policy.version > 1 and _is_null(row):
         reject("a deleted row", where, "withdrawn")
     if operations.commit_row(completed, row.blinding) != row.commitment:

@@ -21,7 +21,7 @@ from ragaudit.embedders.base import (
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.columns import NO_COLUMNS
 from ragaudit.ledger.messages.merkle_commitments import index_root
-from ragaudit.ledger.messages.private_receipts import SQUARES
+from ragaudit.ledger.messages.row_openings import SQUARES
 from ragaudit.prover.backends.interface import MIN_DOCUMENTS, Backend, Document
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.index.committed import (

@@ -21,7 +21,7 @@ from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW, Value, parse_
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, IndexTree, row_digest
 from ragaudit.ledger.messages.policy import LARGE_B
-from ragaudit.ledger.messages.private_receipts import SQUARES
+from ragaudit.ledger.messages.row_openings import SQUARES
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.index.form import IndexForm
 

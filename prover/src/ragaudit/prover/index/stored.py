@@ -6,7 +6,7 @@ import numpy as np
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.parameters import B
 from ragaudit.ledger.errors import CorruptLog
-from ragaudit.ledger.messages.private_receipts import SQUARES
+from ragaudit.ledger.messages.row_openings import SQUARES
 from ragaudit.prover.index.committed import VERSION, CommittedIndex, by_row
 from ragaudit.prover.store import tables
 from sqlalchemy import Connection, Row, insert, select

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from ragaudit.ledger.messages.columns import NO_COLUMNS
 from ragaudit.ledger.messages.merkle_commitments import content_digest
-from ragaudit.ledger.messages.private_receipts import SQUARES
+from ragaudit.ledger.messages.row_openings import SQUARES
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.index.builder import Source
 from ragaudit.prover.index.committed import BYTES, CommittedIndex, Places, Rows, part

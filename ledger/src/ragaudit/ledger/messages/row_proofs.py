@@ -1,0 +1,349 @@
+"""Proof of what an index says of one document in one version (docs/spec/05-records.md §5.16).
+
+Many rows of one version are proven together: what they have in common stands once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Self
+
+from ragaudit.encoding.digests import DIGEST_BYTES
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.ledger.errors import CommitmentRejected, ProofRejected
+from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NO_COLUMNS, NULL_ROW
+from ragaudit.ledger.messages.documents import (
+    MAX_VERSION,
+    SECRET_BYTES,
+    check_secret,
+    id_key,
+)
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant
+from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest, verify_index_row
+from ragaudit.ledger.messages.opened_entry import ProvenEntry, ProvenOpening
+from ragaudit.ledger.messages.policy import LARGE_B, Policy
+from ragaudit.ledger.messages.records import MAX_ROWS, TenantOpening, Version
+from ragaudit.ledger.messages.requests import MAX_CONTENT_BYTES
+from ragaudit.ledger.messages.row_openings import (
+    CommitRows,
+    completed_row,
+    opening_members,
+    read_opening,
+)
+
+__all__ = [
+    "MAX_PROVEN_ROWS",
+    "ProvenIndex",
+    "ProvenIndexRow",
+    "RowProof",
+    "RowProofs",
+    "check_owned",
+]
+
+MAX_PROVEN_ROWS: Final = 500
+"""Of one reply: with the longest texts they are as large as a client reads."""
+
+_EMPTY: Final = content_digest("", "")
+
+
+def check_owned(policy: Policy) -> None:
+    """Check that a window's policy has `owners`; UnsupportedError if not."""
+    if policy.owners is None:
+        expected = "a window whose policy has owners"
+        raise UnsupportedError("no owners in this window", where="policy", expected=expected)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a row is checked against: the version of the index, and its document secret."""
+
+    index: TenantOpening
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenIndexRow(JsonMessage):
+    """A row of an index, with everything that opens it.
+
+    Attributes:
+        position: in the index, from 0.
+        id: of the document; a null row keeps it.
+        content, attributes: as they were committed; None where the store has them no longer.
+        content_digest: of both, 32 bytes.
+        columns: canonical text of its public columns; ``null`` of a marked row.
+        salt, vector, squares, blinding, commitment, path: see `RowOpening`.
+    """
+
+    MEMBERS: ClassVar[str] = (
+        "position id content attributes content_digest columns salt vector squares blinding "
+        "commitment path"
+    )
+
+    position: int
+    id: str = field(repr=False)
+    content: str | None = field(repr=False)
+    attributes: str | None = field(repr=False)
+    content_digest: bytes
+    columns: str = field(repr=False)
+    salt: bytes = field(repr=False)
+    vector: tuple[int, ...] = field(repr=False)
+    squares: tuple[int, ...] = field(repr=False)
+    blinding: bytes = field(repr=False)
+    commitment: bytes
+    path: tuple[bytes, ...] = field(repr=False)
+
+    @property
+    def marked(self) -> bool:
+        """Whether the row is marked as that of a deleted document."""
+        return self.columns == NULL_ROW
+
+    @property
+    def null(self) -> bool:
+        """Whether the row is a null row: no text, no attributes, no column, all entries 0.
+
+        A vector of zeros alone is none: with inner products short vectors are rounded to it (2.5).
+        """
+        held = self.content_digest != _EMPTY or self.columns not in (NO_COLUMNS, NULL_ROW)
+        return not held and not any(self.vector)
+
+    def holds(self, content: str, attributes: str) -> bool:
+        """Return whether the row commits to exactly this text and these attributes.
+
+        Args:
+            content: the text.
+            attributes: canonical JSON text of all metadata; empty for none.
+        """
+        return content_digest(content, attributes) == self.content_digest
+
+    def check_leaf(self, known: _Known, policy: Policy) -> None:
+        """Check that the row is at its place of the index; raises as `ProvenIndex.check`."""
+        digest = row_digest(self.salt, self.id, self.content_digest)
+        key = id_key(policy.window, known.index.tenant, known.secret, self.id)
+        verify_index_row(
+            root=known.index.index_root,
+            rows=known.index.rows,
+            position=self.position,
+            commitment=self.commitment,
+            row=digest,
+            path=self.path,
+            columns=self.columns,
+            id_key=key,
+        )
+
+    def check_held(self) -> None:
+        """Check what the row holds against its digest; raises as `ProvenIndex.check`."""
+        where = f"row {self.position}"
+        if self.content is not None and not self.holds(self.content, self.attributes or ""):
+            raise CommitmentRejected("not the committed content", where=where)
+        # Whoever searches leaves a marked row out, so a document behind the mark is hidden.
+        if self.marked and not self.null:
+            raise ProofRejected(
+                "marked as deleted, and it holds a document", where=where, expected="a null row"
+            )
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "position": self.position,
+            "id": self.id,
+            "content": self.content,
+            "attributes": self.attributes,
+            "content_digest": self.content_digest.hex(),
+            "columns": self.columns,
+            **opening_members(self),
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        content = f.optional(f.text, "content", 0, MAX_CONTENT_BYTES)
+        attributes = f.optional(f.text, "attributes", 0, MAX_CONTENT_BYTES)
+        # One without the other opens no digest.
+        if (content is None) != (attributes is None):
+            raise f.error("attributes", "one of two", expected="content and attributes, or neither")
+        return cls(
+            position=f.integer("position", 0, MAX_ROWS - 1),
+            id=check_document_id(f.text("id", 1, 512)),
+            content=content,
+            attributes=attributes,
+            content_digest=f.hex("content_digest", DIGEST_BYTES),
+            columns=f.text("columns", 2, MAX_COLUMNS_BYTES),
+            **read_opening(f, LARGE_B),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenIndex(JsonMessage):
+    """A version of a tenant's index, as the log commits to it, and the tenant's document secret.
+
+    Attributes:
+        origin: of the window's log.
+        version: v, from 1.
+        document_secret: k_t, 32 bytes.
+        opening: entry 0 of the log.
+        announced: the version's entry; None for version 1.
+    """
+
+    MEMBERS: ClassVar[str] = "origin tenant version document_secret opening announced"
+    WHERE: ClassVar[str] = "index"
+
+    origin: str
+    tenant: str
+    version: int
+    document_secret: bytes = field(repr=False)
+    opening: ProvenOpening
+    announced: ProvenEntry | None
+
+    def verify(self, policy: Policy) -> TenantOpening:
+        """Return what the log commits to.
+
+        Args:
+            policy: of the window; no key is taken from anywhere else.
+
+        Raises:
+            UnsupportedError: the policy has no owners.
+            ProofRejected, CommitmentRejected: of another log, window, tenant or version, not in the
+                log, or another secret.
+            RagauditError: as `ProvenEntry.verify`; a body or a tenant that is none.
+        """
+        check_owned(policy)
+        if self.origin != policy.origin:
+            raise ProofRejected("of another log", where="origin", expected=policy.origin)
+        first = self.opening.tenant(self.tenant, policy)
+        index = first if self.announced is None else self._announced(self.announced, policy)
+        check_secret(policy.window, self.tenant, self.document_secret, first.id_commitment)
+        return index
+
+    def check(
+        self,
+        index: TenantOpening,
+        rows: Sequence[ProvenIndexRow],
+        policy: Policy,
+        commit: CommitRows,
+    ) -> None:
+        """Check that rows are those of the index, and what they say of themselves.
+
+        Args:
+            index: that `verify` returned.
+            rows: of it, in any order.
+            policy: of the window.
+            commit: commits to rows.
+
+        Raises:
+            CommitmentRejected: a row that is not at its place, another vector, norm or content.
+            ProofRejected: one that is marked as deleted and is no null row.
+            MalformedError: a path of another length, a blinding that is no scalar.
+        """
+        known = _Known(index, self.document_secret)
+        for row in rows:
+            row.check_leaf(known, policy)
+        completed = [completed_row(row, policy) for row in rows]
+        made = commit(completed, [row.blinding for row in rows])
+        for row, commitment in zip(rows, made, strict=True):
+            if commitment != row.commitment:
+                where = f"row {row.position}"
+                raise CommitmentRejected("the vector is not the committed one", where=where)
+            row.check_held()
+
+    def _announced(self, announced: ProvenEntry, policy: Policy) -> TenantOpening:
+        announced.verify(Version.KIND, policy)
+        body = Version.parse(announced.entry.body)
+        place = (body.window, body.tenant, body.version)
+        if place != (policy.window, self.tenant, self.version):
+            raise ProofRejected("the entry of another version", where="announced")
+        return body.index
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "origin": self.origin,
+            "tenant": self.tenant,
+            "version": self.version,
+            "document_secret": self.document_secret.hex(),
+            "opening": self.opening.to_json(),
+            "announced": None if self.announced is None else self.announced.to_json(),
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        found = cls(
+            origin=f.origin(),
+            tenant=check_tenant(f.text("tenant", 1, 64)),
+            version=f.integer("version", 1, MAX_VERSION),
+            document_secret=f.hex("document_secret", SECRET_BYTES),
+            opening=f.message("opening", ProvenOpening),
+            announced=f.optional(f.message, "announced", ProvenEntry),
+        )
+        # Of version 1 the opening says everything, of a later one nothing.
+        if (found.announced is None) != (found.version == 1):
+            raise f.error("announced", "not of this version", expected="null for version 1 alone")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RowProof(JsonMessage):
+    """What an index says of one document in one version."""
+
+    FORMAT: ClassVar[str] = "ragaudit/v1/row-proof"
+    MEMBERS: ClassVar[str] = f"{ProvenIndex.MEMBERS} row"
+    WHERE: ClassVar[str] = "row proof"
+    LABEL: ClassVar[str] = "row proof"
+
+    index: ProvenIndex
+    row: ProvenIndexRow
+
+    def verify(self, policy: Policy, commit: CommitRows) -> None:
+        """Check that the log of the window commits to this row.
+
+        Args:
+            policy: of the window; no key is taken from anywhere else.
+            commit: commits to rows.
+
+        Raises:
+            RagauditError: as `ProvenIndex.verify` and `ProvenIndex.check`.
+        """
+        self.index.check(self.index.verify(policy), [self.row], policy, commit)
+
+    def _members(self) -> dict[str, Any]:
+        return {**self.index.to_json(), "row": self.row.to_json()}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(ProvenIndex._read(f), f.message("row", ProvenIndexRow))
+
+
+@dataclass(frozen=True, slots=True)
+class RowProofs(JsonMessage):
+    """Several rows of one version, as they were asked for.
+
+    Attributes:
+        rows: in the order of the request; None for an id that the index does not have.
+    """
+
+    FORMAT: ClassVar[str] = "ragaudit/v1/row-proofs"
+    MEMBERS: ClassVar[str] = f"{ProvenIndex.MEMBERS} rows"
+    WHERE: ClassVar[str] = "row proofs"
+    LABEL: ClassVar[str] = "row proofs"
+
+    index: ProvenIndex
+    rows: tuple[ProvenIndexRow | None, ...]
+
+    @property
+    def proofs(self) -> tuple[RowProof | None, ...]:
+        """Each row as a proof of its own."""
+        return tuple(None if row is None else RowProof(self.index, row) for row in self.rows)
+
+    def verify(self, policy: Policy, commit: CommitRows) -> TenantOpening:
+        """Check every row, and return what the log commits to; arguments as `RowProof.verify`."""
+        index = self.index.verify(policy)
+        self.index.check(index, [row for row in self.rows if row is not None], policy, commit)
+        return index
+
+    def _members(self) -> dict[str, Any]:
+        rows = [None if row is None else row.to_json() for row in self.rows]
+        return {**self.index.to_json(), "rows": rows}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        rows = tuple(
+            None if item is None else ProvenIndexRow.from_json(item, where)
+            for where, item in f.objects("rows", 1, MAX_PROVEN_ROWS)
+        )
+        return cls(ProvenIndex._read(f), rows)
