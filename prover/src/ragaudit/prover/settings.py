@@ -7,7 +7,7 @@ paths are relative to the folder of the YAML file.
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import SettingsConfigDict
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.encoding.relations import NeighboringRelation
@@ -15,6 +15,7 @@ from ragaudit.prover.backend_settings import BackendSettings, Url, absolute_back
 from ragaudit.prover.cosigner_settings import CosignerSettings
 from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
 from ragaudit.prover.generation_settings import ChannelSettings, GeneratorSettings
+from ragaudit.prover.sampling_settings import AuditSettings, Decimal, Hex32, OwnerSettings
 from ragaudit.prover.stamp_settings import StampSettings
 from ragaudit.prover.store_settings import StoreSettings
 from ragaudit.prover.surface_settings import SurfaceSettings
@@ -24,8 +25,6 @@ from ragaudit.serving.peers import ProxyNetwork
 from ragaudit.serving.rounds import BeaconSettings
 from ragaudit.serving.settings import FileSettings, Section, beside, malformed
 from ragaudit.serving.validation import (
-    DECIMAL_PATTERN,
-    HEX32_PATTERN,
     NAME_PATTERN,
     PROVIDER_PATTERN,
 )
@@ -33,21 +32,6 @@ from ragaudit.serving.validation import (
 ENVIRONMENT_PREFIX = "RAGAUDIT_PROVER__"
 SETTINGS_VARIABLE = "RAGAUDIT_PROVER_SETTINGS"
 MAX_ALIASES = 64  # each is a time series of its own wherever metrics are kept
-
-
-def _decimal_text(value: object) -> object:
-    """YAML reads 2 and 1 as numbers; an exact integer is a decimal, a float is not."""
-    return str(value) if type(value) is int else value
-
-
-Decimal = Annotated[
-    str,
-    BeforeValidator(_decimal_text),
-    Field(pattern=DECIMAL_PATTERN),
-    WithJsonSchema(
-        {"anyOf": [{"type": "string", "pattern": DECIMAL_PATTERN}, {"type": "integer"}]}
-    ),
-]
 
 
 class ServerSettings(Section):
@@ -64,9 +48,6 @@ class KeySettings(Section):
 
     provider_file: Path = Path("keys/provider.key")
     operator_digest_file: Path = Path("keys/operator.sha256")
-
-
-Hex32 = Annotated[str, Field(pattern=HEX32_PATTERN)]
 
 
 class VerifierSettings(Section):
@@ -101,35 +82,6 @@ class EstimatorSettings(Section):
     sketch_bits: int = Field(default=256, ge=LIMITS.sketch_bits_min, le=LIMITS.sketch_bits_max)
 
 
-class TenantSampleSettings(Section):
-    """How the strata that hold all records of a tenant are sampled."""
-
-    eta: Decimal = "0.0009765625"
-    minimum: int = Field(default=10, ge=0, le=10**6)
-
-
-class SubmitterSampleSettings(Section):
-    """How the strata of submitted records are sampled: one per account, or one per tenant.
-
-    An eta as small as the tenants' would sample most of a small account's records, and the more
-    accounts submit, the more of the log.
-    """
-
-    by: Literal["account", "tenant"] = "account"
-    eta: Decimal = "0.5"
-    minimum: int = Field(default=1, ge=0, le=10**6)
-
-
-class AuditSettings(Section):
-    """How the verifier samples."""
-
-    mode: Literal["A", "B"] = "B"
-    beta: Decimal = "0.1"
-    tenants: TenantSampleSettings = TenantSampleSettings()
-    submitters: SubmitterSampleSettings = SubmitterSampleSettings()
-    deadline_seconds: int = Field(default=3600, ge=1, le=10**7)
-
-
 def _relation(value: object) -> object:
     """An index is committed with its number of rows: neighbours have the same size."""
     if value not in (NeighboringRelation.REPLACE, NeighboringRelation.NULL_REPLACE):
@@ -162,6 +114,7 @@ _OF_VERSION_2 = (
     "retry_seconds",
     "versions",
     "account_index",
+    "owners",
     "coalition_estimate",
     "cosigners",
     "epochs",
@@ -182,6 +135,7 @@ class WindowSettings(Section):
         public_columns: the type of each public column, by name.
         filters: whether requests may filter by public columns.
         account_index: whether the log ends with an index that proves every account's count.
+        owners: what owners of documents can check; without it nothing.
         coalition_estimate: what k-hat counts: accounts that ask "alike" within tau, or accounts'
             worth of questions in one "direction" (docs/spec/07-coalition.md §7.5).
         cosigners: whether the policy names the further cosigners of ``cosigners.policy_file``, and
@@ -207,6 +161,7 @@ class WindowSettings(Section):
     retry_seconds: int = Field(default=60, ge=0, le=3600)
     versions: bool = False
     account_index: bool = True
+    owners: OwnerSettings | None = None
     coalition_estimate: Literal["alike", "direction"] = "alike"
     cosigners: Literal["required", "reported"] | None = None
     epochs: bool = True

@@ -22,7 +22,7 @@ MAX_INDEX_PROOF_BYTES: Final = 2**20  # pi_idx of 2^32 rows has less than 64 kB
 FRAME_TAG: Final = PREFIX + "handover"
 KINDS: Final = frozenset(
     {
-        *("opening", "registration", "version", "epoch", "accounts", "close"),
+        *("opening", "registration", "version", "epoch", "documents", "accounts", "close"),
         *(Record.KIND, Charge.KIND, Generated.KIND, Void.KIND),
     }
 )

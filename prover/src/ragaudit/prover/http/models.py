@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
-from ragaudit.prover.settings import Hex32
+from ragaudit.prover.sampling_settings import Hex32
 from ragaudit.serving.validation import NAME_PATTERN
 
 MAX_QUERY_CHARACTERS = 8192

@@ -20,6 +20,7 @@ from ragaudit.embedders.base import (
 )
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.columns import NO_COLUMNS
+from ragaudit.ledger.messages.documents import SECRET_BYTES, id_keys
 from ragaudit.ledger.messages.merkle_commitments import index_root
 from ragaudit.ledger.messages.row_openings import SQUARES
 from ragaudit.prover.backends.interface import MIN_DOCUMENTS, Backend, Document
@@ -117,7 +118,12 @@ class IndexBuilder:
             version=VERSION,
             previous=None if previous is None else (previous, place),
             progress=progress,
+            secret=self.document_secret(window, tenant) if form.owned else b"",
         )
+
+    def document_secret(self, window: str, tenant: str) -> bytes:
+        """Return a fresh k_t, 32 bytes (spec 5.16)."""
+        return self._randomness.draw(SECRET_BYTES, "document secret", window, tenant)
 
     def read(self, tenant: str, form: IndexForm) -> Source:
         """Return a tenant's documents as they stand now, in the backend's order, as rows.
@@ -149,6 +155,7 @@ class IndexBuilder:
         version: int,
         previous: tuple[CommittedIndex, Places] | None,
         progress: Progress | None,
+        secret: bytes = b"",
     ) -> CommittedIndex:
         """Commit to rows, with fresh blindings and salts for all of them, and prove it.
 
@@ -157,6 +164,7 @@ class IndexBuilder:
             policy_digest: of the window's policy, 32 bytes.
             previous: an index, and int64[N]: where it has each row, or -1.
             progress: called with the share done; False cancels.
+            secret: k_t of tenant and window; empty without ``owners``.
 
         Raises:
             MalformedDocument: more rows than can be proven for this B and d.
@@ -171,7 +179,8 @@ class IndexBuilder:
         else:
             commitments = self.commit_changed(rows, blindings, *previous)
         digests = row_digests(source.ids, salts, source.content_digests)
-        root = index_root(commitments, digests, source.columns)
+        keys = self.id_keys(window, tenant, secret, source.ids) if secret else b""
+        root = index_root(commitments, digests, source.columns, keys)
         # The statement of the verifier, built by the same function.
         statement = IndexStatement.of(
             policy_digest=policy_digest,
@@ -196,7 +205,18 @@ class IndexBuilder:
             version=version,
             columns=source.columns,
             second=source.second,
+            document_secret=secret,
+            id_keys=keys,
         )
+
+    def id_keys(self, window: str, tenant: str, secret: bytes, ids: Sequence[str]) -> bytes:
+        """Return the id keys of all rows, 32 bytes each.
+
+        Args:
+            secret: k_t, 32 bytes.
+            ids: of the documents, in row order.
+        """
+        return id_keys(window, tenant, secret, ids)
 
     def documents(self, tenant: str, form: IndexForm) -> tuple[list[Document], Rows | None]:
         """Return all documents of a tenant in the backend's order, and the rows of their vectors.

@@ -50,6 +50,8 @@ class CommittedIndex:
         version: v.
         columns: canonical texts of the rows' public columns; empty: no row has any.
         second: whether the content digests cover attributes, as in windows of version 2.
+        document_secret: k_t, 32 bytes; empty in windows without ``owners`` (5.16).
+        id_keys: under it, 32 bytes a row; likewise.
     """
 
     tenant: str
@@ -64,6 +66,8 @@ class CommittedIndex:
     version: int = VERSION
     columns: tuple[str, ...] = field(default=(), repr=False)
     second: bool = False
+    document_secret: bytes = field(default=b"", repr=False)
+    id_keys: bytes = field(default=b"", repr=False)
 
     @property
     def count(self) -> int:
@@ -98,7 +102,7 @@ class CommittedIndex:
     @cached_property
     def tree(self) -> IndexTree:
         """The Merkle tree over the rows, for the paths in receipts."""
-        return IndexTree(self.commitments, self.row_digests, self.columns)
+        return IndexTree(self.commitments, self.row_digests, self.columns, self.id_keys)
 
     @cached_property
     def column_arrays(self) -> ColumnArrays:
@@ -118,6 +122,14 @@ class CommittedIndex:
             position: 0..N-1.
         """
         return self.columns[position] if self.columns else NO_COLUMNS
+
+    def id_key_of(self, position: int) -> bytes | None:
+        """Return the id key of a row, 32 bytes; None in windows without ``owners``.
+
+        Args:
+            position: 0..N-1.
+        """
+        return part(self.id_keys, position) or None
 
     def column_values_of(self, position: int) -> dict[str, Value]:
         """Return the values of a row's public columns; none of a null row.
@@ -172,6 +184,7 @@ class CommittedIndex:
             self.row_digests,
             self.proof,
             self.columns,
+            self.id_keys,
         )
 
 

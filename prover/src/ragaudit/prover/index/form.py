@@ -38,6 +38,7 @@ class IndexForm:
         metric, largest_norm: of the policy.
         columns: that the policy declares.
         null_columns: what stands in a null row's leaf where others have columns.
+        owned: whether rows have id keys.
     """
 
     second: bool = False
@@ -46,6 +47,7 @@ class IndexForm:
     largest_norm: Decimal | None = None
     columns: tuple[PublicColumn, ...] = ()
     null_columns: str = NO_COLUMNS
+    owned: bool = False
 
     @classmethod
     def of(cls, policy: Policy) -> "IndexForm":
@@ -59,6 +61,7 @@ class IndexForm:
             largest_norm=None if norm is None else Decimal(norm),
             columns=terms.public_columns,
             null_columns=NULL_ROW if policy.marks_null_rows else NO_COLUMNS,
+            owned=policy.owners is not None,
         )
 
     def digest(self, document: Document) -> bytes:

@@ -38,6 +38,8 @@ def save_index(connection: Connection, window: str, index: CommittedIndex, marks
             root=index.root,
             proof=index.proof,
             marks=marks,
+            document_secret=index.document_secret or None,
+            id_keys=index.id_keys or None,
         )
     )
 
@@ -116,4 +118,6 @@ def _stored(row: Row[Any]) -> CommittedIndex:
         version=row.version,
         columns=tuple(loads(row.columns)),
         second=row.second,
+        document_secret=row.document_secret or b"",
+        id_keys=row.id_keys or b"",
     )

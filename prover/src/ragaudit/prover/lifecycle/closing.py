@@ -14,6 +14,7 @@ from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.documents import Documents
 from ragaudit.ledger.messages.handover import PART_ENTRIES, Entry, write_handover
 from ragaudit.ledger.messages.promises import Claim
 from ragaudit.ledger.messages.records import Close, Record
@@ -24,6 +25,7 @@ from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.accounts import account_index
+from ragaudit.prover.window.documents import document_list
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import (
     LoggedSketch,
@@ -200,15 +202,19 @@ class Closing:
             head = live.log.entries.head(reading)
             count = count_records(reading, live.name)
             k_hat = self.coalition_claim(live, map(_asked, sketches(reading, live.name)))
-            index = self.accounts(reading, live) if live.policy.account_index else None
+            ends: list[Documents | Accounts] = []
+            if live.policy.owners is not None:
+                ends += self.documents(reading, live)
+            if live.policy.account_index:
+                ends.append(self.accounts(reading, live))
         with live.committing(self._store) as transaction:
             connection = transaction.connection
             # Only claims are logged now, and all of them were: nothing is missing from either.
             if live.log.entries.head(connection) != head:
                 raise Conflict("the log grew meanwhile", where=live.name, expected="another step")
-            # Before the close and in its transaction, so that it counts all that the log ever has.
-            if index is not None:
-                self._append(connection, live, index)
+            # Before the close and in its transaction, so that they count all that the log ever has.
+            for body in ends:
+                self._append(connection, live, body)
             self._append(connection, live, Close(live.name, count, k_hat, self._clock()))
             # In the same transaction: nothing may follow the close entry (check 5).
             live.log.entries.freeze(connection)
@@ -221,8 +227,20 @@ class Closing:
         """
         return account_index(connection, live.name).entry
 
-    def _append(self, connection: Connection, live: OpenWindow, body: Accounts | Close) -> None:
-        salt = live.randomness.draw(SALT_BYTES, body.KIND, live.name)
+    def documents(self, connection: Connection, live: OpenWindow) -> list[Documents]:
+        """Return the entries that list every tenant's documents, in policy order (spec 5.16).
+
+        Args:
+            connection: reads what the closing transaction ends.
+        """
+        lists = (document_list(connection, live.name, tenant) for tenant in live.policy.tenants)
+        return [each.entry for each in lists]
+
+    def _append(
+        self, connection: Connection, live: OpenWindow, body: Documents | Accounts | Close
+    ) -> None:
+        place = (body.tenant,) if isinstance(body, Documents) else ()
+        salt = live.randomness.draw(SALT_BYTES, body.KIND, live.name, *place)
         append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
 
 

@@ -14,6 +14,7 @@ from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
+from ragaudit.ledger.messages.documents import id_commitment
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import index_proof_digest
 from ragaudit.ledger.messages.policy import Policy
@@ -136,10 +137,7 @@ class Committer:
             policy.digest,
             EmbedderManifest.parse(window.embedder).digest(),
             seed_root,
-            tuple(
-                TenantOpening(name, index.count, index.root, index_proof_digest(index.proof))
-                for name, index in sorted(indexes.items())
-            ),
+            tuple(_opened(window.name, index) for _, index in sorted(indexes.items())),
         )
 
     def countersign(self, window: Window) -> None:
@@ -275,6 +273,15 @@ class Committer:
 
     def _checkpoints(self, entries: LogStore, policy: Policy) -> CheckpointStore:
         return _checkpoints_of(entries, policy, self._asked)
+
+
+def _opened(window: str, index: CommittedIndex) -> TenantOpening:
+    """What the opening says of a tenant's first version."""
+    proof, secret = index_proof_digest(index.proof), index.document_secret
+    commitment = id_commitment(window, index.tenant, secret) if secret else None
+    return TenantOpening(
+        index.tenant, index.count, index.root, proof, index.version, id_commitment=commitment
+    )
 
 
 def read_log(engine: Engine, policy: Policy, asked: TrustPolicy | None = None) -> WindowReader:

@@ -125,7 +125,7 @@ class PolicyBuilder:
             "top_k_max": settings.top_k_max,
             "queries_per_account": settings.queries_per_account,
             "slots": settings.slots,
-            "tenants": [{"id": tenant, "owner_key": None} for tenant in tenants],
+            "tenants": tenant_members(settings, tenants),
             "activation_instants": instants,
             **beacon_members(settings, chain, instants),
             "query_text_disclosure": settings.query_text_disclosure,
@@ -191,9 +191,23 @@ def retrieval_members(settings: WindowSettings) -> dict[str, Any]:
         "versions": settings.versions,
         # Left out rather than false: that is the one form of a policy without them.
         **({"account_index": True} if settings.account_index else {}),
+        **({"owners": settings.owners.member()} if settings.owners else {}),
         **({"epochs": True} if settings.epochs else {}),
         **({"coalition_estimate": DIRECTION} if settings.coalition_estimate == "direction" else {}),
     }
+
+
+def tenant_members(settings: WindowSettings, tenants: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the tenants with the keys of their owners.
+
+    Raises:
+        MalformedSettings: a key of a tenant that the window does not serve.
+    """
+    keys = {} if settings.owners is None else settings.owners.keys
+    if unserved := sorted(keys.keys() - set(tenants)):
+        where = f"window.owners.keys.{unserved[0]}"
+        raise MalformedSettings("not a tenant", where=where, expected=", ".join(tenants))
+    return [{"id": tenant, "owner_key": keys.get(tenant)} for tenant in tenants]
 
 
 def beacon_members(

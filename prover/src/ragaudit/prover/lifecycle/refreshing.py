@@ -187,6 +187,7 @@ class Refresher:
             version=latest.version + 1,
             previous=(latest, place),
             progress=None,
+            secret=latest.document_secret,
         )
         with self._store.write() as connection:
             save_index(connection, live.name, version, marks)

@@ -124,6 +124,8 @@ index_version = Table(
     Column("root", LargeBinary(32), nullable=False),
     Column("proof", LargeBinary, nullable=False),
     Column("marks", BigInteger, nullable=False),  # changes of the documents that it has taken up
+    Column("document_secret", LargeBinary(32)),  # k_t; null in windows without owners
+    Column("id_keys", LargeBinary),  # 32 bytes a row; likewise
 )
 
 activation = Table(

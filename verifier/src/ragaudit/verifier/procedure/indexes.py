@@ -21,12 +21,16 @@ def check_place(index: IndexCommitment, policy: Policy, tenant: str, version: in
         tenant, version: as it is handed over.
 
     Raises:
-        RejectedError: of another window, tenant, version or dimension.
+        RejectedError: of another window, tenant, version or dimension; or its rows have id keys
+            where the policy has no ``owners``, or none where it has.
     """
     place = (index.window, index.tenant, index.version, index.dimension)
     due = (policy.window, tenant, version, policy.dimension)
     if place != due:
         raise RejectedError(f"of {place}", expected=f"{due}")
+    if bool(index.id_keys) != (policy.owners is not None):
+        expected = "none without owners" if policy.owners is None else "one of each row"
+        raise RejectedError("id keys", expected=expected)
 
 
 def verify_argument(index: IndexCommitment, policy: Policy, engine: Engine) -> None:

@@ -25,10 +25,12 @@ def check_log(context: Context, found: Findings) -> None:
     with found.attempt("final checkpoint"):
         _ = context.final
     log = context.log
-    # Whether there is one, and what it says, is check 22's.
+    # Whether there are such entries, and what they say, is said by checks 22 and 31.
     outer = [log.first, log.last, log.before_last if context.policy.account_index else None]
     if outer[2] is not None and outer[2].kind != Accounts.KIND:
         outer.pop()
+    if context.policy.owners is not None:
+        outer += log.lists
     inside = _INSIDE if context.policy.generation is None else _INSIDE | _GENERATION
     places = {entry.index for entry in outer if entry is not None}
     for index, kind in log.entries.kinds():

@@ -16,6 +16,8 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
 from ragaudit.ledger.log.tree import HASH_BYTES, MAX_TREE_SIZE, MemoryTree
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.account_index import Accounts
+from ragaudit.ledger.messages.documents import Documents
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.epochs import EpochSchedule
 from ragaudit.ledger.messages.evidence import Entries
@@ -84,6 +86,24 @@ class Log:
             return None
         before = self.entries[-2]
         return before if before.index == self.last.index - 1 else None
+
+    @property
+    def lists(self) -> tuple[Entry, ...]:
+        """The documents entries right before accounts entry or close, in log order."""
+        before = self.before_last
+        end = len(self.entries) - 1
+        if before is not None and before.kind == Accounts.KIND:
+            end -= 1
+        start = end
+        while start > 0 and self._lists(start - 1):
+            start -= 1
+        return tuple(self.entries[at] for at in range(start, end))
+
+    def _lists(self, position: int) -> bool:
+        """Whether an entry is a documents entry, and nothing stands between it and the next."""
+        entries = self.entries
+        follows = entries.index(position) + 1 == entries.index(position + 1)
+        return follows and entries.kind(position) == Documents.KIND
 
     def of_kind(self, kind: str) -> Iterator[Entry]:
         """Return the entries of a kind other than record, in log order."""

@@ -153,6 +153,9 @@ def check_commitments(context: Context, found: Findings) -> None:
     # Without noise a commitment to keys would be to nothing; with it, noise could be chosen.
     if bool(opening.seed_root) != policy.noised:
         found.fault("noise keys are committed to if, and only if, the window has noise")
+    owned = policy.owners is not None
+    if any((opened.id_commitment is not None) != owned for opened in opening.tenants):
+        found.fault("document secrets are committed to if, and only if, the policy has owners")
     tenants = tuple(opened.tenant for opened in opening.tenants)
     if tenants != policy.tenants:
         found.fault("the opening's tenants are not the policy's")

@@ -76,7 +76,8 @@ class LaterVersions:
             terms = windows.read_item(connection, origin, TERMS)
         # Null rows are marked where columns stand, also where the policy declares none.
         columns = bool(policy.retrieval.public_columns) or policy.marks_null_rows
-        check_index_lengths(body.file, body.size, columns_allowed=columns)
+        owned = policy.owners is not None
+        check_index_lengths(body.file, body.size, columns_allowed=columns, owned=owned)
         # Outside of any transaction: checking takes a while, and nobody else could write.
         with self._checking:
             data = body.read()

@@ -173,8 +173,9 @@ class Registrar:
             CapReached: the provider's windows that are not countersigned hold too much.
         """
         with self._database.read() as connection:
-            columns = bool(windows.unchecked_policy(connection, origin).get("public_columns"))
-        check_index_lengths(body.file, body.size, columns_allowed=columns)
+            policy = windows.unchecked_policy(connection, origin)
+        columns, owned = bool(policy.get("public_columns")), "owners" in policy
+        check_index_lengths(body.file, body.size, columns_allowed=columns, owned=owned)
         with self._database.write() as transaction:
             window = windows.get(transaction.connection, origin)
             # Otherwise anything could be uploaded under names that no check looks at.
