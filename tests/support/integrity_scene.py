@@ -8,6 +8,7 @@ from typing import Any
 from ragaudit.encoding.digests import salted
 from ragaudit.lab.scenario.policy import key_members, policy_document
 from ragaudit.ledger.messages.columns import NULL_ROW, columns_text, read_columns
+from ragaudit.ledger.messages.documents import id_commitment, id_keys
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
 from ragaudit.ledger.messages.policy import FORMAT_V2, Policy
@@ -97,9 +98,9 @@ def policy_value(**changes: Any) -> dict[str, Any]:
     return {**policy_document(keys, members), **dict.fromkeys(noise), **second, **changes}
 
 
-@lru_cache(maxsize=1)
-def policy() -> Policy:
-    return Policy.from_json(policy_value())
+@lru_cache(maxsize=2)
+def policy(*, owned: bool = False) -> Policy:
+    return Policy.from_json(policy_value(**({"owners": {"rows": None}} if owned else {})))
 
 
 def committed_row(position: int, version: int) -> ServedRow:
@@ -127,29 +128,43 @@ def digest_of(row: ServedRow) -> bytes:
     return row_digest(row.salt, row.id, content_digest(row.content, row.attributes))
 
 
-@lru_cache(maxsize=2)
-def index(version: int) -> tuple[list[ServedRow], TenantOpening]:
-    """The rows with their paths, and what the log says of them."""
+SECRET = salt(77)
+KEYS = id_keys("w1", "acme", SECRET, [f"doc {position}" for position in range(ROWS)])
+"""The document secret of the tenant, and the id keys of its rows."""
+
+
+@lru_cache(maxsize=4)
+def index(version: int, keys: bytes = b"") -> tuple[list[ServedRow], TenantOpening]:
+    """The rows with their paths, and what the log says of them.
+
+    Args:
+        keys: the id keys of the rows.
+    """
     rows = [committed_row(i, version) for i in range(ROWS)]
     tree = IndexTree(
         b"".join(row.commitment for row in rows),
         b"".join(map(digest_of, rows)),
         [row.columns for row in rows],
+        keys,
     )
     opened = TenantOpening("acme", ROWS, tree.root, bytes(32), version)
+    if keys and version == 1:
+        opened = replace(opened, id_commitment=id_commitment("w1", "acme", SECRET))
     return [replace(row, path=tree.path(row.position)) for row in rows], opened
 
 
-def view(policy: Policy) -> WindowView:
-    zeta = TenantOpening("zeta", ROWS, bytes(32), bytes(32))
-    opening = Opening(policy.digest, bytes(32), b"", (index(1)[1], zeta))
-    later = index(2)[1]
+def view(policy: Policy, keys: bytes = b"") -> WindowView:
+    other = bytes(32) if keys else None
+    zeta = TenantOpening("zeta", ROWS, bytes(32), bytes(32), id_commitment=other)
+    opening = Opening(policy.digest, bytes(32), b"", (index(1, keys)[1], zeta))
+    later = index(2, keys)[1]
     version = Version("w1", "acme", 2, ROWS, later.index_root, later.proof_digest, 1_100_000)
     return WindowView(policy, opening, covered_sizes=(2, 3), versions=((2, version),))
 
 
-def unserved(row: ServedRow) -> UnservedRow:
-    return UnservedRow(row.position, row.commitment, row.columns, digest_of(row), row.path)
+def unserved(row: ServedRow, keys: bytes = b"") -> UnservedRow:
+    key = keys[32 * row.position : 32 * row.position + 32] or None
+    return UnservedRow(row.position, row.commitment, row.columns, digest_of(row), row.path, key)
 
 
 def integrity_scene(
@@ -161,12 +176,14 @@ def integrity_scene(
     version: int = 1,
     top: Sequence[int] | None = None,
     let: Sequence[int] | None = None,
+    keys: bytes = b"",
 ) -> Scene:
     """An honest answer, or with ``top`` one of other rows than the first ones of T.
 
-    With ``let``, these rows pass the filter.
+    With ``let``, these rows pass the filter. With ``keys``, in a window with owners, the rows have
+    these id keys.
     """
-    window, (rows, _) = policy(), index(version)
+    window, (rows, _) = policy(owned=bool(keys)), index(version, keys)
     request = Request.of(window, asked, top_k, filter=filter_text)
     embedding = (120, 0, 30, 0)
     if isinstance(asked, bytes):
@@ -205,27 +222,28 @@ def integrity_scene(
         withdrawn=tuple(
             WithdrawnRow(i, rows[i].id, scores[i] if tied else None) for i in sorted(withdrawn)
         ),
+        document_secret=SECRET if keys else None,
     )  # fmt: skip
     made = Scene(
         request=request,
         record=record,
         answer=Answer(tuple(document(row, scores[row.position]) for row in served)),
         private=private,
-        view=view(window),
+        view=view(window, keys),
         account=AccountView("acme", salt(55), 1, 1, 2),
         anchor=None,
         promise=None,
     )
-    return with_ties(made) if tied else made
+    return with_ties(made, keys) if tied else made
 
 
 def document(row: ServedRow, score: int | None) -> Document:
     return Document(row.position, row.id, row.content, row.columns, row.attributes, score)
 
 
-def with_ties(scene: Scene) -> Scene:
+def with_ties(scene: Scene, keys: bytes = b"") -> Scene:
     """The scene with an opening of what its private half says, true or not."""
-    rows, opened = index(scene.record.version)
+    rows, opened = index(scene.record.version, keys)
     served = {document.position: document.score or 0 for document in scene.answer.documents}
     behind = [rows[i] for i in scene.private.selected if i not in served]
     statement = TiesStatement.of(
@@ -240,4 +258,5 @@ def with_ties(scene: Scene) -> Scene:
         squared_norm=BOUND * BOUND,
     )
     proof = OPERATIONS.prove_ties(statement)
-    return scene.with_private(ties=TiesOpening(tuple(map(unserved, behind)), proof))
+    leaves = tuple(unserved(row, keys) for row in behind)
+    return scene.with_private(ties=TiesOpening(leaves, proof))

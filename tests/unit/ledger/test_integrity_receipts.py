@@ -362,7 +362,14 @@ def by_score(document: Document) -> tuple[int, int]:
     return -(document.score or 0), document.position
 
 
-@pytest.mark.parametrize("asked", [{"filter_text": IN_ENGLISH, "withdrawn": (3,)}, {"top_k": 3}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"filter_text": IN_ENGLISH, "withdrawn": (3,)},
+        {"top_k": 3},
+        {"filter_text": IN_ENGLISH, "withdrawn": (3,), "keys": integrity.KEYS},
+    ],
+)
 def test_no_member_of_the_file_can_change(asked: dict[str, Any]) -> None:
     made = integrity_scene(**asked)
     honest = made.file().to_json()

@@ -12,6 +12,7 @@ from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NO_COLUMNS
+from ragaudit.ledger.messages.documents import SECRET_BYTES
 from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import check_document_id
 from ragaudit.ledger.messages.policy import LARGE_B
@@ -127,6 +128,7 @@ class UnservedRow(JsonMessage):
         columns: canonical text of its public columns, for the filter.
         row_digest: 32 bytes, the last field of its leaf.
         path: of the leaf in C_idx, 32 bytes each.
+        id_key: of its document, 32 bytes, which stands in the leaf too; None without ``owners``.
     """
 
     MEMBERS: ClassVar[str] = "position commitment columns row_digest path"
@@ -136,14 +138,23 @@ class UnservedRow(JsonMessage):
     columns: str = field(repr=False)
     row_digest: bytes
     path: tuple[bytes, ...] = field(repr=False)
+    id_key: bytes | None = None
+
+    @classmethod
+    def members_of(cls, value: Any) -> str:
+        """Return the names of a row's members: with ``id_key`` where owners check."""
+        owned = isinstance(value, dict) and "id_key" in value
+        return f"{cls.MEMBERS} id_key" if owned else cls.MEMBERS
 
     def _members(self) -> dict[str, Any]:
+        key = {} if self.id_key is None else {"id_key": self.id_key.hex()}
         return {
             "position": self.position,
             "commitment": self.commitment.hex(),
             "columns": self.columns,
             "row_digest": self.row_digest.hex(),
             "path": [digest.hex() for digest in self.path],
+            **key,
         }
 
     @classmethod
@@ -154,23 +165,28 @@ class UnservedRow(JsonMessage):
             columns=f.text("columns", 2, MAX_COLUMNS_BYTES),
             row_digest=f.hex("row_digest", DIGEST_BYTES),
             path=f.hexes("path", MAX_PATH, DIGEST_BYTES),
+            id_key=f.hex("id_key", DIGEST_BYTES) if "id_key" in f.value else None,
         )
 
 
+_SECRET = "document_secret"  # noqa: S105  the name of a member
 _UNSERVED_BYTES = 220  # of its JSON beside columns and path: names, two digests, the position
+_KEY_BYTES = 80  # of its id key
 _STEP_BYTES = 67  # of a path: a digest, quotes and a comma
 
 
-def unserved_bytes(columns: Sequence[str], rows: int) -> int:
+def unserved_bytes(columns: Sequence[str], rows: int, *, owned: bool = False) -> int:
     """Return a bound on what unserved rows take of a receipt file.
 
     Args:
         columns: canonical texts of their public columns.
         rows: N of the index, which the length of a path follows from.
+        owned: whether they have id keys.
     """
     # In JSON text a quote or a backslash becomes two bytes; control characters are escaped already.
     texts = sum(2 * len(text.encode()) for text in columns)
-    return texts + len(columns) * (_UNSERVED_BYTES + _STEP_BYTES * rows.bit_length())
+    each = _UNSERVED_BYTES + _STEP_BYTES * rows.bit_length() + (_KEY_BYTES if owned else 0)
+    return texts + len(columns) * each
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +232,7 @@ class PrivateReceipt(JsonMessage):
         rows: the served ones, in the order of the answer; in a v1 window all of T.
         withdrawn: rows among the first K of T that are not served, rising; empty in v1.
         ties: where T has more than K rows; else None.
+        document_secret: k_t of the tenant, 32 bytes; None without ``owners`` (5.16).
     """
 
     FORMAT: ClassVar[str] = PRIVATE_FORMAT
@@ -229,6 +246,7 @@ class PrivateReceipt(JsonMessage):
     rows: tuple[ServedRow, ...] = field(repr=False)
     withdrawn: tuple[WithdrawnRow, ...] = field(default=(), repr=False)
     ties: TiesOpening | None = field(default=None, repr=False)
+    document_secret: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_rising(list(self.selected), "selected")
@@ -241,9 +259,12 @@ class PrivateReceipt(JsonMessage):
 
     @classmethod
     def members_of(cls, value: Any) -> str:
-        """Return the names of the members: more of them in a v2 window."""
+        """Return the names of the members: more in a v2 window, and more where owners check."""
         names = cls.MEMBERS.replace(Openings.MEMBERS, Openings.members_of(value))
-        return names if query_members(value) == "query" else f"{names} withdrawn ties"
+        if query_members(value) == "query":
+            return names
+        secret = " document_secret" if _SECRET in value else ""
+        return f"{names} withdrawn ties{secret}"
 
     @classmethod
     def _check_format(cls, f: Fields) -> None:
@@ -265,6 +286,8 @@ class PrivateReceipt(JsonMessage):
         }
         if self.version == 1:
             return members
+        if self.document_secret is not None:
+            members[_SECRET] = self.document_secret.hex()
         ties = None if self.ties is None else self.ties.to_json()
         return {**members, "withdrawn": [row.to_json() for row in self.withdrawn], "ties": ties}
 
@@ -281,4 +304,5 @@ class PrivateReceipt(JsonMessage):
             rows=f.messages("rows", ServedRow, 0, LIMITS.top_k),
             withdrawn=f.messages("withdrawn", WithdrawnRow, 0, LIMITS.top_k) if second else (),
             ties=f.optional(f.message, "ties", TiesOpening) if second else None,
+            document_secret=f.hex(_SECRET, SECRET_BYTES) if _SECRET in f.value else None,
         )

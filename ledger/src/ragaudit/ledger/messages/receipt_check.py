@@ -237,9 +237,10 @@ class _Check:
         return None
 
     def commitments(self) -> str | None:
-        check_commitments(
-            self.file, self.record, self.index.index, self.view.policy, self.operations
-        )
+        policy, index = self.view.policy, self.index.index
+        # Of version 1, in the opening: entries of later versions repeat nothing of it.
+        secret = self.view.opening.tenant(self.record.tenant).id_commitment
+        check_commitments(self.file, self.record, index, policy, self.operations, secret)
         return None
 
     def embedder(self) -> str | None:

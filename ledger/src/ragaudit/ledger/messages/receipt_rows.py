@@ -4,9 +4,11 @@ A window without noise serves scores, best first, and keeps ties: T may have mor
 what was not served is opened together (4.6.10), so that nothing better can be kept back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW, read_columns
+from ragaudit.ledger.messages.documents import check_secret, id_key
 from ragaudit.ledger.messages.filters import Filter, request_filter
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest, verify_index_row
 from ragaudit.ledger.messages.policy import Policy
@@ -81,6 +83,7 @@ def check_commitments(
     index: TenantOpening,
     policy: Policy,
     operations: GroupOperations,
+    id_commitment: bytes | None,
 ) -> None:
     """Check that rows are those of the index, their scores, and that none better is kept back.
 
@@ -90,27 +93,52 @@ def check_commitments(
         index: that it was answered from.
         policy: of the window.
         operations: of the group.
+        id_commitment: of the tenant, in the opening; None without ``owners``.
 
     Raises:
-        ReceiptRejected, CommitmentRejected: a row of no index, of another one, or one that does not
-            pass the filter; another score; or rows left out that precede one that was served.
+        ReceiptRejected, CommitmentRejected: a row of no index, of another one, under the id key of
+            another document, or one that does not pass the filter; another score or document
+            secret; or rows left out that precede one that was served.
         MalformedRecord, MalformedProof: columns that the policy does not declare, or no path.
     """
     asked = request_filter(file.request.filter, policy)
     embedding = file.private.openings.embedding
+    key_of = _id_keys(file.private, record, policy, id_commitment)
     for row, document in zip(file.private.rows, file.answer.documents, strict=True):
-        _check_row(row, index, policy, operations)
+        _check_row(row, index, policy, operations, key_of(row.id))
         _check_filter(row, asked, policy)
         _check_score(document, row, embedding)
     if file.private.ties is not None:
+        withdrawn = {row.position: row.id for row in file.private.withdrawn}
         for unserved in file.private.ties.rows:
-            _check_leaf(unserved, unserved.row_digest, index)
+            _check_leaf(unserved, unserved.row_digest, index, unserved.id_key)
+            name = withdrawn.get(unserved.position)
+            if name is not None and key_of(name) != unserved.id_key:
+                reject("the id key of another document", where=f"row {unserved.position}")
             _check_filter(unserved, asked, policy)
         _check_ties(file, record, index, policy, operations)
 
 
+def _id_keys(
+    private: PrivateReceipt, record: Record, policy: Policy, commitment: bytes | None
+) -> Callable[[str], bytes | None]:
+    """Return what gives the id key of a document, or None where leaves have none."""
+    secret, owned = private.document_secret, policy.owners is not None
+    if (secret is not None) != owned:
+        expected = "that of the tenant" if owned else "none without owners"
+        reject("document secret", where="document_secret", expected=expected)
+    if secret is None:
+        return lambda _: None
+    check_secret(policy.window, record.tenant, secret, commitment)
+    return partial(id_key, policy.window, record.tenant, secret)
+
+
 def _check_row(
-    row: ServedRow, index: TenantOpening, policy: Policy, operations: GroupOperations
+    row: ServedRow,
+    index: TenantOpening,
+    policy: Policy,
+    operations: GroupOperations,
+    key: bytes | None,
 ) -> None:
     where = f"row {row.position}"
     completed = completed_row(row, policy)
@@ -119,7 +147,8 @@ def _check_row(
     if operations.commit_row(completed, row.blinding) != row.commitment:
         reject("the vector is not the committed one", where)
     digest = row_digest(row.salt, row.id, content_digest(row.content, row.attributes))
-    _check_leaf(row, digest, index)
+    # Under another document's key it would be listed, and said to be gone, as that one.
+    _check_leaf(row, digest, index, key)
 
 
 def _is_null(row: ServedRow) -> bool:
@@ -132,7 +161,9 @@ def _is_null(row: ServedRow) -> bool:
     return not held and not any(row.vector)
 
 
-def _check_leaf(row: ServedRow | UnservedRow, digest: bytes, index: TenantOpening) -> None:
+def _check_leaf(
+    row: ServedRow | UnservedRow, digest: bytes, index: TenantOpening, key: bytes | None
+) -> None:
     # The root is the countersigned one: a row made up for this answer has no path to it.
     verify_index_row(
         root=index.index_root,
@@ -142,6 +173,7 @@ def _check_leaf(row: ServedRow | UnservedRow, digest: bytes, index: TenantOpenin
         row=digest,
         path=row.path,
         columns=row.columns,
+        id_key=key,
     )
 
 

@@ -165,7 +165,8 @@ class Mechanism:
             )
         # Any of them may be the ones that are not served; all are opened where T is too large.
         columns = [index.columns_of(at) for at in selected] if len(selected) > top_k else []
-        if unserved_bytes(columns, index.count) > MAX_UNSERVED_BYTES:
+        owned = bool(index.id_keys)
+        if unserved_bytes(columns, index.count, owned=owned) > MAX_UNSERVED_BYTES:
             raise MalformedQuery("rows that tie hold too much", where="query", expected="fewer")
         return selected
 

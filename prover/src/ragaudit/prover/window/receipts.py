@@ -55,6 +55,7 @@ def receipt_file(
         rows=tuple(_served(index, row) for row in delivery.rows),
         withdrawn=_withdrawn(index, record, delivery, scored=ties is not None),
         ties=None if ties is None else TiesOpening(_unserved(index, record, delivery), ties),
+        document_secret=index.document_secret or None,
     )
     halves = (stored.request.encode(), answer.encode(), private.encode())
     # With the stored time of issue: a repeated answer has the same signature, bit for bit.
@@ -192,6 +193,7 @@ def _unserved(
             columns=index.columns_of(at),
             row_digest=part(index.row_digests, at),
             path=index.tree.path(at),
+            id_key=index.id_key_of(at),
         )
         for at in record.openings.selected
         if at not in served
