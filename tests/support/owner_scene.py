@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -51,6 +52,22 @@ def stand_in(rows: Sequence[Sequence[int]], blindings: Sequence[bytes]) -> list[
         hashlib.sha256(canonical_json.dumps([list(row), blinding.hex()])).digest()
         for row, blinding in zip(rows, blindings, strict=True)
     ]
+
+
+def four_squares(number: int) -> tuple[int, ...]:
+    """Four numbers whose squares add up to one, the largest first."""
+
+    def found(rest: int, count: int) -> tuple[int, ...] | None:
+        if count == 1:
+            return (math.isqrt(rest),) if math.isqrt(rest) ** 2 == rest else None
+        for each in range(math.isqrt(rest), -1, -1):
+            if (more := found(rest - each * each, count - 1)) is not None:
+                return (each, *more)
+        return None
+
+    made = found(number, 4)
+    assert made is not None  # by Lagrange
+    return made
 
 
 @dataclass(frozen=True)
@@ -193,7 +210,8 @@ class OwnedWindow:
     def _vector(self, held: Held, position: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         bound = self.policy.norm_bound
         if held.vector is not None:
-            return held.vector, (0, 0, 0, 0)
+            rest = bound * bound - sum(entry * entry for entry in held.vector)
+            return held.vector, four_squares(rest)
         if held.text is None:
             return (0,) * DIMENSION, (bound, 0, 0, 0)
         return tuple(bound if i == position % DIMENSION else 0 for i in range(DIMENSION)), (0,) * 4

@@ -3,6 +3,7 @@
 Many rows of one version are proven together: what they have in common stands once.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
@@ -130,8 +131,8 @@ class ProvenIndexRow(JsonMessage):
             id_key=key,
         )
 
-    def check_held(self) -> None:
-        """Check what the row holds against its digest; raises as `ProvenIndex.check`."""
+    def check_held(self, policy: Policy) -> None:
+        """Check what the row holds by itself; raises as `ProvenIndex.check`."""
         where = f"row {self.position}"
         if self.content is not None and not self.holds(self.content, self.attributes or ""):
             raise CommitmentRejected("not the committed content", where=where)
@@ -140,6 +141,19 @@ class ProvenIndexRow(JsonMessage):
             raise ProofRejected(
                 "marked as deleted, and it holds a document", where=where, expected="a null row"
             )
+        self._check_length(policy, where)
+
+    def _check_length(self, policy: Policy, where: str) -> None:
+        # With inner products a row keeps its length, and only its document's vector tells it.
+        if self.null or policy.retrieval.metric == "inner-product":
+            return
+        length, norm = sum(entry * entry for entry in self.vector), policy.squared_norm
+        # The step of quantisation (2.1) that was not taken would have more than doubled an entry
+        # that is not 0, or lifted at most d that are: B² lies below four times the square, plus d.
+        if 4 * length + policy.dimension <= norm:
+            share = math.sqrt(length / norm)
+            what = f"committed at {share:.2f} of its length: no search ranks it where it belongs"
+            raise ProofRejected(what, where=where, expected="a quantised vector")
 
     def _members(self) -> dict[str, Any]:
         return {
@@ -229,7 +243,7 @@ class ProvenIndex(JsonMessage):
 
         Raises:
             CommitmentRejected: a row that is not at its place, another vector, norm or content.
-            ProofRejected: one that is marked as deleted and is no null row.
+            ProofRejected: one that is marked as deleted and is no null row, or is too short.
             MalformedError: a path of another length, a blinding that is no scalar.
         """
         known = _Known(index, self.document_secret)
@@ -241,7 +255,7 @@ class ProvenIndex(JsonMessage):
             if commitment != row.commitment:
                 where = f"row {row.position}"
                 raise CommitmentRejected("the vector is not the committed one", where=where)
-            row.check_held()
+            row.check_held(policy)
 
     def _announced(self, announced: ProvenEntry, policy: Policy) -> TenantOpening:
         announced.verify(Version.KIND, policy)
