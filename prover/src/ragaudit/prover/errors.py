@@ -4,7 +4,7 @@
     ├── MalformedError       MalformedDocument, MalformedQuery
     ├── RejectedError        ChallengeRejected, VerifierMessageRejected
     ├── RefusedError         WrongState, ClocksDiffer, IndexInUse, QueryRefused, KeyChanged,
-    │   │                    UnpinnedVerifier, NotPinned, WindowUnusable
+    │   │                    UnpinnedVerifier, NotPinned, WindowUnusable, LogOpen
     │   ├── NotFound         UnknownTenant, UnknownAccount, UnknownWindow, UnknownRecord
     │   ├── Conflict         PromisePending, ChargeVoided, AccountAnchored
     │   ├── TooMany          TooManyRequests
@@ -63,6 +63,18 @@ class UnknownRecord(NotFound):
 
 class WrongState(RefusedError):
     """The window is not in a state that allows this, or the transition does not exist."""
+
+
+class LogOpen(RefusedError):
+    """What only a closed log says was asked of one that goes on.
+
+    Attributes:
+        retry_after: seconds until it may be closed.
+    """
+
+    def __init__(self, what: str, *, where: str, expected: str, retry_after: int) -> None:
+        super().__init__(what, where=where, expected=expected)
+        self.retry_after = retry_after
 
 
 class ClocksDiffer(RefusedError):

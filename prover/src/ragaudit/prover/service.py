@@ -26,6 +26,7 @@ from ragaudit.prover.lifecycle.asking import Asking
 from ragaudit.prover.lifecycle.cosigning import CosigningRounds
 from ragaudit.prover.lifecycle.generating import Generating
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
+from ragaudit.prover.lifecycle.owning import Owning
 from ragaudit.prover.lifecycle.retention import Retention
 from ragaudit.prover.randomness import SECRET_BYTES, Randomness, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
@@ -110,7 +111,9 @@ class Service:
             vouched=self.leadership.is_vouched,
             on_committed=commits.committed,
         )
-        rounds = (self.windows, self.open_windows, self.verifier, self.clock)
+        shown = (self.windows, self.open_windows)
+        self.owning = Owning(self.store, *shown, self.backend, self.clock)
+        rounds = (*shown, self.verifier, self.clock)
         stamping = components.stamping(settings.time_stamps, leading, self.verifier)
         self.cosigning = CosigningRounds(*rounds, further, stamping)
         self.rounds = RoundFinder(settings.beacon)

@@ -250,7 +250,7 @@ class ProvenIndex(JsonMessage):
         for row in rows:
             row.check_leaf(known, policy)
         completed = [completed_row(row, policy) for row in rows]
-        made = commit(completed, [row.blinding for row in rows])
+        made = commit(completed, [row.blinding for row in rows]) if rows else ()
         for row, commitment in zip(rows, made, strict=True):
             if commitment != row.commitment:
                 where = f"row {row.position}"

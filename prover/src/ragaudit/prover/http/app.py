@@ -7,7 +7,7 @@ from functools import partial
 import anyio.to_thread
 from fastapi import FastAPI
 from ragaudit.ledger.log.waiting import await_server
-from ragaudit.prover.http import account, operator, public
+from ragaudit.prover.http import account, operator, owner, public
 from ragaudit.prover.http.turns import FairTurns, known_caller
 from ragaudit.prover.http.window_metrics import WindowMetrics
 from ragaudit.prover.service import Components, Service
@@ -74,6 +74,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         account.queries,
         account.receipts,
         operator.router,
+        owner.router,
     )
     surfaces.mount(app)
     return app

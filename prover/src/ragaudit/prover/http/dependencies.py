@@ -13,6 +13,9 @@ from ragaudit.serving.exchange import note
 _account_scheme = HTTPBearer(
     auto_error=False, scheme_name="account", description="API key of an account"
 )
+_owner_scheme = HTTPBearer(
+    auto_error=False, scheme_name="owner", description="API key of a tenant's owner"
+)
 _operator_scheme = HTTPBearer(
     auto_error=False, scheme_name="operator", description="token of the operator"
 )
@@ -36,6 +39,18 @@ def account(
     found = used.accounts.authenticate(_token(credentials))
     note(account=found.name, tenant=found.tenant)
     return found
+
+
+def owner(
+    used: ServiceDependency, credentials: Annotated[Credentials, Depends(_owner_scheme)]
+) -> str:
+    """Return the tenant whose owner's API key the request carries."""
+    tenant = used.owners.authenticate(_token(credentials))
+    note(owner=True, tenant=tenant)
+    return tenant
+
+
+OwnerDependency = Annotated[str, Depends(owner)]
 
 
 def operator(

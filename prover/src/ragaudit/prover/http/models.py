@@ -1,11 +1,14 @@
 """Request bodies. Unknown members and other types are refused."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.text import b64_decode
+from ragaudit.ledger.messages.documents import MAX_VERSION
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
+from ragaudit.ledger.messages.records import MAX_ROWS
+from ragaudit.ledger.messages.row_proofs import MAX_PROVEN_ROWS
 from ragaudit.prover.sampling_settings import Hex32
 from ragaudit.serving.validation import NAME_PATTERN
 
@@ -125,3 +128,24 @@ class NewAccountBody(_Body):
     name: str = Field(min_length=1, max_length=127)
     user: str | None = Field(default=None, min_length=1, max_length=1024)
     dispute_key: Hex32 | None = None
+
+
+class OwnedRowsBody(_Body):
+    """Rows that an owner wants proven: by the ids of their documents, or by their places."""
+
+    ids: list[Annotated[str, Field(min_length=1, max_length=512)]] | None = Field(
+        default=None, min_length=1, max_length=MAX_PROVEN_ROWS, examples=[["faq-17"]]
+    )
+    positions: list[Annotated[int, Field(ge=0, le=MAX_ROWS - 1)]] | None = Field(
+        default=None, min_length=1, max_length=MAX_PROVEN_ROWS
+    )
+    version: int | None = Field(
+        default=None, ge=1, le=MAX_VERSION, description="left out: the one in force"
+    )
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        """Refuse both, and neither."""
+        if (self.ids is None) == (self.positions is None):
+            raise ValueError("ids or positions; expected one of them")
+        return self
