@@ -225,7 +225,7 @@ def owner_result() -> str:
     """An owner's result (5.16): one document is missing, and the rows were compared in part."""
     detail = {
         "origin": ORIGIN, "tenant": A, "version": 3, "time": 1000 * START + 5,
-        "owned": {"documents": 4, "compared": 4, "missing": 1, "different": 0},
+        "owned": {"documents": 4, "compared": 4, "vectors": 2, "missing": 1, "different": 0},
         "committed": {"rows": 4, "compared": 2, "unknown": 0, "gone": 1},
     }  # fmt: skip
     statement: dict[str, object] = {

@@ -34,12 +34,13 @@ def test_a_verdict_can_refer_to_it() -> None:
 @pytest.mark.parametrize(
     ("owned", "committed", "result"),
     [
-        ((4, 4, 0, 0), (4, 4, 0, 1), "PASSED"),
-        ((4, 3, 0, 0), (4, 4, 0, 0), "WARNED"),
-        ((4, 4, 0, 0), (4, 3, 0, 0), "WARNED"),
-        ((4, 4, 1, 0), (4, 4, 0, 0), "FAILED"),
-        ((4, 2, 0, 1), (4, 4, 0, 0), "FAILED"),
-        ((4, 4, 0, 0), (4, 2, 1, 0), "FAILED"),
+        ((4, 4, 4, 0, 0), (4, 4, 0, 1), "PASSED"),
+        ((4, 3, 3, 0, 0), (4, 4, 0, 0), "WARNED"),
+        ((4, 4, 3, 0, 0), (4, 4, 0, 0), "WARNED"),
+        ((4, 4, 4, 0, 0), (4, 3, 0, 0), "WARNED"),
+        ((4, 4, 3, 1, 0), (4, 4, 0, 0), "FAILED"),
+        ((4, 2, 0, 0, 1), (4, 4, 0, 0), "FAILED"),
+        ((4, 4, 4, 0, 0), (4, 2, 1, 0), "FAILED"),
     ],
 )
 def test_a_sample_that_finds_nothing_warns(owned: Any, committed: Any, result: str) -> None:
@@ -81,8 +82,12 @@ def forged(change: dict[str, Any], **predicate: Any) -> bytes:
         forged({"version": 0}),
         forged({"time": -1}),
         forged({"tenant": "A"}),
-        forged({"owned": {"documents": 1, "compared": 2, "missing": 0, "different": 0}}),
-        forged({"owned": {"documents": 2, "compared": 1, "missing": 1, "different": 1}}),
+        forged(
+            {"owned": {"documents": 1, "compared": 2, "vectors": 0, "missing": 0, "different": 0}}
+        ),
+        forged(
+            {"owned": {"documents": 2, "compared": 1, "vectors": 0, "missing": 1, "different": 1}}
+        ),
         forged({"committed": {"rows": 1, "compared": 2, "unknown": 0, "gone": 0}}),
         forged({"committed": {"rows": 2, "compared": 1, "unknown": 1, "gone": 1}}),
         Envelope.seal(canonical_json.dumps({**STATEMENT, "subject": []}), OWNER),

@@ -4,16 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-from ragaudit import core
-from ragaudit.circuits.vector_operations import VectorOperations
+from ragaudit.client.core_operations import CoreOperations
 from ragaudit.client.errors import AnswerRejected, StateConflict
 from ragaudit.client.session import Session
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import Window
-from ragaudit.encoding.errors import MalformedError, RagauditError
+from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.generated_check import (
     check_generated_file,
@@ -32,71 +29,13 @@ from ragaudit.ledger.messages.receipt_check import (
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.ties import TiesStatement
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
-__all__ = ["Checker", "CoreOperations", "embedding", "pending"]
+__all__ = ["Checker", "embedding", "pending"]
 
 F = TypeVar("F", ReceiptFile, GeneratedFile)
-SCALAR_BYTES = 32
-
-
-class CoreOperations(VectorOperations):
-    """`ragaudit.ledger.messages.receipt_check.GroupOperations` over `ragaudit.core`."""
-
-    def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
-        """Return the commitment to one completed row (docs/spec/04-arguments.md §4.1.5).
-
-        Args:
-            row: d + 4 integers of 16 bits.
-            blinding: a canonical scalar, 32 bytes.
-
-        Raises:
-            MalformedError: an entry out of range, or a blinding that is no canonical scalar.
-        """
-        # NumPy would wrap 40000 to -25536, and the core commit to another row.
-        if any(type(entry) is not int or not -(2**15) <= entry < 2**15 for entry in row):
-            raise MalformedError("row entry out of range", expected="integers of 16 bits")
-        if len(blinding) != SCALAR_BYTES:
-            raise MalformedError("blinding of a wrong length", expected=f"{SCALAR_BYTES} bytes")
-        rows = np.array([row], dtype=np.int16)
-        blindings = np.frombuffer(blinding, dtype=np.uint8).reshape(1, SCALAR_BYTES)
-        try:
-            return bytes(core.commit_rows(rows, blindings))
-        except core.CoreError as error:
-            raise MalformedError(str(error), where="row commitment") from error
-
-    def commit_selection(self, positions: Sequence[int], blinding: bytes) -> bytes:
-        """Return the commitment to a set of positions (docs/spec/04-arguments.md §4.1.5).
-
-        Args:
-            positions: distinct rows of the corpus, from 0.
-            blinding: a canonical scalar, 32 bytes.
-
-        Raises:
-            MalformedError: positions out of range or repeated, or not a canonical scalar.
-        """
-        try:
-            return bytes(core.commit_selection(list(positions), blinding))
-        except core.CoreError as error:
-            raise MalformedError(str(error), where="selection commitment") from error
-
-    def verify_ties(self, statement: TiesStatement, proof: bytes) -> None:
-        """Check a ties opening: the answer holds the first rows of T (docs/spec 4.6.10).
-
-        Args:
-            statement: T, scores and commitments have been checked before.
-            proof: as the provider sent it.
-
-        Raises:
-            ReceiptRejected: it does not establish the statement.
-        """
-        try:
-            core.verify_ties(statement, proof)
-        except core.CoreError as error:
-            raise ReceiptRejected(str(error), where="ties opening") from error
 
 
 _PLAIN = -1  # in the name of an evidence file: no counter was expected

@@ -11,10 +11,12 @@ from ragaudit.client import (
     chain_commands,
     complete_command,
     count_commands,
+    erased_command,
     key_commands,
     missing_commands,
     offline,
     offline_words,
+    owner_proofs,
 )
 from ragaudit.client.command_window import (
     AllowUnpinned,
@@ -47,6 +49,7 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Check receipts; give their public halves to the verifier."
 )
+app.command("erased", epilog=erased_command.EXAMPLES)(erased_command.erased)
 for commands in (complete_command, missing_commands, count_commands, chain_commands, key_commands):
     commands.add_to(app)
 
@@ -56,6 +59,8 @@ _CHECK_EXAMPLES = """Examples:
 
   ragaudit receipt check answer.json --window window.json --policy policy.json
   --account account.json --promise promise.json --strict
+
+  ragaudit receipt check row.json --policy policy.json --text faq-17.txt
 
 Exit status: 0 no check failed; 1 REJECTED, the provider signed something false; 2 not a receipt
 file, or another input that is unusable; 3 a service does not answer; 4 a service declines;
@@ -102,7 +107,7 @@ Account = Annotated[
 
 @app.command("check", epilog=_CHECK_EXAMPLES)
 def check(
-    file: Annotated[Path, typer.Argument(help="Receipt file, both halves.")],
+    file: Annotated[Path, typer.Argument(help="Receipt file, both halves; or proof.")],
     window: SavedWindow = None,
     prover: Prover = None,
     policy: PinnedPolicy = None,
@@ -118,6 +123,12 @@ def check(
         bytes | None,
         typer.Option("--anchor", parser=digest, metavar="HEX", help="Anchor of the nonce chain."),
     ] = None,
+    text: Annotated[
+        Path | None, typer.Option("--text", help="Of a row proof: the document's text.")
+    ] = None,
+    attributes: Annotated[
+        Path | None, typer.Option("--attributes", help="Of a row proof: its metadata, JSON.")
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail if a check cannot be done.")
     ] = False,
@@ -125,7 +136,8 @@ def check(
 ) -> None:
     """Run the checks of a receipt and say of each whether it was done.
 
-    Also how many documents of the answer were withheld, since they changed or went meanwhile.
+    Also of a row proof or a document proof, for which the policy alone is enough, offline; and how
+    many documents of the answer were withheld, since they changed or went meanwhile.
     """
     steps: Sequence[StepResult] = []
     withdrawn: int | None = None
@@ -138,21 +150,28 @@ def check(
                 "the account names its anchor", where="--anchor", expected="one of the two"
             )
         value = offline.read_file(file)
-        target = load(value, file, window, prover, pins_of(policy, verifier_key, allow_unpinned))
-        steps = [offline.pinning(target)]
-        owner = None if account is None else offline.read_account(account)
-        disputable = None if owner is None else owner.dispute_key is not None
-        facts = offline.Facts(
-            owner,
-            anchor,
-            None if promise is None else offline.read_promise(promise),
-            offline.load_embedder(target),
-        )
-        if is_words(value):
-            steps = offline_words.check(value, target, facts, file).checks
+        pins = pins_of(policy, verifier_key, allow_unpinned)
+        if owner_proofs.is_proof(value):
+            source = owner_proofs.Source(window, prover, policy, pins)
+            steps = owner_proofs.check_file(file, source, text, attributes)
+        elif text is not None or attributes is not None:
+            raise InvalidArgumentError("not a row proof", where=str(file), expected="no --text")
         else:
-            checked = offline.check(value, target, facts, file)
-            steps, withdrawn = checked.checks, checked.withdrawn
+            target = load(value, file, window, prover, pins)
+            steps = [offline.pinning(target)]
+            owner = None if account is None else offline.read_account(account)
+            disputable = None if owner is None else owner.dispute_key is not None
+            facts = offline.Facts(
+                owner,
+                anchor,
+                None if promise is None else offline.read_promise(promise),
+                offline.load_embedder(target),
+            )
+            if is_words(value):
+                steps = offline_words.check(value, target, facts, file).checks
+            else:
+                checked = offline.check(value, target, facts, file)
+                steps, withdrawn = checked.checks, checked.withdrawn
     except RagauditError as error:
         failure = error
     # The failure is raised below: the report shows the checks that were done before it.

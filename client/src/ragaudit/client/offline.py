@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragaudit.client.checker import CoreOperations, pending
+from ragaudit.client.checker import pending
+from ragaudit.client.core_operations import CoreOperations
 from ragaudit.client.disputing import Holder, registration_proof
 from ragaudit.client.facts import Facts
 from ragaudit.client.results import CheckedReceipt

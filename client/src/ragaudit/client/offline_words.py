@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragaudit.client.checker import CoreOperations
+from ragaudit.client.core_operations import CoreOperations
 from ragaudit.client.offline import Facts, parsed, pinning
 from ragaudit.client.results import CheckedAnswer
 from ragaudit.client.window import Window

@@ -33,23 +33,25 @@ class OwnedDocuments(JsonMessage):
     Attributes:
         documents: how many the owner has.
         compared: how many of them were compared with the index.
+        vectors: of those, how many were found as given, their vectors too.
         missing: of those, how many are not in it, or have a null row there.
         different: of those, how many are there with another text, vector or column.
     """
 
-    MEMBERS: ClassVar[str] = "documents compared missing different"
+    MEMBERS: ClassVar[str] = "documents compared vectors missing different"
 
     documents: int
     compared: int
+    vectors: int
     missing: int
     different: int
 
     @property
     def outcome(self) -> str:
-        """``failed``, ``warned`` for a sample in which nothing was found, ``passed``."""
+        """``failed``, ``warned`` if nothing was found and not all was compared, ``passed``."""
         if self.missing or self.different:
             return "failed"
-        return "warned" if self.compared < self.documents else "passed"
+        return "warned" if self.vectors < self.documents else "passed"
 
     def _members(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.MEMBERS.split()}
@@ -57,7 +59,8 @@ class OwnedDocuments(JsonMessage):
     @classmethod
     def _read(cls, f: Fields) -> Self:
         found = cls(*(f.integer(name, 0, MAX_TIME) for name in cls.MEMBERS.split()))
-        if found.compared > found.documents or found.missing + found.different > found.compared:
+        of_them = found.vectors + found.missing + found.different
+        if found.compared > found.documents or of_them > found.compared:
             raise f.error("compared", "counts that do not fit", expected="parts of the whole")
         return found
 
