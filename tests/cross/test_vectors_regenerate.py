@@ -21,6 +21,7 @@ SLOW = ("make_epsilon", "make_noise")
         "make_accounts",
         "make_documents",
         "make_owners",
+        "make_rows",
         "make_chain",
         "make_references",
         "make_generator",

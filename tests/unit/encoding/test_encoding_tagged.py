@@ -1,5 +1,6 @@
 """docs/spec/01-encoding.md §1 and §2."""
 
+import io
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -203,3 +204,32 @@ def test_salt_and_kind_separate(a: bytes, b: bytes) -> None:
     assert (digests.salted(one, a) == digests.salted(one, b)) == (a == b)
     assert digests.salted(one, a) != digests.salted(two, a)
     assert digests.leaf_data(one, "record", a) != digests.leaf_data(one, "close", a)
+
+
+def streamed(tag: str, data: bytes, count: int, most: int = 10**6) -> tuple[bytes, ...]:
+    return tuple(tagged.stream(tag, io.BytesIO(data), count, most))
+
+
+@given(tag=tags, values=fields, cut=st.integers(0, 20), more=st.binary(max_size=3))
+def test_a_stream_accepts_what_decode_accepts(
+    tag: str, values: list[tagged.Field], cut: int, more: bytes
+) -> None:
+    data = tagged.enc(tag, *values)
+    for given_data in (data, data[: len(data) - cut], data + more):
+        for count in (len(values), len(values) + 1):
+            try:
+                expected = tagged.decode(tag, given_data, count)
+            except MalformedError:
+                with pytest.raises(MalformedError):
+                    streamed(tag, given_data, count)
+            else:
+                assert streamed(tag, given_data, count) == expected
+
+
+def test_a_stream_refuses_a_long_field_before_it_is_read() -> None:
+    data = tagged.enc("t", b"abc", b"abcd")
+    assert streamed("t", data, 2, most=4) == (b"abc", b"abcd")
+    fields_of = tagged.stream("t", io.BytesIO(data), 2, 3)
+    assert next(fields_of) == b"abc"
+    with pytest.raises(MalformedError, match="field too long"):
+        next(fields_of)

@@ -66,11 +66,12 @@ def test_a_check_that_is_said_not_to_apply_is_a_failure() -> None:
                 assert Claims.of({**UNNOISED, name: Status.NOT_APPLICABLE}).result == FAIL
 
 
-def test_only_embedding_cosigners_and_stamps_may_be_not_established() -> None:
+def test_only_few_checks_may_be_not_established() -> None:
     for name in IDS:
         result = Claims.of({**NOISED, name: Status.NOT_ESTABLISHED}).result
         due = CONDITIONAL if name in CONDITIONS else FAIL
-        assert result == (PASS if name in {"embedding", "cosigners", "time-stamps"} else due)
+        open_to = {"embedding", "cosigners", "time-stamps", "rows"}
+        assert result == (PASS if name in open_to else due)
 
 
 def test_what_is_open_stands_in_the_statement_whatever_the_result() -> None:

@@ -19,7 +19,6 @@ from ragaudit.ledger.messages.challenge import (
     Challenge,
     ReceiptsList,
     Response,
-    Stratum,
     receipts_digest,
 )
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
@@ -37,6 +36,7 @@ from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.shown import ShownAccount, ShownKeys
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.ledger.messages.signed import VerifierMessage
+from ragaudit.ledger.messages.strata import Stratum
 
 KEY = PrivateKey.from_seed(b"k" * 32)
 OTHER = PrivateKey.from_seed(b"o" * 32)

@@ -112,13 +112,15 @@ def finish(channel: ProverScenario, monkeypatch: pytest.MonkeyPatch, **terms: An
     monkeypatch.setattr(service.runner._executor, "submit", noted)
     prepare, proven, shares = service.driver._challenges.prepare, list[int](), list[float]()
 
-    def watched(live: Any, positions: Sequence[int], notify: Callable[[float], None]) -> None:
+    def watched(
+        live: Any, positions: Sequence[int], notify: Callable[[float], None], rows: Any
+    ) -> None:
         def report(share: float) -> None:
             shares.append(share)
             notify(share)
 
         proven.extend(positions)
-        prepare(live, positions, report)
+        prepare(live, positions, report, rows)
 
     service.driver.checkpoint("w1")
     monkeypatch.setattr(service.driver._challenges, "prepare", watched)

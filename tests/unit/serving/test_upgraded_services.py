@@ -101,6 +101,7 @@ def test_the_challenge_of_a_first_releases_window_is_answered(prover: Path) -> N
         assert message is not None
         worker = ChallengeWorker(
             store=service.store,
+            backend=service.backend,
             mechanism=service.mechanism,
             verifier=service.verifier,
             runner=service.runner,

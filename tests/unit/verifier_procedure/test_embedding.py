@@ -140,6 +140,9 @@ def test_a_service_that_does_not_answer_accuses_nobody() -> None:
         def embed(self, text: str, norm_bound: int = 127) -> Any:
             raise EmbedderUnavailable("the embedding service cannot be reached")
 
+        def embed_row(self, text: str, **terms: Any) -> Any:
+            return self.embed(text)
+
     gone: CommittedEmbedder = Gone()
     arguments: dict[str, Any] = {"engine": engine("core"), "pins": window.pins}
     outcome = run(Evidence.of(window.items()), embedder=gone, **arguments)

@@ -62,7 +62,8 @@ class TestVerificationResult:
                     "RAGAUDIT_VERDICT_PASS",
                     "RAGAUDIT_INTEGRITY_PASS",
                     "RAGAUDIT_PRIVACY_PASS",
-                    *(f"RAGAUDIT_CHECK_{c.id.upper().replace('-', '_')}_PASS" for c in CHECKS),
+                    *(f"RAGAUDIT_CHECK_{c.id.upper().replace('-', '_')}_PASS" for c in CHECKS[:-1]),
+                    "RAGAUDIT_CHECK_ROWS_PASS_OF_SAMPLE",
                 ],
                 "timeCreated": "2023-11-14T22:13:20Z",
                 "verifier": {
@@ -78,7 +79,7 @@ class TestVerificationResult:
             *(f"RAGAUDIT_{name}_PASS_OF_SAMPLE" for name in ("VERDICT", "INTEGRITY", "PRIVACY")),
             *(
                 f"RAGAUDIT_CHECK_{name}_PASS_OF_SAMPLE"
-                for name in ("SEED", "EMBEDDING", "SELECTION", "CHARGES", "REPLAY")
+                for name in ("SEED", "EMBEDDING", "SELECTION", "CHARGES", "REPLAY", "ROWS")
             ),
         ]
 

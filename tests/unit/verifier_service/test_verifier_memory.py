@@ -115,7 +115,7 @@ def test_samples_in_memory_are_bounded_together(
     def read(_connection: object, origin: Any, _name: str) -> bytes:
         return challenge_of(range(sizes[origin]))
 
-    monkeypatch.setattr(challenge, "_demand", read)
+    monkeypatch.setattr(challenge, "demand_item", read)
     sampler = Sampler(scenario.service.database, scenario.keys, scenario.service.sampler.rounds)
     kept = []
     for origin, size in sizes.items():

@@ -231,7 +231,7 @@ def test_samples_of_few_windows_stay_in_memory(
         loaded.append(origin)
         return challenge_of([len(loaded)])
 
-    monkeypatch.setattr(challenge, "_demand", read)
+    monkeypatch.setattr(challenge, "demand_item", read)
     sampler = Sampler(scenario.service.database, scenario.keys, scenario.service.sampler.rounds)
     origins = [windows.of(PROVIDER, f"w{number}") for number in range(challenge.MAX_SAMPLES + 1)]
     with scenario.service.database.read() as connection:

@@ -33,7 +33,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
-OPERATIONS = 48
+OPERATIONS = 49
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,7 @@ def test_the_description_is_whole(operations: Any) -> None:
         ("PUT", base + "/challenge/{index}"),
         ("PUT", base + "/challenge/budgets/{tenant}"),
         ("PUT", base + "/challenge/replays/{index}"),
+        ("PUT", base + "/challenge/rows/{tenant}"),
         ("POST", base + "/audit"),
         ("GET", base),
         ("GET", base + "/progress"),

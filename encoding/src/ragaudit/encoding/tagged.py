@@ -1,8 +1,9 @@
 """Tagged, injective encoding of field lists (docs/spec/01-encoding.md §1.1)."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from struct import Struct
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from ragaudit.encoding.errors import MalformedError
 
@@ -98,6 +99,37 @@ def _split(tag: str, head: bytes, data: bytes, count: int) -> tuple[bytes, ...]:
     if at != size:
         raise MalformedError("bytes left over", where=tag, expected=f"{at} bytes in all")
     return tuple(fields)
+
+
+def stream(tag: str, file: BinaryIO, count: int, most: int) -> Iterator[bytes]:
+    """Yield the ``count`` fields of an encoding that is too long to be read whole.
+
+    Args:
+        tag, count: as of ``decode``.
+        file: at the first byte of the encoding, which is all that follows.
+        most: bytes of the longest field; of a longer one nothing is read.
+
+    Raises:
+        MalformedError: as ``decode``, where the reader gets there, or a field is too long.
+    """
+    head = _head(tag, count)
+    if file.read(len(head)) != head:
+        raise MalformedError("wrong tag or field count", where=tag, expected=f"{count} fields")
+    for number in range(count):
+        where = f"{tag} field {number}"
+        length = file.read(INT_BYTES)
+        if len(length) < INT_BYTES:
+            raise MalformedError("truncated", where=where)
+        (size,) = _LENGTH.unpack(length)
+        # Before it is read: a length is eight bytes, whatever it says.
+        if size > most:
+            raise MalformedError("field too long", where=where, expected=f"at most {most} bytes")
+        field = file.read(size)
+        if len(field) < size:
+            raise MalformedError("field runs past the end", where=where)
+        yield field
+    if file.read(1):
+        raise MalformedError("bytes left over", where=tag, expected=f"{count} fields")
 
 
 @lru_cache(256)

@@ -234,16 +234,16 @@ class SamplingRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Records from which one sample is drawn.
+    """Records, or rows of an index, from which one sample is drawn.
 
     Attributes:
         id: as of the functions below.
-        population: leaf indices, rising.
+        population: leaf indices, or positions of the index, rising.
         rule: how the sample is drawn.
     """
 
     id: str
-    population: tuple[int, ...]
+    population: Sequence[int]
     rule: StratumRule
 
 
@@ -253,7 +253,7 @@ class DrawnStratum:
 
     Attributes:
         stratum: from which it was drawn.
-        sample: leaf indices, rising.
+        sample: of the population, rising.
     """
 
     stratum: Stratum
@@ -379,7 +379,7 @@ def draw(seed: bytes, rule: SamplingRule, stratum: Stratum) -> DrawnStratum:
     """Return a stratum with its sample."""
     population = stratum.population
     if rule.mode == "A":
-        return DrawnStratum(stratum, population)
+        return DrawnStratum(stratum, tuple(population))
     size = stratum_size(len(population), parse_decimal(rule.beta), stratum.rule)
     return DrawnStratum(stratum, tuple(sorted(order(seed, stratum.id, population, size))))
 

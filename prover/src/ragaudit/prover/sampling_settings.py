@@ -58,7 +58,7 @@ class RowSampleSettings(Section):
 
     beta: Decimal = "0.1"
     eta: Decimal = "0.0009765625"
-    minimum: int = Field(default=10, ge=0, le=10**6)
+    minimum: int = Field(default=10, ge=0, le=4096)  # no verifier takes more (spec 9.11)
 
 
 class OwnerSettings(Section):

@@ -167,6 +167,7 @@ class Service:
             ),
             challenges=components.challenges(
                 store=leading,
+                backend=self.backend,
                 mechanism=self.mechanism,
                 verifier=self.verifier,
                 runner=self.runner,

@@ -196,7 +196,7 @@ class Comparison:
         if result.id in BY_RECORD and self.proofs[0] < self.proofs[1]:
             return "{} of {} sampled records".format(*self.proofs)
         compared = texts_compared(result.status, signed)
-        if result.id == "embedding" and not self.embedder and compared:
+        if result.id in ("embedding", "rows") and not self.embedder and compared:
             return "the committed embedder is not at hand to compare texts and vectors"
         if result.id in CONDITIONS and not self._all_at_hand and compared:
             return "the committed language model, or embedder, is not at hand to ask it again"
@@ -301,6 +301,7 @@ class Comparison:
         if wrong:
             self._differ(_Rank.NUMBERS, f"sampling: {wrong}")
         expected = members.expected_sampling(self.policy, strata)
+        expected |= {name: recomputed[name] for name in recomputed.keys() & {"rows"}}
         self._compare_value(_Rank.NUMBERS, "sampling", signed, expected)
 
     def _compare_coalition(self) -> None:

@@ -5,12 +5,14 @@ Embedders are an optional part of the verifier: they are imported only when a wi
 
 import logging
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
+from ragaudit.circuits.metrics import scaled
 from ragaudit.circuits.quantise import IntegerRows
 from ragaudit.encoding.errors import RagauditError, UnavailableError
 from ragaudit.encoding.parameters import B
@@ -51,6 +53,19 @@ class InstalledEmbedder:
         """
         vector: npt.NDArray[Any] = self._embed(self._embedder, [text], norm_bound)[0]
         return vector
+
+    def embed_row(
+        self, text: str, *, metric: str, largest_norm: Decimal | None, norm_bound: int
+    ) -> npt.NDArray[Any]:
+        """Return the row of a text in an index, integers [d]; RagauditError if there is none.
+
+        Args:
+            text: of a document, not blank.
+            metric, largest_norm, norm_bound: of the policy.
+        """
+        vectors = self._embedder.embed([text])
+        row: npt.NDArray[Any] = scaled(vectors, metric, largest_norm, norm_bound)[0]
+        return row
 
 
 def committed_embedder(

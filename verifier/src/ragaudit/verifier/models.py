@@ -1,6 +1,7 @@
 """Models of the verifier's own: the committed embedder, and the committed generator."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
@@ -26,6 +27,19 @@ class CommittedEmbedder(Protocol):
 
         Raises:
             RagauditError: the text has none.
+        """
+
+    def embed_row(
+        self, text: str, *, metric: str, largest_norm: Decimal | None, norm_bound: int
+    ) -> npt.NDArray[Any]:
+        """Return the row of a text in an index, integers [d] (spec 2.5).
+
+        Args:
+            text: of a document, not blank.
+            metric, largest_norm, norm_bound: of the policy.
+
+        Raises:
+            RagauditError: the text has no embedding, or the metric no row for it.
         """
 
 

@@ -21,7 +21,8 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_policy import MAX_COSIGNERS
-from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.owner_terms import RowTerms
+from ragaudit.ledger.messages.policy import Policy, exact
 from ragaudit.ledger.messages.schedule_terms import HAND_IN_SECONDS, MAX_DELAY, time_to_hand_in
 from ragaudit.verifier.channel_costs import largest_loss
 from ragaudit.verifier.term import Known, Term
@@ -53,16 +54,22 @@ def _further_cosigners(policy: Policy) -> list[str]:
     return [] if policy.cosigners is None else [str(key) for key in policy.cosigners.trust.keys]
 
 
+def _rows(policy: Policy) -> tuple[RowTerms, ...]:
+    """How rows are sampled; nothing where none are."""
+    rows = None if policy.owners is None else policy.owners.rows
+    return () if rows is None else (rows,)
+
+
 TERMS: Final[tuple[Term, ...]] = (
     # Above 1/2 the bad bound b = ceil(beta n) reaches n, and one sample "finds" it.
-    _term("most_beta", "the share of bad records that a sample is to find", "0.2", "0.5",
-          lambda p: p.audit.beta),
-    _term("most_eta_tenants", "the chance to miss them among a tenant's records", "0.05", 1,
-          lambda p: p.audit.tenants.eta),
+    _term("most_beta", "the share of bad records, or rows, that a sample is to find", "0.2", "0.5",
+          lambda p: max((p.audit.beta, *(r.beta for r in _rows(p))), key=exact)),
+    _term("most_eta_tenants", "the chance to miss them among a tenant's records or rows", "0.05", 1,
+          lambda p: max((p.audit.tenants.eta, *(r.sample.eta for r in _rows(p))), key=exact)),
     _term("most_eta_submitters", "the chance to miss them among submitted records", "0.5", 1,
           lambda p: p.audit.submitters.eta),
-    _term("least_sample_tenants", "the least sample of a tenant's records", 10, 10**6,
-          lambda p: p.audit.tenants.minimum),
+    _term("least_sample_tenants", "the least sample of a tenant's records or rows", 10, 10**6,
+          lambda p: min((p.audit.tenants.minimum, *(r.sample.minimum for r in _rows(p))))),
     _term("least_sample_submitters", "the least sample of submitted records", 1, 10**6,
           lambda p: p.audit.submitters.minimum),
     _term("least_claimed_anchored_share", "the claimed share of anchored accounts' records", "0", 1,

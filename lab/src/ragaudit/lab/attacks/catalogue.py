@@ -31,6 +31,7 @@ from ragaudit.lab.attacks.cheats import (
     promises,
     proofs,
     registrations,
+    rows,
     sampling,
     schedule,
     seed,
@@ -44,7 +45,7 @@ from ragaudit.lab.attacks.cheats import (
 _MODULES = (
     policy, overlaps, index, seed, log, registrations, schedule, promises, intake, disputes,
     sampling, embedding, selection, integrity, withheld, norms, exact_service, accounts,
-    cosigners, time_stamps, beacon, versions, epochs, version_service, null_rows, proofs,
+    rows, cosigners, time_stamps, beacon, versions, epochs, version_service, null_rows, proofs,
     coalition, generation, generation_anchored, generation_answers, generation_receipts,
     generation_keywords, generation_sums, intrusions,
 )  # fmt: skip

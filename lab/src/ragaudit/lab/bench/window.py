@@ -156,7 +156,11 @@ class AuditedWindow(Window):
     def _worker(self) -> ChallengeWorker:
         nothing = cast(Any, None)
         return ChallengeWorker(
-            store=nothing, mechanism=Mechanism(nothing), verifier=nothing, runner=nothing
+            store=nothing,
+            backend=nothing,
+            mechanism=Mechanism(nothing),
+            verifier=nothing,
+            runner=nothing,
         )
 
     def prove(self, asked: Asked) -> bytes:

@@ -13,10 +13,11 @@ from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatem
 from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
 from ragaudit.lab.scenario.charging import Charged, ChargingWindow
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.challenge import Response, Stratum
+from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.replays import PaidRow, Replay, UsedRow
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
+from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample as sampling
 from ragaudit.privacy.charge_sample import draw_charges
 
@@ -44,7 +45,10 @@ class GeneratingWindow(ChargingWindow):
             whole=self.proving == "all",
             seed=seed,
         )
-        strata = [Stratum(each.stratum.id, None, each.sample).to_json() for each in drawn]
+        strata = [
+            Stratum.of(each.stratum.id, each.stratum.population, each.sample).to_json()
+            for each in drawn
+        ]
         return super().draw_sample(receipts) + strata
 
     def items(self) -> dict[str, bytes]:

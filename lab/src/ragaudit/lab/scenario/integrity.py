@@ -6,8 +6,7 @@ A provider that cheats is a subclass that overrides the step where it cheats, as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +50,8 @@ RECENT = canonical_text(
 @dataclass
 class IntegrityWindow(VersionedWindow):
     """The window; `query` asks texts, `search` asks with a filter, `near` with a vector."""
+
+    _trees: dict[tuple[str, int], IndexTree] = field(default_factory=dict, init=False)
 
     def script(self) -> list[Event]:
         return [
@@ -290,6 +291,7 @@ class IntegrityWindow(VersionedWindow):
                 index.columns[i],
                 held.row_digests[32 * i : 32 * i + 32],
                 tree.path(i),
+                held.id_keys[32 * i : 32 * i + 32] or None,
             )
             for i, commitment in commitments.items()
         )
@@ -307,15 +309,11 @@ class IntegrityWindow(VersionedWindow):
 
     def tree_of(self, index: TenantIndex) -> IndexTree:
         """Return the tree of an index, made once."""
-        key = index.tenant, index.version
+        key, held = (index.tenant, index.version), index.commitment
+        leaves = held.commitments, held.row_digests, held.columns, held.id_keys
         if key not in self._trees:
-            held = index.commitment
-            self._trees[key] = IndexTree(held.commitments, held.row_digests, held.columns)
+            self._trees[key] = IndexTree(*leaves)
         return self._trees[key]
-
-    @cached_property
-    def _trees(self) -> dict[tuple[str, int], IndexTree]:
-        return {}
 
     def receipt_file(self, asked: Asked) -> ReceiptFile:
         private = self.private_half(asked)

@@ -168,14 +168,15 @@ class VersionedWindow(Window):
             row_digest(salt, row) for salt, row in zip(salts, documents, strict=True)
         )
         columns = [row.columns_text for row in documents]
-        root = merkle_commitments.index_root(commitments, digests, columns)
+        keys = self.id_keys(tenant, [row.id for row in documents])
+        root = merkle_commitments.index_root(commitments, digests, columns, keys)
         statement = self.version_statement(tenant, version, commitments, root)
         proof = self.prove_index(statement, rows, blindings)
         if self.policy.retrieval.metric == INNER_PRODUCT:
             proof = self.show_norm(NormOpening.of(rows), statement, rows, blindings).beside(proof)
         commitment = IndexCommitment(
             self.window, tenant, version, self.dimension, commitments, digests, proof,
-            tuple(columns) if set(columns) - {NO_COLUMNS} else (),
+            tuple(columns) if set(columns) - {NO_COLUMNS} else (), keys,
         )  # fmt: skip
         return TenantIndex(
             tenant=tenant,
@@ -189,6 +190,10 @@ class VersionedWindow(Window):
             attributes=[row.attributes for row in documents],
             version=version,
         )
+
+    def id_keys(self, tenant: str, ids: Sequence[str]) -> bytes:
+        """Return the id keys of a tenant's rows, 32 bytes each: here there are none."""
+        return b""
 
     def blindings(self, count: int) -> npt.NDArray[np.uint8]:
         """Return uint8[N, 32], fresh canonical scalars."""

@@ -35,7 +35,6 @@ from ragaudit.ledger.messages.challenge import (
     Challenge,
     ReceiptsList,
     Response,
-    Stratum,
     receipts_digest,
 )
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
@@ -43,6 +42,7 @@ from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.public_halves import read_public_half
 from ragaudit.ledger.messages.records import Close, Record, Registration
+from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import OwnGenerator
@@ -54,12 +54,16 @@ class Window(SubmittingWindow):
 
     def close(self) -> None:
         """Log the close entry, dated at the window's end, and have the final root cosigned."""
+        self.log_documents()
         if self.policy.account_index:
             self.log_accounts(self.account_index())
         body = Close(self.window, len(self.asked), self.estimate(), 1000 * END)
         self.append("close", self.alter_close(body).encode())
         # Strictly before the sampling instant, or check 16 says that the root followed the sample.
         self.checkpoint(CLOSED - START)
+
+    def log_documents(self) -> None:
+        """Log what lists the documents of each tenant: here there is nothing."""
 
     def account_index(self) -> AccountIndex:
         """Return the index of all accounts and their records: a hook for cheats."""
@@ -169,11 +173,7 @@ class Window(SubmittingWindow):
             ),
         )
         return [
-            Stratum(
-                each.stratum.id,
-                None if each.stratum.id.startswith("tenant:") else each.stratum.population,
-                each.sample,
-            ).to_json()
+            Stratum.of(each.stratum.id, each.stratum.population, each.sample).to_json()
             for each in drawn
         ]
 
@@ -308,7 +308,8 @@ class Window(SubmittingWindow):
         receipts, disputes = self.receipts(), self.disputes()
         listed = self.receipts_list(receipts)
         strata = self.draw_sample(receipts)
-        sampled = {i for stratum in strata for i in stratum["sample"]}
+        challenge = self.challenge(strata, listed)
+        sampled = Challenge.from_json(challenge).sampled
         by_index = self.opened()
         covered = self.covered_sizes()
         # The clock's item names one time of intake for each sampled record: half a second in.
@@ -333,7 +334,7 @@ class Window(SubmittingWindow):
             names.DISPUTES: dumps(disputes),
             names.JUDGED: dumps(self.judged()),
             names.STATEMENTS: dumps(self.statements()),
-            names.CHALLENGE: dumps(self.challenge(strata, listed)),
+            names.CHALLENGE: dumps(challenge),
             **{names.response_name(i): self.response(by_index[i]) for i in sorted(sampled)},
         }
 

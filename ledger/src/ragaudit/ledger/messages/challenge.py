@@ -21,13 +21,12 @@ from ragaudit.ledger.messages.released import ReleaseMessage
 from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.signed import VerifierMessage
+from ragaudit.ledger.messages.strata import MAX_RECORDS, Stratum
 from ragaudit.ledger.messages.vectors import int16_bytes
 
 RECEIPTS_LIST_TAG: Final = PREFIX + "receipts-list"
 RECEIPTS_PER_GROUP: Final = 1000
 MAX_STRATA: Final = 2_000_000  # one for each account and each tenant, with room
-MAX_RECORDS: Final = 2**40
-MAX_STRATUM_ID_BYTES: Final = 128
 
 
 def receipts_digest(receipts: Iterable[tuple[int, bytes]]) -> bytes:
@@ -120,33 +119,6 @@ class ReceiptsList(VerifierMessage):
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Stratum(JsonMessage):
-    """A stratum as the challenge names it.
-
-    Attributes:
-        id: ``tenant:<tenant>`` or ``account:<pseudonym>``.
-        population: leaf indices; None stands for all records of the tenant.
-        sample: leaf indices of the records to open.
-    """
-
-    MEMBERS: ClassVar[str] = "id population sample"
-
-    id: str
-    population: tuple[int, ...] | None
-    sample: tuple[int, ...]
-
-    def _members(self) -> dict[str, Any]:
-        population = None if self.population is None else list(self.population)
-        return {"id": self.id, "population": population, "sample": list(self.sample)}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        bounds = ((0, MAX_RECORDS), 0, MAX_RECORDS)
-        population = f.optional(f.integers, "population", *bounds)
-        return cls(f.text("id", 1, MAX_STRATUM_ID_BYTES), population, f.integers("sample", *bounds))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge(ReleaseMessage):
     """What the provider is asked to open. Whether the sample is the due one is not checked here.
@@ -205,8 +177,19 @@ class Challenge(ReleaseMessage):
 
     @property
     def sampled(self) -> frozenset[int]:
-        """Leaf indices of the records to open."""
-        return frozenset(index for stratum in self.strata for index in stratum.sample)
+        """Leaf indices of the records and charge entries to open."""
+        return frozenset(
+            index for stratum in self.strata if stratum.rows_of is None for index in stratum.sample
+        )
+
+    @property
+    def sampled_rows(self) -> dict[str, tuple[int, ...]]:
+        """Positions of the rows to open, rising, by tenant; tenants without any are left out."""
+        return {
+            stratum.rows_of: stratum.sample
+            for stratum in self.strata
+            if stratum.rows_of is not None and stratum.sample
+        }
 
     def _members(self) -> dict[str, Any]:
         return {

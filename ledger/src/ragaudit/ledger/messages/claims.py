@@ -36,7 +36,7 @@ class Status(StrEnum):
 PRIVACY_CHECKS: Final = ("accounting", "seed", "coalition", "epsilon")
 """The checks that a claim of privacy rests on, beside all others."""
 
-MAY_BE_OPEN: Final = ("embedding", "cosigners", "time-stamps")
+MAY_BE_OPEN: Final = ("embedding", "cosigners", "time-stamps", "rows")
 """Checks that may leave open what they are about, and say so, in a window with integrity."""
 
 CONDITIONS: Final = ("generator", "replay")
@@ -86,6 +86,10 @@ _OPEN: Final = {
     "time-stamps": (
         "That the log existed by the times that were promised is not established (check "
         "time-stamps)."
+    ),
+    "rows": (
+        "That all sampled rows of the indexes hold the vectors of their texts is not established "
+        "(check rows)."
     ),
 }
 """What the statement of integrity says further of each of `MAY_BE_OPEN` that is left open."""

@@ -57,6 +57,7 @@ RESPONSES: Final = CONFIDENTIAL + "responses/"
 INDEXES: Final = PUBLIC + "index/"
 BUDGETS: Final = PUBLIC + "budgets/"
 REPLAYS: Final = CONFIDENTIAL + "replays/"
+ROWS: Final = CONFIDENTIAL + "rows/"
 
 FIXED: Final = frozenset(
     {
@@ -93,7 +94,9 @@ FIXED: Final = frozenset(
 _INDEX = re.compile(
     r"public/index/([a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?)/([1-9][0-9]{0,9})\.bin", re.ASCII
 )
-_BUDGET = re.compile(r"public/budgets/[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?\.bin", re.ASCII)
+_OF_TENANT = re.compile(
+    r"(?:public/budgets|confidential/rows)/[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?\.bin", re.ASCII
+)
 _RESPONSE = re.compile(r"confidential/(?:responses|replays)/(?:0|[1-9][0-9]{0,18})\.bin", re.ASCII)
 
 
@@ -123,6 +126,11 @@ def replay_name(index: int) -> str:
     return f"{REPLAYS}{index}.bin"
 
 
+def rows_name(tenant: str) -> str:
+    """Return the name of the item that opens the sampled rows of a tenant's index."""
+    return f"{ROWS}{tenant}.bin"
+
+
 def check_name(name: str) -> None:
     """Check that ``name`` is one that evidence can have.
 
@@ -130,7 +138,7 @@ def check_name(name: str) -> None:
         MalformedError: any other text.
     """
     # A closed list: a name that no check reads would be evidence that nobody judges.
-    shaped = (_INDEX, _RESPONSE, _BUDGET)
+    shaped = (_INDEX, _RESPONSE, _OF_TENANT)
     if not (name in FIXED or any(shape.fullmatch(name) for shape in shaped)):
         raise MalformedError(
             f"no evidence item is called {name[:80]!r}", expected="a name of spec 10.1"

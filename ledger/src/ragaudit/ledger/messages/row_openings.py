@@ -1,12 +1,15 @@
 """What opens a row of an index: salt, vector, squares, blinding and path (docs/spec 5.8, 5.16)."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypedDict
 
 from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES
 from ragaudit.encoding.parameters import LIMITS
-from ragaudit.ledger.errors import CommitmentRejected
+from ragaudit.ledger.errors import CommitmentRejected, ProofRejected
+from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW
 from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.vectors import vector_text
 
@@ -16,13 +19,18 @@ __all__ = [
     "CommitRows",
     "OpenedRow",
     "RowOpening",
+    "check_length",
     "completed_row",
+    "is_null",
     "opening_members",
     "read_opening",
 ]
 
 SQUARES: Final = 4  # that complete a row to squared norm B²
 MAX_PATH: Final = 40  # of a row among at most 2^40
+INNER_PRODUCT: Final = "inner-product"
+
+_EMPTY: Final = content_digest("", "")
 
 CommitRows = Callable[[Sequence[Sequence[int]], Sequence[bytes]], Sequence[bytes]]
 """Completed rows of 16-bit integers and canonical scalars to their commitments, 32 bytes each.
@@ -76,6 +84,43 @@ class OpenedRow(Protocol):
 
     @property
     def path(self) -> tuple[bytes, ...]: ...
+
+
+def is_null(vector: Sequence[int], content: bytes, columns: str) -> bool:
+    """Return whether a row is a null row: no text, no attributes, no column, all entries 0 (5.4).
+
+    A vector of zeros alone is none: with inner products short vectors are rounded to it (2.5).
+
+    Args:
+        vector: X_i.
+        content: the digest of its content and attributes, 32 bytes.
+        columns: canonical text of its public columns; ``null`` of a marked row.
+    """
+    held = content != _EMPTY or columns not in (NO_COLUMNS, NULL_ROW)
+    return not held and not any(vector)
+
+
+def check_length(vector: Sequence[int], policy: Policy, where: str) -> None:
+    """Check that a row which is no null row was not committed at a part of its length (5.16).
+
+    Args:
+        vector: X_i, d entries.
+        policy: of the window.
+        where: names the row in an error.
+
+    Raises:
+        ProofRejected: it was.
+    """
+    # With inner products a row keeps its length, and only its document's vector tells it.
+    if policy.retrieval.metric == INNER_PRODUCT:
+        return
+    length, norm = sum(entry * entry for entry in vector), policy.squared_norm
+    # The step of quantisation (2.1) that was not taken would have more than doubled an entry that
+    # is not 0, or lifted at most d that are: B² lies below four times the square, plus d.
+    if 4 * length + policy.dimension <= norm:
+        share = math.sqrt(length / norm)
+        what = f"committed at {share:.2f} of its length: no search ranks it where it belongs"
+        raise ProofRejected(what, where=where, expected="a quantised vector")
 
 
 def opening_members(row: OpenedRow) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 Many rows of one version are proven together: what they have in common stands once.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, Final, Self
 from ragaudit.encoding.digests import DIGEST_BYTES
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import CommitmentRejected, ProofRejected
-from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NO_COLUMNS, NULL_ROW
+from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NULL_ROW
 from ragaudit.ledger.messages.documents import (
     MAX_VERSION,
     SECRET_BYTES,
@@ -27,7 +26,9 @@ from ragaudit.ledger.messages.records import MAX_ROWS, TenantOpening, Version
 from ragaudit.ledger.messages.requests import MAX_CONTENT_BYTES
 from ragaudit.ledger.messages.row_openings import (
     CommitRows,
+    check_length,
     completed_row,
+    is_null,
     opening_members,
     read_opening,
 )
@@ -43,8 +44,6 @@ __all__ = [
 
 MAX_PROVEN_ROWS: Final = 500
 """Of one reply: with the longest texts they are as large as a client reads."""
-
-_EMPTY: Final = content_digest("", "")
 
 
 def check_owned(policy: Policy) -> None:
@@ -100,12 +99,8 @@ class ProvenIndexRow(JsonMessage):
 
     @property
     def null(self) -> bool:
-        """Whether the row is a null row: no text, no attributes, no column, all entries 0.
-
-        A vector of zeros alone is none: with inner products short vectors are rounded to it (2.5).
-        """
-        held = self.content_digest != _EMPTY or self.columns not in (NO_COLUMNS, NULL_ROW)
-        return not held and not any(self.vector)
+        """Whether the row is a null row (5.4)."""
+        return is_null(self.vector, self.content_digest, self.columns)
 
     def holds(self, content: str, attributes: str) -> bool:
         """Return whether the row commits to exactly this text and these attributes.
@@ -141,19 +136,8 @@ class ProvenIndexRow(JsonMessage):
             raise ProofRejected(
                 "marked as deleted, and it holds a document", where=where, expected="a null row"
             )
-        self._check_length(policy, where)
-
-    def _check_length(self, policy: Policy, where: str) -> None:
-        # With inner products a row keeps its length, and only its document's vector tells it.
-        if self.null or policy.retrieval.metric == "inner-product":
-            return
-        length, norm = sum(entry * entry for entry in self.vector), policy.squared_norm
-        # The step of quantisation (2.1) that was not taken would have more than doubled an entry
-        # that is not 0, or lifted at most d that are: B² lies below four times the square, plus d.
-        if 4 * length + policy.dimension <= norm:
-            share = math.sqrt(length / norm)
-            what = f"committed at {share:.2f} of its length: no search ranks it where it belongs"
-            raise ProofRejected(what, where=where, expected="a quantised vector")
+        if not self.null:
+            check_length(self.vector, policy, where)
 
     def _members(self) -> dict[str, Any]:
         return {

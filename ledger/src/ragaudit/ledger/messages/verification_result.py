@@ -22,6 +22,7 @@ DIGEST_MEMBER: Final = "https://ragaudit.dev/verdict-digest"
 POLICY_ITEMS: Final = (items.POLICY, items.TERMS)
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z", re.ASCII)
 SAMPLED_CHECKS: Final = frozenset({"seed", "embedding", "selection", "charges", "replay"})
+ALWAYS_SAMPLED: Final = frozenset({"rows"})
 
 
 class NothingPassed(RefusedError):
@@ -183,7 +184,9 @@ def _claimed(predicate: Predicate) -> Iterator[str]:
 def _checked(predicate: Predicate) -> Iterator[str]:
     for check in predicate.checks:
         if check.status is Status.PASS:
-            sampled = check.id in SAMPLED_CHECKS and _sampled(predicate)
+            sampled = check.id in ALWAYS_SAMPLED or (
+                check.id in SAMPLED_CHECKS and _sampled(predicate)
+            )
             yield _property(f"check_{check.id}", sampled=sampled)
 
 

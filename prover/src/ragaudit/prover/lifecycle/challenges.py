@@ -4,27 +4,33 @@ A noise key is opened for nothing but a record of the recomputed sample: the cha
 against the log, the chain and the policy before anything is opened.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
 from ragaudit.circuits.statements import SelectionStatement
-from ragaudit.ledger.messages.challenge import NO_KEY, Challenge, Stratum
+from ragaudit.ledger.messages.challenge import NO_KEY, Challenge
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
+from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample
 from ragaudit.privacy.charge_sample import draw_charges
+from ragaudit.privacy.row_sample import draw_rows
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
+from ragaudit.prover.backends.interface import Backend
+from ragaudit.prover.errors import BackendUnavailable, ChallengeRejected, UnknownRecord
 from ragaudit.prover.lifecycle.channel_evidence import (
     ChannelEvidence,
     charges_among,
-    is_of_charges,
     logged_charges,
 )
 from ragaudit.prover.lifecycle.responses import response
+from ragaudit.prover.lifecycle.row_evidence import RowEvidence
+from ragaudit.prover.lifecycle.stored_evidence import deliver_evidence
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.inserting import insert_new
@@ -64,9 +70,21 @@ class ChallengeWorker:
     """
 
     def __init__(
-        self, *, store: Store, mechanism: Mechanism, verifier: VerifierClient, runner: Runner
+        self,
+        *,
+        store: Store,
+        backend: Backend,
+        mechanism: Mechanism,
+        verifier: VerifierClient,
+        runner: Runner,
     ) -> None:
+        """Collect the parts.
+
+        Args:
+            backend: has the documents of sampled rows.
+        """
         self._store = store
+        self._rows = RowEvidence(store, backend)
         self._mechanism = mechanism
         self._verifier = verifier
         self._runner = runner
@@ -88,7 +106,7 @@ class ChallengeWorker:
         head = live.log.entries.head()
         if (challenge.final_size, challenge.final_root) != (head.size, head.root_hash):
             raise ChallengeRejected("another final tree", where="final_root")
-        receipts = _receipts(challenge, live.policy.tenants)
+        receipts = _receipts(challenge)
         # The verifier signed this count before the chain decided the sample: it cannot put
         # records into the strata afterwards to have their keys opened.
         if len(receipts) > challenge.receipts_list.count:
@@ -115,7 +133,12 @@ class ChallengeWorker:
                     whole=policy.generation.prove == "all",
                     seed=seed,
                 )
-        expected = tuple(_stratum(stratum, policy.tenants) for stratum in strata)
+        if policy.owners is not None and policy.owners.rows is not None:
+            counts = {tenant: live.versions.latest(tenant).count for tenant in policy.tenants}
+            strata += draw_rows(counts, rule=policy.owners.rows, seed=seed)
+        expected = tuple(
+            Stratum.of(each.stratum.id, each.stratum.population, each.sample) for each in strata
+        )
         if expected != challenge.strata:
             raise ChallengeRejected(
                 "strata or sample do not recompute",
@@ -123,20 +146,29 @@ class ChallengeWorker:
                 expected="the sample that the log, the policy and the chain determine",
             )
         # A record in two strata is opened once (spec 9.1).
-        return tuple(sorted({position for stratum in strata for position in stratum.sample}))
+        return tuple(sorted(challenge.sampled))
 
     def prepare(
         self,
         live: OpenWindow,
         positions: Sequence[int],
         notify: Callable[[float], None] | None = None,
+        rows: Mapping[str, Sequence[int]] = MappingProxyType({}),
     ) -> None:
-        """Prove and store the responses that are not stored yet.
+        """Prove and open what is sampled, and store the responses that are not stored yet.
 
         Args:
             positions: of the sampled records and charge entries, as `check` returned them.
             notify: called with the share done, from time to time.
+            rows: the sampled rows, positions by tenant, of a challenge that was checked.
+
+        Raises:
+            BackendUnavailable: the documents of rows cannot be had now; all proofs are made.
         """
+        # First, and again behind the proofs: a document store that is away must not keep them
+        # waiting, and what is opened early has changed least.
+        with suppress(BackendUnavailable):
+            self._rows.prepare(live, rows)
         work = WindowWork(self._runner, live.name)
         with self._store.read() as connection:
             charged = charges_among(connection, live.name, positions)
@@ -170,6 +202,7 @@ class ChallengeWorker:
                 self._keep(live, jobs[job], proofs)
             done += len(wave)
         work.done()
+        self._rows.prepare(live, rows)
 
     def deliver(self, live: OpenWindow) -> None:
         """Hand over everything stored that the verifier does not have, responses at the end.
@@ -181,7 +214,7 @@ class ChallengeWorker:
             VerifierUnreachable, VerifierRefused: some were not delivered; call again.
         """
         # First: the audit may begin once all responses are there.
-        self._channel.deliver(live.name, self._verifier)
+        deliver_evidence(self._store, live.name, self._verifier)
         table = tables.response
         of_window = table.c.window == live.name
         with self._store.read() as connection:
@@ -336,23 +369,12 @@ def _waves(chunks: Sequence[Sequence[Place]]) -> Iterator[Sequence[Sequence[Plac
         yield chunks[start : start + _WAVE]
 
 
-def _stratum(draw: sample.DrawnStratum, tenants: Sequence[str]) -> Stratum:
-    stratum = draw.stratum
-    of_tenant = stratum.id in _tenant_strata(tenants) or is_of_charges(stratum.id)
-    return Stratum(stratum.id, None if of_tenant else stratum.population, draw.sample)
-
-
-def _receipts(challenge: Challenge, tenants: Sequence[str]) -> set[int]:
+def _receipts(challenge: Challenge) -> set[int]:
     """Return the records with submitted receipts: the populations of the submitters' strata."""
-    of_tenants = _tenant_strata(tenants)
     return {
         position
         for stratum in challenge.strata
         # The log gives a tenant's records; only of submitted ones must the verifier say which.
-        if stratum.id not in of_tenants and not is_of_charges(stratum.id)
+        if not stratum.whole
         for position in stratum.population or ()
     }
-
-
-def _tenant_strata(tenants: Sequence[str]) -> set[str]:
-    return {sample.tenant_stratum_id(tenant) for tenant in tenants}

@@ -15,15 +15,15 @@ from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatem
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.replays import PaidRow, Replay
-from ragaudit.privacy.charge_sample import CHARGES
 from ragaudit.privacy.sample import LoggedRecord
 from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.lifecycle.responses import response
+from ragaudit.prover.lifecycle.stored_evidence import keep_evidence, missing_evidence
 from ragaudit.prover.lifecycle.tenant_charges import TenantCharges
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.inserting import insert_new
-from ragaudit.prover.verifier.client import VerifierClient, budget_call, replay_call
+from ragaudit.prover.verifier.client import budget_call, replay_call
 from ragaudit.prover.window.charges import (
     StoredCharge,
     answer_of_charge,
@@ -39,9 +39,9 @@ from ragaudit.prover.work import (
     chunk_groups,
 )
 from ragaudit.serving.jobs.job import Job
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select
 
-__all__ = ["ChannelEvidence", "charges_among", "is_of_charges", "logged_charges"]
+__all__ = ["ChannelEvidence", "charges_among", "logged_charges"]
 
 _WAVE: Final = 16  # jobs that are prepared together
 _ROWS: Final = 1000  # read at a time: a driver may hold all rows of a query in memory
@@ -103,25 +103,6 @@ class ChannelEvidence:
                 places = charges.numbers(sampled)
                 yield from _Tenant(self._store, live, work, tenant, charges).pieces(places)
 
-    def deliver(self, window: str, verifier: VerifierClient) -> None:
-        """Hand over all that the verifier does not have but responses.
-
-        Raises:
-            VerifierUnreachable, VerifierRefused: some was not delivered; call again.
-        """
-        columns = tables.evidence.c
-        left = (columns.window == window) & columns.delivered.is_(False)
-        with self._store.read() as connection:
-            calls = connection.scalars(select(columns.call).where(left).order_by(columns.call))
-            waiting = calls.all()
-        for call in waiting:
-            this = (columns.window == window) & (columns.call == call)
-            with self._store.read() as connection:
-                message = connection.execute(select(columns.message).where(this)).scalar_one()
-            verifier.put_evidence(window, call, message)
-            with self._store.write() as connection:
-                connection.execute(update(tables.evidence).where(this).values(delivered=True))
-
 
 class _Tenant:
     """The charge entries of one tenant, of which there is one or more."""
@@ -172,7 +153,7 @@ class _Tenant:
 
     def _has_budget(self) -> bool:
         with self._store.read() as connection:
-            return _stored(connection, self._live.name, budget_call(self._tenant))
+            return not missing_evidence(connection, self._live.name, budget_call(self._tenant))
 
     def _budget(self) -> Job:
         statement = BudgetStatement.of(
@@ -193,7 +174,7 @@ class _Tenant:
     def _keep_budget(self, proofs: Sequence[bytes]) -> None:
         (proof,) = proofs
         with self._store.write() as connection:
-            _put(connection, self._live.name, budget_call(self._tenant), proof)
+            keep_evidence(connection, self._live.name, budget_call(self._tenant), proof)
 
     def _is_stored(self, group: Sequence[int]) -> bool:
         table = tables.response
@@ -222,7 +203,7 @@ class _Tenant:
         with self._store.write() as connection:
             insert_new(connection, tables.response, rows)
             for call, message in replays.items():
-                _put(connection, self._live.name, call, message)
+                keep_evidence(connection, self._live.name, call, message)
 
     def _position(self, number: int) -> int:
         return int(self._charges.positions[number])
@@ -320,19 +301,3 @@ def charges_among(connection: Connection, window: str, positions: Iterable[int])
     query = select(position).where(tables.charge.c.window == window).order_by(position)
     charges = connection.scalars(query.execution_options(yield_per=_ROWS))
     return [at for at in charges if at in wanted]
-
-
-def is_of_charges(stratum: str) -> bool:
-    """Return whether a stratum's id is one of charge entries."""
-    return stratum.startswith(CHARGES)
-
-
-def _stored(connection: Connection, window: str, call: str) -> bool:
-    columns = tables.evidence.c
-    query = select(columns.call).where(columns.window == window, columns.call == call)
-    return connection.execute(query).first() is not None
-
-
-def _put(connection: Connection, window: str, call: str, message: bytes) -> None:
-    row = {"window": window, "call": call, "message": message, "delivered": False}
-    insert_new(connection, tables.evidence, [row])

@@ -338,11 +338,13 @@ class Driver:
         The moment of their handover then says nothing of how long each took.
         """
         positions = self._challenges.check(live, challenge)
+        rows = sum(map(len, challenge.sampled_rows.values()))
+        label = f"{len(positions)} proofs" + (f", {rows} rows" if rows else "")
 
         def notify(share: float) -> None:
-            self.progress[live.name] = (f"{len(positions)} proofs", share)
+            self.progress[live.name] = (label, share)
 
-        self._challenges.prepare(live, positions, notify)
+        self._challenges.prepare(live, positions, notify, challenge.sampled_rows)
         self.progress.pop(live.name, None)
         self._proven.add(live.name)
         if self._clock() > live.policy.release_time:

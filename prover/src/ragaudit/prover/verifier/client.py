@@ -60,6 +60,11 @@ def replay_call(index: int) -> str:
     return f"challenge/replays/{index}"
 
 
+def rows_call(tenant: str) -> str:
+    """Return the path, within a window, of the call that opens a tenant's sampled rows."""
+    return f"challenge/rows/{quote(tenant, safe='')}"
+
+
 class VerifierClient(Connection):
     """The prover's side of the verifier's API. Safe to use from several threads."""
 
@@ -288,8 +293,8 @@ class VerifierClient(Connection):
         """Hand over what a challenge asks for beside responses; what is there already stays.
 
         Args:
-            call: as `budget_call` or `replay_call` returns it.
-            message: encoded (docs/spec/11-generation.md §11.12).
+            call: as `budget_call`, `replay_call` or `rows_call` returns it.
+            message: encoded (docs/spec/11-generation.md §11.12, 09-audit.md §9.11).
         """
         path = f"{_window(window)}/{call}"
         try:

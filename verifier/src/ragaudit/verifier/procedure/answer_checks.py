@@ -79,8 +79,18 @@ def _state_unembedded(context: Context, found: Findings, anchored: int, plain: i
 
 
 def _embedder(context: Context, found: Findings) -> CommittedEmbedder | None:
-    """The embedder at hand, if it is the committed one and texts are there to embed."""
-    if context.embedder is None or context.policy.query_text_disclosure != "sampled":
+    """The embedder at hand, if it is the committed one and questions are there to embed."""
+    closed = context.policy.query_text_disclosure != "sampled"
+    return None if closed else embedder_at_hand(context, found)
+
+
+def embedder_at_hand(context: Context, found: Findings) -> CommittedEmbedder | None:
+    """Return the embedder at hand, if it is the committed one; None otherwise.
+
+    Args:
+        found: of the check that asks; gets a note of another embedder.
+    """
+    if context.embedder is None:
         return None
     with found.attempt():
         if context.embedder.digest == context.opening.embedder_digest:

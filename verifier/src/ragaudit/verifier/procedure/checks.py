@@ -44,6 +44,7 @@ from ragaudit.verifier.procedure.opening_checks import (
 from ragaudit.verifier.procedure.privacy_checks import check_coalition, check_epsilon
 from ragaudit.verifier.procedure.record_checks import check_schedule
 from ragaudit.verifier.procedure.replay_checks import check_generator, check_replay
+from ragaudit.verifier.procedure.row_checks import check_rows
 from ragaudit.verifier.procedure.sample_checks import check_sampling, check_seed
 from ragaudit.verifier.procedure.stamp_checks import check_time_stamps
 from ragaudit.verifier.procedure.statement_checks import (
@@ -84,6 +85,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(28, "answers", "One answer for every charge", check_answers, "generation"),
     Check(29, "generator", "The committed language model", check_generator, "generation"),
     Check(30, "replay", "Answers computed again", check_replay, "generation"),
+    Check(32, "rows", "Sampled rows hold their texts", check_rows, "owners.rows"),
 )
 
 OPENING_CHECKS: Final[tuple[Check, ...]] = CHECKS[:4]
@@ -101,6 +103,9 @@ def listed(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Check,
     if document.get("format") != FORMAT_V2:
         document = {}
     asked = {name for name, value in document.items() if _asks(value)}
+    owners = document.get("owners")
+    if isinstance(owners, dict) and _asks(owners.get("rows")):
+        asked.add("owners.rows")
     return tuple(check for check in checks if not check.asked_by or check.asked_by in asked)
 
 
@@ -217,7 +222,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         terms="" if terms is None else terms.digest.hex(),
         checks=results,
         epsilon=context.stated.epsilon,
-        sampling=members.known(lambda: members.sampling(context)) or members.NO_SAMPLING,
+        sampling=members.known(lambda: members.sampling(context)) or members.unsampled(context),
         counts=counts,
         coalition=members.coalition(context),
         scope=members.scope(context),

@@ -247,8 +247,7 @@ class LogFacts(OpeningFacts):
     @property
     def null_row_count(self) -> int:
         """Number of rows that the last version of each tenant's index marks as null rows."""
-        last = dict(self.index_places)  # versions rise
-        return sum(self.column_arrays(*place).null_rows for place in last.items())
+        return sum(self.column_arrays(*place).null_rows for place in self.last_places.items())
 
     @fact("log")
     def version_entries(self) -> tuple[tuple[int, Version], ...]:
@@ -334,6 +333,24 @@ class LogFacts(OpeningFacts):
         if self.now is None and self.version_entries:
             places |= self._stated.keys()
         return tuple(sorted(places))
+
+    @property
+    def last_places(self) -> dict[str, int]:
+        """The last version that the log has of each tenant's index, in policy order.
+
+        Raises:
+            MissingInput: as for `index_places`.
+        """
+        return dict(self.index_places)  # tenants and versions rise
+
+    @property
+    def last_rows(self) -> dict[str, int]:
+        """N of the last version of each tenant's index, in policy order.
+
+        Raises:
+            MissingInput: as for `index_places`, and `commitments` where an index is not at hand.
+        """
+        return {place[0]: self.index(*place).rows for place in self.last_places.items()}
 
     def registration(self, pseudonym: bytes) -> RegistrationSummary:
         """Return what is kept of the one registration of an account.

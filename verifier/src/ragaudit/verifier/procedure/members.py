@@ -12,6 +12,7 @@ from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.ledger.messages.result_references import References
 from ragaudit.privacy.accounting import bad_records, detection, miss_probability
 from ragaudit.privacy.charge_sample import CHARGES, charge_stratum_id
+from ragaudit.privacy.row_sample import row_sample_size, row_stratum_id
 from ragaudit.privacy.sample import stratum_size, tenant_stratum_id
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
@@ -91,10 +92,40 @@ def sampling(context: Context) -> dict[str, Any]:
     audit = context.policy.audit
     strata = []
     for stratum in context.challenge.strata:
-        records = stratum.population
-        population = of_tenants[stratum.id] if records is None else len(records)
-        strata.append(_stratum(audit, stratum.id, population, len(stratum.sample)))
-    return _sampling(audit, strata)
+        if stratum.rows_of is None:
+            records = stratum.population
+            population = of_tenants[stratum.id] if records is None else len(records)
+            strata.append(_stratum(audit, stratum.id, population, len(stratum.sample)))
+    return _sampling(audit, strata) | row_sampling(context)
+
+
+def unsampled(context: Context) -> Mapping[str, Any]:
+    """Return the member ``sampling`` where no challenge can be read, as in the public part."""
+    if context.part == "all":
+        return NO_SAMPLING
+    return {**NO_SAMPLING, **(known(lambda: row_sampling(context)) or {})}
+
+
+def row_sampling(context: Context) -> dict[str, Any]:
+    """Return what ``sampling`` says of rows: sizes, known from the public part too (spec 9.11).
+
+    Check 16 says whether the challenge asked for as many.
+
+    Returns:
+        An object with ``rows``; none where the policy has no rows sampled.
+
+    Raises:
+        MissingInput: there is no saying which is the last version of an index.
+    """
+    rule = None if context.policy.owners is None else context.policy.owners.rows
+    if rule is None:
+        return {}
+    strata = []
+    for place in context.last_places.items():
+        rows, name = context.stated_index(*place).rows, row_stratum_id(place[0])
+        sample = row_sample_size(rows, rule)
+        strata.append(_numbers(rule.beta, rule.sample.eta, name, rows, sample))
+    return {"rows": {"beta": rule.beta, "strata": strata}}
 
 
 def expected_sampling(policy: Policy, strata: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -148,14 +179,18 @@ def _sampling(audit: AuditTerms, strata: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def _stratum(audit: AuditTerms, name: object, population: int, sample: int) -> dict[str, Any]:
-    """What a verdict says of a stratum: sizes, bad records, chances (spec 9.2)."""
-    beta, size = parse_decimal(audit.beta), min(sample, population)
+    return _numbers(audit.beta, _rule(audit, name).eta, name, population, sample)
+
+
+def _numbers(share: str, eta: str, name: object, population: int, sample: int) -> dict[str, Any]:
+    """What a verdict says of a stratum: sizes, bad records or rows, chances (spec 9.2)."""
+    beta, size = parse_decimal(share), min(sample, population)
     bad = bad_records(population, beta) if population else 0
     # An empty stratum has no bad record to miss.
     missed = miss_probability(population, bad, size) if population else Fraction(0)
     return {
         "id": name,
-        "eta": _rule(audit, name).eta,
+        "eta": eta,
         "population": population,
         "bad": bad,
         "sample": sample,

@@ -13,6 +13,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
 from ragaudit.privacy.accounting.keyword_sets import PLACES, channel_loss
 from ragaudit.privacy.coalition import hamming_threshold
+from ragaudit.privacy.row_sample import MOST_SAMPLED, largest_sample
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
@@ -31,6 +32,8 @@ def check_policy(context: Context, found: Findings) -> None:
         context.terms.check(policy)
     with found.attempt("generation"):
         _check_keywords(policy)
+    with found.attempt("owners"):
+        _check_rows(policy)
     with found.attempt("countersignature"):
         _check_time(context, policy)
     with found.attempt("overlaps"):
@@ -69,6 +72,15 @@ def _check_keywords(policy: Policy) -> None:
         raise RejectedError(
             f"epsilon is {terms.epsilon} for {terms.uses} uses of a document",
             expected=f"at least {ceil_decimal(due, PLACES)}",
+        )
+
+
+def _check_rows(policy: Policy) -> None:
+    """No sample of rows can be larger than a response holds (9.11)."""
+    rows = None if policy.owners is None else policy.owners.rows
+    if rows is not None and (most := largest_sample(rows)) > MOST_SAMPLED:
+        raise RejectedError(
+            f"a sample of rows may have {most} of a tenant's", expected=f"at most {MOST_SAMPLED}"
         )
 
 

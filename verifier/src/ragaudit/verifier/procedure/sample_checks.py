@@ -7,10 +7,12 @@ from itertools import accumulate
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import verify_activation_preimage
-from ragaudit.ledger.messages.challenge import Response, Stratum, receipts_digest
+from ragaudit.ledger.messages.challenge import Response, receipts_digest
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
+from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample as sampling
-from ragaudit.privacy.charge_sample import CHARGES, draw_charges
+from ragaudit.privacy.charge_sample import draw_charges
+from ragaudit.privacy.row_sample import draw_rows
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
@@ -106,15 +108,14 @@ def _check_sample(context: Context) -> None:
             whole=policy.generation.prove == "all",
             seed=seed,
         )
+    if policy.owners is not None and policy.owners.rows is not None:
+        strata += draw_rows(context.last_rows, rule=policy.owners.rows, seed=seed)
     if challenge.strata != tuple(map(_challenged, strata)):
         raise RejectedError("the sample is not the one that the seed gives")
 
 
 def _challenged(draw: sampling.DrawnStratum) -> Stratum:
-    """The stratum as a challenge names it: a tenant's records are all of them, without a list."""
-    of_tenant = draw.stratum.id.startswith(("tenant:", CHARGES))
-    population = None if of_tenant else draw.stratum.population
-    return Stratum(draw.stratum.id, population, draw.sample)
+    return Stratum.of(draw.stratum.id, draw.stratum.population, draw.sample)
 
 
 def _check_answered(context: Context, found: Findings) -> None:

@@ -39,6 +39,7 @@ def _render(template: str, report: Report, *, autoescape: bool) -> str:
         "claimed_only": wording.CLAIMED_ONLY,
         "signed": wording.SIGNED,
         "referred": wording.REFERRED,
+        "row_samples": wording.ROW_SAMPLES,
     }
     # Names and reasons may be the provider's: none of them moves a cursor.
     return printable(environment.get_template(template).render(report=report, **texts))

@@ -18,29 +18,12 @@ from ragaudit.ledger.messages.verdict import Claims, SignedCheck, Verdict, key_i
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
 from ragaudit.verifier.procedure.framework import signed_epsilon
-from ragaudit.verifier.report import beside, wording
+from ragaudit.verifier.report import beside, samples, wording
 from ragaudit.verifier.report.channel import ChannelView, channel_view
+from ragaudit.verifier.report.parts import Row, Table, shown_text
 
 _MAX_DEPTH: Final = 4
 _HOLDS: Final = ("PASS", "EXCEEDED", "CONDITIONAL")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A labelled value with an explanation; ``level`` is its indentation."""
-
-    label: str
-    value: str
-    note: str = ""
-    level: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of texts under headings; the first column names the row."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +102,7 @@ class Report:
     sampling: tuple[Row, ...]
     sampling_statement: str
     strata: Table | None
+    row_samples: Table | None
     coalition: tuple[Row, ...]
     counts: tuple[Row, ...]
     counts_statement: str
@@ -150,8 +134,9 @@ def report_of(verdict: Verdict) -> Report:
     guarantee = _guarantee(verdict, table)
     subjects, unlisted = _subjects(verdict)
     sampling = predicate.sampling
-    strata = _strata(sampling.get("strata"))
-    shown_apart = {"strata"} if strata else set()
+    strata = samples.strata(sampling.get("strata"))
+    row_samples = samples.of_rows(sampling.get("rows"))
+    shown_apart = {n for n, table in (("strata", strata), ("rows", row_samples)) if table}
     rows = (_check(check, history=_tells(check)) for check in predicate.checks)
     checks = sorted(rows, key=lambda row: wording.gravity(row.status))
     claims = predicate.claims
@@ -182,8 +167,9 @@ def report_of(verdict: Verdict) -> Report:
         generation=tuple(_rows(predicate.generation or {})),
         epsilon=tuple(_rows(predicate.epsilon)),
         sampling=tuple(_rows({key: sampling[key] for key in sampling if key not in shown_apart})),
-        sampling_statement=_sampling_statement(sampling, predicate.counts),
+        sampling_statement=samples.statement(sampling, predicate.counts),
         strata=strata,
+        row_samples=row_samples,
         coalition=() if unclaimed else tuple(_rows(predicate.coalition)),
         counts=tuple(_rows(predicate.counts)),
         counts_statement=wording.ANCHORED if predicate.counts.get("anchored") else "",
@@ -282,7 +268,7 @@ def _ways(table: EpsilonTable) -> Table:
     for name, label, _ in wording.WAYS:
         way = ways[name]
         text = way.epsilon or ": ".join(filter(None, ("none", way.reason)))
-        queries = "" if way.queries is None else _text(way.queries)
+        queries = "" if way.queries is None else shown_text(way.queries)
         rows.append((label, text, queries, notes[name] or way.label))
     return Table(("Counted", "epsilon", "Queries", "What it is"), tuple(rows))
 
@@ -301,69 +287,19 @@ def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
         elif key in wording.SECONDS and isinstance(item, int):
             yield Row(label, rfc3339(1000 * item), note, level)
         else:
-            yield Row(label, _text(item), note, level)
+            yield Row(label, shown_text(item), note, level)
 
 
 def _cases(items: Sequence[Any], named_by: str, level: int) -> Iterator[Row]:
     """One row for each object of a list, named by one of its members."""
     for item in items:
         if not isinstance(item, Mapping):
-            yield Row("", _text(item), "", level)
+            yield Row("", shown_text(item), "", level)
             continue
         others = {name: value for name, value in item.items() if name != named_by}
-        name = _text(item.get(named_by))
+        name = shown_text(item.get(named_by))
         label = name if named_by in ("id", "name") else f"{name} {named_by}"
-        yield Row(label, _text(others), "", level)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "; ".join(map(_text, value))
-    if isinstance(value, Mapping):
-        return "; ".join(f"{key.replace('_', ' ')}: {_text(item)}" for key, item in value.items())
-    return str(value)
-
-
-def _sampling_statement(sampling: Mapping[str, Any], counts: Mapping[str, Any]) -> str:
-    strata = sampling.get("strata")
-    if not strata or not isinstance(strata, Sequence):
-        return wording.NO_SAMPLING
-    if sampling.get("mode") != "A":
-        return wording.SAMPLED
-    tenants = [one for one in strata if str(_member(one, "id")).startswith("tenant:")]
-    whole = all(_member(one, "sample") == _member(one, "population") for one in tenants)
-    covered = sum(n for one in tenants if isinstance(n := _member(one, "population"), int))
-    # Mode A states no more than it did: strata that leave records of the log out are said to.
-    return (
-        wording.ALL_CHECKED
-        if whole and covered == counts.get("records")
-        else wording.STRATA_CHECKED
-    )
-
-
-def _strata(strata: object) -> Table | None:
-    """All members of the strata as columns, in the order of the labels."""
-    if not isinstance(strata, list) or not strata:
-        return None
-    rows = [stratum if isinstance(stratum, Mapping) else {"id": stratum} for stratum in strata]
-    rows = [{**row, "bad": wording.missed(row)} if "bad" in row else row for row in rows]
-    keys = sorted({key for row in rows for key in row}, key=_column)
-    headings = tuple(wording.LABELS.get(key, (key.replace("_", " "), ""))[0] for key in keys)
-    return Table(headings, tuple(tuple(_text(row.get(k)) for k in keys) for row in rows))
-
-
-def _column(name: str) -> tuple[bool, tuple[int, str]]:
-    return name != "id", wording.place(name)
-
-
-def _member(value: object, name: str) -> object:
-    return value.get(name) if isinstance(value, Mapping) else None
+        yield Row(label, shown_text(others), "", level)
 
 
 def _signer(verdict: Verdict) -> Signer:

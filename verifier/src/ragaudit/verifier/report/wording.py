@@ -7,6 +7,7 @@ from typing import Any, Final
 from ragaudit.encoding.text import ceil_decimal, is_decimal, parse_decimal
 from ragaudit.ledger.messages.claims import CONDITIONAL, Claims
 from ragaudit.privacy.charge_sample import CHARGES
+from ragaudit.privacy.row_sample import ROWS
 from ragaudit.privacy.words import Strength
 from ragaudit.verifier.procedure import CHECKS
 
@@ -123,6 +124,12 @@ SIGNED: Final = (
     "This page is not signed; the verdict it was made from is, with the key below. Compare the key "
     "with the one that the verifier gave you in another way, then have the signature and the "
     "checks done again:"
+)
+
+ROW_SAMPLES: Final = (
+    "Rows of each index were drawn likewise, and opened to the verifier with their texts. What it "
+    "found, check rows says; of the rows that were not drawn this table says how many could be bad "
+    "without one of them in the sample."
 )
 
 MOST_RESPONSES: Final = 40
@@ -332,7 +339,8 @@ def missed(stratum: Mapping[str, Any]) -> str:
         case {"bad": int(bad), "population": int(population), "miss_probability": str(text)} if (
             is_decimal(text)
         ):
-            kind = "charge" if str(stratum.get("id")).startswith(CHARGES) else "answer"
+            named, kinds = str(stratum.get("id")), {CHARGES: "charge", ROWS: "row"}
+            kind = next((kind for of, kind in kinds.items() if named.startswith(of)), "answer")
             of = f"{bad:,} bad {kind}{'' if bad == 1 else 's'} of {population:,}"
             return f"would miss {of} {_how_often(parse_decimal(text))}"
     return f"{stratum['bad']} bad records"

@@ -19,7 +19,7 @@ from ragaudit.encoding.errors import (
     TooEarly,
 )
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.messages.items import RESPONSES
+from ragaudit.ledger.messages.items import RESPONSES, ROWS
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import challenge, evidence, providers, releases, windows
@@ -215,8 +215,12 @@ class AuditRunner:
 
     def _answered(self, window: Window) -> bool:
         with self._database.read() as connection:
-            responses = windows.count_items(connection, window.origin, RESPONSES)
-            return responses == len(self._sampler.sample(connection, window.origin))
+            sampled = self._sampler.sampled(connection, window.origin)
+            wanted = {RESPONSES: len(sampled.entries), ROWS: len(sampled.rows)}
+            return all(
+                windows.count_items(connection, window.origin, folder) == count
+                for folder, count in wanted.items()
+            )
 
 
 def shown_progress(database: Database, runner: AuditRunner, origin: Origin) -> dict[str, Any]:

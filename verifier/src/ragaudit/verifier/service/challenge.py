@@ -4,47 +4,38 @@ Nothing that it depends on can change any more at the sampling instant. Receipts
 and close are taken before it only.
 """
 
-import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO, cast
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from ragaudit.encoding.errors import Conflict, InternalError, NotFound
+from ragaudit.encoding.errors import Conflict, NotFound
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, receipts_digest
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
-from ragaudit.ledger.messages.handover import read_handover
 from ragaudit.ledger.messages.items import (
     CHALLENGE,
     FINAL_CHECKPOINT,
     OPENING,
     RECEIPTS_LIST,
-    RECORDS,
     OpeningItem,
     budget_name,
     replay_name,
     response_name,
+    rows_name,
 )
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, Record
+from ragaudit.ledger.messages.records import Opening
 from ragaudit.ledger.messages.replays import longest_replay
-from ragaudit.privacy.charge_sample import charge_stratum_id, draw_charges
-from ragaudit.privacy.sample import (
-    DrawnStratum,
-    LoggedRecord,
-    draw_sample,
-    sampling_seed,
-    tenant_stratum_id,
-)
-from ragaudit.serving.bodies import MEMORY_BYTES, Body
+from ragaudit.ledger.messages.sampled_rows import longest_rows
+from ragaudit.privacy.sample import sampling_seed
+from ragaudit.serving.bodies import Body
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.procedure import logged_records
 from ragaudit.verifier.service import submissions, windows
 from ragaudit.verifier.service.database import Database, Origin
+from ragaudit.verifier.service.drawing import demand_item, draw_strata
 from ragaudit.verifier.service.releases import chain_seed, due_round, ensure_activation
 from ragaudit.verifier.service.states import State
 from ragaudit.verifier.service.submissions import Kind
@@ -55,6 +46,22 @@ from sqlalchemy import Connection
 _BUDGET_WORDS = 512
 MAX_SAMPLES = 16  # kept in memory: those of the windows asked about last
 MAX_SAMPLED = 2**20  # records in them, but for a larger one that is asked about now
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What a challenge asks for.
+
+    Attributes:
+        entries: leaf indices of records and charge entries.
+        rows: how many rows of each tenant's index; none of tenants that are not in it.
+    """
+
+    entries: frozenset[int]
+    rows: Mapping[str, int]
+
+    def __len__(self) -> int:
+        return len(self.entries) + len(self.rows)
 
 
 class Sampler:
@@ -68,7 +75,7 @@ class Sampler:
         self._database = database
         self.rounds = rounds
         self._keys = keys
-        self._samples: OrderedDict[Origin, frozenset[int]] = OrderedDict()  # they never change
+        self._samples: OrderedDict[Origin, Sampled] = OrderedDict()  # they never change
         self._lock = threading.Lock()
 
     def sign_list(self, origin: Origin) -> None:
@@ -110,13 +117,13 @@ class Sampler:
             if window.challenged is not None:
                 return
             policy = windows.policy(connection, window)
-            final = parse_checkpoint(_demand(connection, origin, FINAL_CHECKPOINT)).head
+            final = parse_checkpoint(demand_item(connection, origin, FINAL_CHECKPOINT)).head
             preimage = chain_seed(self._keys, window)
-            receipts_list = ReceiptsList.parse(_demand(connection, origin, RECEIPTS_LIST))
+            receipts_list = ReceiptsList.parse(demand_item(connection, origin, RECEIPTS_LIST))
             shown = due_round(policy, self.rounds, policy.activations, self._database.now())
             beacon = b"" if shown is None else shown.randomness
             seed = sampling_seed(final.root_hash, preimage, beacon)
-            strata = _strata(connection, window, policy, seed)
+            strata = draw_strata(connection, window, policy, seed)
         with self._database.write() as transaction:
             # Another call may have drawn meanwhile: its challenge, with its deadline, is out.
             if windows.get(transaction.connection, origin).challenged is not None:
@@ -161,7 +168,7 @@ class Sampler:
             self.sign_list(origin)
             self.draw(origin)
         with self._database.read() as connection:
-            return _demand(connection, origin, CHALLENGE)
+            return demand_item(connection, origin, CHALLENGE)
 
     def respond(self, origin: Origin, index: int, body: Body) -> None:
         """Keep the response for a sampled record, with its time of receipt.
@@ -201,6 +208,33 @@ class Sampler:
             raise NotFound("nothing is replayed in this window", where=origin)
         self._keep(origin, replay_name(index), body, index)
 
+    def put_rows(self, origin: Origin, tenant: str, body: Body) -> None:
+        """Keep what opens the sampled rows of a tenant's index (spec 9.11), unread.
+
+        Raises:
+            NotFound: no rows of this tenant are in the sample.
+            Conflict: as `respond`; or the deadline has passed.
+        """
+        with self._database.read() as connection:
+            if tenant not in self._challenged(connection, origin).rows:
+                raise NotFound("no rows in the sample", where=tenant)
+        self._keep(origin, rows_name(tenant), body, None, in_time=True)
+
+    def rows_bytes(self, origin: Origin) -> int:
+        """Return how long an opening of rows may be in this window, in bytes.
+
+        Raises:
+            NotFound: none are sampled in this window.
+            Conflict: no challenge yet.
+        """
+        with self._database.read() as connection:
+            policy = windows.policy(connection, windows.get(connection, origin))
+            counts = self._challenged(connection, origin).rows.values()
+        if not counts:
+            raise NotFound("no rows in the sample", where=origin)
+        # Whose rows they are, the path says; the largest sample has the longest opening.
+        return longest_rows(max(counts), policy.dimension)
+
     def budget_bytes(self, origin: Origin) -> int:
         """Return how long a budget argument may be (spec 4.10); NotFound as `put_budget`."""
         return 32 * (self._generating(origin)[1].uses + _BUDGET_WORDS)
@@ -209,7 +243,7 @@ class Sampler:
         """Return how long a replay may be in this window, in bytes; NotFound as `put_replay`."""
         policy, terms = self._generating(origin)
         with self._database.read() as connection:
-            item = OpeningItem.parse(_demand(connection, origin, OPENING))
+            item = OpeningItem.parse(demand_item(connection, origin, OPENING))
         # Whose entry it is, the log says; the largest index has the longest replay.
         rows = max(opened.rows for opened in Opening.parse(item.body).tenants)
         return longest_replay(terms.answerer, policy.dimension, rows)
@@ -222,13 +256,18 @@ class Sampler:
             raise NotFound("no generation channel in this window", where=origin)
         return policy, policy.generation
 
-    def _keep(self, origin: Origin, name: str, body: Body, index: int | None) -> None:
-        """Store an item of a challenged window; of an entry of its sample, if it is about one."""
+    def _keep(
+        self, origin: Origin, name: str, body: Body, index: int | None, *, in_time: bool = False
+    ) -> None:
+        """Store an item of a challenged window; of an entry of its sample, if it is about one.
+
+        Args:
+            in_time: whether it is refused after the deadline.
+        """
         with self._database.write() as transaction:
+            sampled = self._challenged(transaction.connection, origin)
             window = windows.get(transaction.connection, origin)
-            if window.challenged is None:
-                raise Conflict(f"the window is {window.state}", where=origin)
-            if index is not None and index not in self.sample(transaction.connection, origin):
+            if index is not None and index not in sampled.entries:
                 raise NotFound("not in the sample", where=str(index))
             stored = windows.find_item(transaction.connection, origin, name)
             if stored is not None and stored.digest == body.digest:
@@ -238,10 +277,23 @@ class Sampler:
             # Late is allowed: check 16 reads the time of receipt. After sealing, items stand still.
             if window.sealed is not None:
                 raise Conflict("the audit has begun", where=origin)
+            if in_time and window.deadline is not None and transaction.now > window.deadline:
+                raise Conflict("the deadline has passed", where=name)
             windows.put_item(transaction, origin, name, body.file)
 
+    def _challenged(self, connection: Connection, origin: Origin) -> Sampled:
+        """Return what the challenge of a window asks for; Conflict where there is none yet."""
+        window = windows.get(connection, origin)
+        if window.challenged is None:
+            raise Conflict(f"the window is {window.state}", where=origin)
+        return self.sampled(connection, origin)
+
     def sample(self, connection: Connection, origin: Origin) -> frozenset[int]:
-        """Return the leaf indices that a window's challenge asks for.
+        """Return the leaf indices that a window's challenge asks for; raises as `sampled`."""
+        return self.sampled(connection, origin).entries
+
+    def sampled(self, connection: Connection, origin: Origin) -> Sampled:
+        """Return what a window's challenge asks for.
 
         Raises:
             InternalError: the window has no challenge.
@@ -251,7 +303,9 @@ class Sampler:
             if known is not None:
                 self._samples.move_to_end(origin)
                 return known
-        drawn = Challenge.parse(_demand(connection, origin, CHALLENGE)).sampled
+        challenge = Challenge.parse(demand_item(connection, origin, CHALLENGE))
+        rows = {tenant: len(sample) for tenant, sample in challenge.sampled_rows.items()}
+        drawn = Sampled(challenge.sampled, rows)
         with self._lock:
             self._samples[origin] = drawn
             while self._too_many():  # anybody may ask for any window's
@@ -273,63 +327,3 @@ class Sampler:
 def complete(window: Window) -> bool:
     """Return whether the provider closed the window and handed its log over."""
     return window.closed is not None and window.records is not None
-
-
-def _strata(
-    connection: Connection, window: Window, policy: Policy, seed: bytes
-) -> tuple[Stratum, ...]:
-    """Return the sample that log, receipts and ``seed`` determine.
-
-    Raises:
-        MalformedError: the handover holds a record that cannot be read.
-    """
-    receipts = submissions.places(connection, window.origin, Kind.RECEIPT)
-    drawn = draw_sample(
-        _logged(connection, window.origin, Record.KIND),
-        tenants=policy.tenants,
-        receipts={place.position for place in receipts},
-        rule=policy.audit,
-        seed=seed,
-    )
-    if policy.generation is not None:
-        drawn += draw_charges(
-            _logged(connection, window.origin, Charge.KIND),
-            tenants=policy.tenants,
-            rule=policy.audit,
-            whole=policy.generation.prove == "all",
-            seed=seed,
-        )
-    return tuple(_stratum(stratum, policy.tenants) for stratum in drawn)
-
-
-def _logged(connection: Connection, origin: Origin, kind: str) -> Iterator[LoggedRecord]:
-    """Yield the records of the handover, or its charge entries."""
-    with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
-        for data in windows.stream_item(connection, origin, RECORDS):
-            file.write(data)
-        for entry in read_handover(cast(BinaryIO, file)):
-            if entry.kind == kind:
-                # Read as the procedure reads it, so that both draw from the same records.
-                body = (
-                    logged_records.read_record(entry).record
-                    if kind == Record.KIND
-                    else Charge.parse(entry.body)
-                )
-                yield LoggedRecord(entry.index, body.tenant, body.pseudonym)
-
-
-def _stratum(drawn: DrawnStratum, tenants: Sequence[str]) -> Stratum:
-    strata = {name(tenant) for tenant in tenants for name in (tenant_stratum_id, charge_stratum_id)}
-    of_tenant = drawn.stratum.id in strata
-    # Null stands for all of the tenant's records, which the provider knows (8.4).
-    population = None if of_tenant else drawn.stratum.population
-    return Stratum(drawn.stratum.id, population, drawn.sample)
-
-
-def _demand(connection: Connection, window: Origin, name: str) -> bytes:
-    content = windows.read_item(connection, window, name)
-    if content is None and windows.find_item(connection, window, windows.DELETION) is not None:
-        raise NotFound("deleted with the confidential evidence", where=f"{window}: {name}")
-    if content is None:
-        raise InternalError("an item is missing", where=f"{window}: {name}")
-    return content

@@ -51,6 +51,10 @@ def _replay_limit(service: Service, window: Origin) -> int:
     return service.sampler.replay_bytes(window)
 
 
+def _rows_limit(service: Service, window: Origin) -> int:
+    return service.sampler.rows_bytes(window)
+
+
 def _small(_service: Service) -> int:
     return SMALL_BYTES
 
@@ -59,6 +63,7 @@ NoBody = Annotated[Signed, Depends(signed_body(None))]
 SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
 SignedBudget = Annotated[Signed, Depends(signed(_budget_limit))]
 SignedReplay = Annotated[Signed, Depends(signed(_replay_limit))]
+SignedRows = Annotated[Signed, Depends(signed(_rows_limit))]
 SmallBody = Annotated[bytes, Depends(unsigned(_small))]
 ResultName = Annotated[str, Path(pattern=NAME_PATTERN, description="Of a test result.")]
 AccessNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Of an evidence access.")]
@@ -106,6 +111,17 @@ def put_budget(tenant: TenantName, request: SignedBudget, service: ServiceOf) ->
 def put_replay(index: LeafIndex, request: SignedReplay, service: ServiceOf) -> None:
     """Open what the answer to a sampled charge entry was made of."""
     service.sampler.put_replay(request.window, index, request.body)
+
+
+@router.put(
+    "/challenge/rows/{tenant}",
+    status_code=HTTPStatus.NO_CONTENT,
+    openapi_extra=octets(),
+    responses=documented(400, 401, 404, 409, 413),
+)
+def put_rows(tenant: TenantName, request: SignedRows, service: ServiceOf) -> None:
+    """Open the sampled rows of a tenant's index."""
+    service.sampler.put_rows(request.window, tenant, request.body)
 
 
 @router.post(

@@ -20,8 +20,10 @@ class WithholdsAnAnswer(ChallengeWorker):
     Check 16 (`sampling`) wants every sampled record answered.
     """
 
-    def prepare(self, live: OpenWindow, positions: Sequence[int], notify: Any = None) -> None:
-        super().prepare(live, positions[1:], notify)
+    def prepare(
+        self, live: OpenWindow, positions: Sequence[int], *others: Any, **named: Any
+    ) -> None:
+        super().prepare(live, positions[1:], *others, **named)
 
 
 class AnswersLate(ChallengeWorker):
