@@ -43,15 +43,15 @@ class CoreOperations(VectorOperations):
         Raises:
             MalformedError: as `commit_row`.
         """
-        # NumPy would wrap 40000 to -25536, and the core commit to another row.
-        for row in rows:
-            if any(type(entry) is not int or not -(2**15) <= entry < 2**15 for entry in row):
-                raise MalformedError("row entry out of range", expected="integers of 16 bits")
+        entries = np.array(rows)
+        # In 16 bits 40000 would wrap to -25536, and the core commit to another row.
+        if entries.dtype.kind != "i" or entries.min() < -(2**15) or entries.max() >= 2**15:
+            raise MalformedError("row entry out of range", expected="integers of 16 bits")
         if any(len(blinding) != SCALAR_BYTES for blinding in blindings):
             raise MalformedError("blinding of a wrong length", expected=f"{SCALAR_BYTES} bytes")
         scalars = np.frombuffer(b"".join(blindings), dtype=np.uint8).reshape(-1, SCALAR_BYTES)
         try:
-            made = bytes(core.commit_rows(np.array(rows, dtype=np.int16), scalars))
+            made = bytes(core.commit_rows(entries.astype(np.int16), scalars))
         except core.CoreError as error:
             raise MalformedError(str(error), where="row commitment") from error
         return [made[at : at + POINT_BYTES] for at in range(0, len(made), POINT_BYTES)]

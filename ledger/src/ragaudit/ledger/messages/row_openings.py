@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from operator import mul
 from typing import Any, Final, Protocol, TypedDict
 
 from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES
@@ -114,7 +115,7 @@ def check_length(vector: Sequence[int], policy: Policy, where: str) -> None:
     # With inner products a row keeps its length, and only its document's vector tells it.
     if policy.retrieval.metric == INNER_PRODUCT:
         return
-    length, norm = sum(entry * entry for entry in vector), policy.squared_norm
+    length, norm = sum(map(mul, vector, vector)), policy.squared_norm
     # The step of quantisation (2.1) that was not taken would have more than doubled an entry that
     # is not 0, or lifted at most d that are: B² lies below four times the square, plus d.
     if 4 * length + policy.dimension <= norm:
@@ -170,7 +171,7 @@ def completed_row(row: OpenedRow, policy: Policy) -> tuple[int, ...]:
         expected = f"{policy.dimension}"
         raise CommitmentRejected(f"{len(row.vector)} entries", where=where, expected=expected)
     completed = (*row.vector, *row.squares)
-    if sum(entry * entry for entry in completed) != norm:
+    if sum(map(mul, completed, completed)) != norm:
         expected = f"squared norm {norm} of a completed row"
         raise CommitmentRejected("another norm", where=where, expected=expected)
     return completed
