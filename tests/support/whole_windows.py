@@ -63,7 +63,7 @@ def checked(
             file,
             view,
             CoreOperations(),
-            embed=None if embedder is None else partial(embedded, embedder),
+            embed=None if embedder is None else partial(embedded, embedder, view.policy.norm_bound),
             account=AccountView(
                 tenant="one",
                 pseudonym=bytes.fromhex(account["pseudonym"]),
@@ -77,9 +77,9 @@ def checked(
         assert left <= ({2, 9, 10} if embedder is None else {2, 10}), (counter, steps)
 
 
-def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[int]]:
-    """Return the integers of texts in a window without noise."""
-    integers: list[list[int]] = embed_quantised(embedder, texts, 4095).tolist()
+def embedded(embedder: Embedder, bound: int, texts: Sequence[str]) -> list[list[int]]:
+    """Return the integers of texts in a window of norm bound B."""
+    integers: list[list[int]] = embed_quantised(embedder, texts, bound).tolist()
     return integers
 
 

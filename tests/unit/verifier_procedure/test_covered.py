@@ -38,3 +38,21 @@ def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
     directed = covered.not_covered("A", {}, by_direction=True)
     assert directed[2] == covered.HIDDEN
     assert directed == (*expected[:2], covered.HIDDEN, *expected[3:-4])
+
+
+def test_what_owners_can_check_is_said_in_the_place_of_the_providers_word() -> None:
+    chapter = Path(__file__).parents[3] / "docs/spec/10-verdict.md"
+    text = " ".join(chapter.read_text(encoding="utf-8").split())
+    replaced = {
+        "N5": (covered.NOT_COVERED[4], covered.OWNED),
+        "N6": (covered.UNOWNED, covered.UNOWNED_ROWS),
+        "I4": (covered.DOCUMENTS, covered.OWNED_DOCUMENTS),
+    }
+    assert f"`N5` is “{covered.OWNED}”" in text and f"`N6` is “{covered.UNOWNED_ROWS}”" in text
+    assert f"`I4` (below) is “{covered.OWNED_DOCUMENTS}”" in text
+    for noised, names in ((True, ("N5", "N6")), (False, ("I4", "N6"))):
+        before = covered.not_covered("B", {"plain": 1}, noised=noised)
+        after = covered.not_covered("B", {"plain": 1}, noised=noised, owned=True)
+        changed = dict(replaced[name] for name in names)
+        assert after == tuple(changed.get(each, each) for each in before)
+        assert set(changed) <= set(before)

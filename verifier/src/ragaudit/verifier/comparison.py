@@ -100,6 +100,8 @@ class Comparison:
         self._compare_counts()
         self._compare_value(_Rank.NUMBERS, "attested", self._signed.attested, self.outcome.attested)
         self._compare_withheld()
+        documents = self._signed.documents, self.outcome.documents
+        self._compare_value(_Rank.NUMBERS, "documents", *documents)
         self._compare_value(_Rank.EPSILON, "overlaps", self._signed.overlaps, self.outcome.overlaps)
         costs = self.outcome.generation and self.outcome.generation.to_json()
         self._compare_value(_Rank.EPSILON, "generation", self._signed.generation, costs)

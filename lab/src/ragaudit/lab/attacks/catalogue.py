@@ -10,6 +10,7 @@ from ragaudit.lab.attacks.cheats import (
     coalition,
     cosigners,
     disputes,
+    documents,
     embedding,
     epochs,
     exact_service,
@@ -45,8 +46,8 @@ from ragaudit.lab.attacks.cheats import (
 _MODULES = (
     policy, overlaps, index, seed, log, registrations, schedule, promises, intake, disputes,
     sampling, embedding, selection, integrity, withheld, norms, exact_service, accounts,
-    rows, cosigners, time_stamps, beacon, versions, epochs, version_service, null_rows, proofs,
-    coalition, generation, generation_anchored, generation_answers, generation_receipts,
+    documents, rows, cosigners, time_stamps, beacon, versions, epochs, version_service, null_rows,
+    proofs, coalition, generation, generation_anchored, generation_answers, generation_receipts,
     generation_keywords, generation_sums, intrusions,
 )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """What a verdict states: checks, claims, and the numbers beside them (docs/spec 10.3, 10.6)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
@@ -77,6 +77,7 @@ _OF_CLAIMS: Final = {
     "generation": dict,
     "test_results": list,
     "withheld": dict,
+    "documents": list,
 }
 _STATUSES: Final = frozenset(str(status) for status in Status)
 
@@ -102,6 +103,8 @@ class Predicate:
             no part of what is stated here.
         withheld: rows that answers withheld, by account (10.12), a JSON object; None with noise.
         overlaps: windows at the same time (10.13), a JSON object; None where there are none.
+        documents: how many rows and documents there are, by tenant (10.14), JSON objects; None
+            where owners of documents check nothing.
     """
 
     window: str
@@ -125,6 +128,7 @@ class Predicate:
     test_results: References | None = None
     withheld: Json | None = None
     overlaps: Json | None = None
+    documents: Sequence[Json] | None = None
 
     @property
     def warning(self) -> str:
@@ -136,7 +140,7 @@ class Predicate:
         members = {name: getattr(self, name) for name in _PREDICATE}
         if self.claims is not None:
             members["claims"] = self.claims.to_json()
-        for name in ("attested", "generation", "withheld", "overlaps"):
+        for name in ("attested", "generation", "withheld", "overlaps", "documents"):
             if (member := getattr(self, name)) is not None:
                 members[name] = member
         if self.test_results is not None:

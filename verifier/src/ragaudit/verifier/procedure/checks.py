@@ -21,6 +21,7 @@ from ragaudit.verifier.procedure.beacon_checks import check_beacon
 from ragaudit.verifier.procedure.containment_checks import check_containment
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.cosigner_checks import check_cosigners
+from ragaudit.verifier.procedure.document_checks import check_documents, listed_documents
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
 from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome, claims, conclude
 from ragaudit.verifier.procedure.generation_checks import (
@@ -85,6 +86,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(28, "answers", "One answer for every charge", check_answers, "generation"),
     Check(29, "generator", "The committed language model", check_generator, "generation"),
     Check(30, "replay", "Answers computed again", check_replay, "generation"),
+    Check(31, "documents", "Every document listed, under one key", check_documents, "owners"),
     Check(32, "rows", "Sampled rows hold their texts", check_rows, "owners.rows"),
 )
 
@@ -234,6 +236,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         test_results=members.test_results(context),
         withheld=withheld_rows.withheld(context),
         overlaps=overlap_facts.overlaps(context),
+        documents=listed_documents(context),
     )
 
 

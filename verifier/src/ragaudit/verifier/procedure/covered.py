@@ -28,6 +28,14 @@ NOT_COVERED: Final = (
     "which documents a tenant's index holds: this is the provider's word.",
 )
 
+OWNED: Final = (
+    "That one person has one account, and that no document owns more rows than the policy says: "
+    "this is the provider's word. Which documents a tenant's index holds is so too for everybody "
+    "but the owner of the tenant's documents, who can check with proofs of its own which of them "
+    "are there as they were given, and since when one is gone."
+)
+"""In place of the fifth, where owners can check."""
+
 HIDDEN: Final = (
     "Coalitions of more accounts than the policy plans for, and coalitions that evade the "
     "estimator: accounts that each spend less than a tenth of their questions on the same document "
@@ -40,6 +48,13 @@ UNOWNED: Final = (
     "Which accounts belong to which tenant: no owner of a tenant countersigned its index or its "
     "registrations, so that is the provider's word."
 )
+
+UNOWNED_ROWS: Final = (
+    "Which accounts belong to which tenant: no owner of a tenant countersigned its registrations, "
+    "so that is the provider's word. What its index holds, the owner can check with proofs of its "
+    "own."
+)
+"""In place of it, where owners can check."""
 
 DISPUTED: Final = (
     "Disputes that nobody judged: the account showed no receipt file after the sample was drawn, "
@@ -136,6 +151,14 @@ DOCUMENTS: Final = (
     "unseen within the window is established."
 )
 
+OWNED_DOCUMENTS: Final = (
+    "Which documents a tenant's index holds: this is the provider's word for everybody but the "
+    "owner of the tenant's documents, who can check with proofs of its own which of them are there "
+    "as they were given, and since when one is gone. That nobody changed them unseen within the "
+    "window is established."
+)
+"""In its place, where owners can check."""
+
 WITHHELD: Final = (
     "Withheld rows: that a row which an answer leaves out was deleted or changed in the store is "
     "the provider's word. How many each answer leaves out is counted; that the count is true, the "
@@ -168,6 +191,14 @@ SAMPLE_ALONE: Final = (
 )
 
 
+_OF_OWNERS: Final = {
+    NOT_COVERED[4]: OWNED,
+    DOCUMENTS: OWNED_DOCUMENTS,
+    UNOWNED: UNOWNED_ROWS,
+}
+"""What the provider's word alone is not, where owners of documents can check."""
+
+
 def reach(policy: Policy | None, numbers: Mapping[str, int | None]) -> tuple[str, ...]:
     """Return what a verdict under a policy does not cover; arguments as of `not_covered`.
 
@@ -185,6 +216,7 @@ def reach(policy: Policy | None, numbers: Mapping[str, int | None]) -> tuple[str
         generation=policy.generation is not None,
         by_direction=policy.by_direction,
         withdraws=policy.version > 1,
+        owned=policy.owners is not None,
     )
 
 
@@ -197,6 +229,7 @@ def not_covered(
     generation: bool = False,
     by_direction: bool = False,
     withdraws: bool = False,
+    owned: bool = False,
 ) -> tuple[str, ...]:
     """Return what a verdict does not cover (spec 10.4).
 
@@ -208,11 +241,14 @@ def not_covered(
         generation: whether it has a generation channel.
         by_direction: whether its coalition estimate is that by direction.
         withdraws: whether answers may leave out selected rows.
+        owned: whether owners of documents can check what is committed.
     """
     # Each text only where it is true: a list of all of them would say nothing of this window.
     texts = _with_noise(mode, numbers) if noised else _without_noise(mode, numbers)
     if by_direction:
         texts[2] = HIDDEN
+    if owned:
+        texts = [_OF_OWNERS.get(text, text) for text in texts]
     if columns:
         texts.append(COLUMNS)
     if numbers.get("versions"):

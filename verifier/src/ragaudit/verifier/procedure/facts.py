@@ -5,7 +5,7 @@ has an owner too (docs/spec/09-audit.md §9.6).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Generic, Literal, TypeVar, overload
 
 from ragaudit.circuits.columns import ColumnArrays
@@ -132,6 +132,7 @@ class Stated:
         time_stamps: of opening and final checkpoint, of check 24.
         beacon: chain and rounds, of check 25.
         generation: what the generation channel costs, of check 26.
+        listed: how many documents the indexes of each tenant give, of check 31.
     """
 
     estimated: int | None = None
@@ -141,6 +142,7 @@ class Stated:
     time_stamps: Mapping[str, Any] | None = None
     beacon: Mapping[str, Any] | None = None
     generation: ChannelCosts | None = None
+    listed: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

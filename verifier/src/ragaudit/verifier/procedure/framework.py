@@ -211,6 +211,7 @@ class Outcome:
         test_results: references to results of others, as the evidence lists them; None: none.
         withheld: rows that answers withheld, by account; None in a window with noise.
         overlaps: windows at the same time, and what they cost together; None where there are none.
+        documents: how many rows and documents there are, by tenant; None without ``owners``.
     """
 
     window: str
@@ -233,6 +234,7 @@ class Outcome:
     test_results: References | None = None
     withheld: Mapping[str, Any] | None = None
     overlaps: Mapping[str, Any] | None = None
+    documents: Sequence[Mapping[str, Any]] | None = None
 
     def check(self, check_id: str) -> CheckResult:
         """Return the result of the check called ``check_id``.
@@ -285,6 +287,7 @@ class Outcome:
             test_results=self.test_results,
             withheld=self.withheld,
             overlaps=self.overlaps,
+            documents=self.documents,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""What stands beside the claims of a verdict: windows at the same time, and withheld rows."""
+"""What stands beside the claims of a verdict: other windows, withheld rows, documents."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,6 +26,31 @@ def scope(predicate: Predicate) -> Mapping[str, Any]:
     """
     beside = {} if predicate.overlaps is None else {"overlaps": predicate.overlaps}
     return {**predicate.scope, **beside}
+
+
+def counts(predicate: Predicate) -> Mapping[str, Any]:
+    """Return what was counted, and where owners check, the documents of each tenant.
+
+    Args:
+        predicate: of a verdict.
+    """
+    if predicate.documents is None:
+        return predicate.counts
+    documents = [_of_tenant(one) for one in predicate.documents if isinstance(one, Mapping)]
+    return {**predicate.counts, "documents": documents}
+
+
+def _of_tenant(stated: Mapping[str, Any]) -> Mapping[str, Any]:
+    versions = stated.get("versions")
+    listed = versions if isinstance(versions, list) else []
+    rows = [_rows_of(one) for one in listed if isinstance(one, Mapping)]
+    return {"id": stated.get("tenant"), "listed": stated.get("listed"), "versions": rows}
+
+
+def _rows_of(version: Mapping[str, Any]) -> str:
+    marked = version.get("marked")
+    gone = "" if marked is None else f", {marked} of them marked as deleted"
+    return f"{version.get('rows')} rows in version {version.get('version')}{gone}"
 
 
 def overlapping(predicate: Predicate) -> tuple[str, ...]:

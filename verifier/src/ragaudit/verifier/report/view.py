@@ -171,7 +171,7 @@ def report_of(verdict: Verdict) -> Report:
         strata=strata,
         row_samples=row_samples,
         coalition=() if unclaimed else tuple(_rows(predicate.coalition)),
-        counts=tuple(_rows(predicate.counts)),
+        counts=tuple(_rows(beside.counts(predicate))),
         counts_statement=wording.ANCHORED if predicate.counts.get("anchored") else "",
         withheld=tuple(_rows(predicate.withheld or {})),
         withheld_statement=beside.withheld(predicate),

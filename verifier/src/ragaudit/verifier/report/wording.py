@@ -144,6 +144,7 @@ CASES: Final = {
     "tenants": "id",
     "public_columns": "name",
     "most": "pseudonym",
+    "documents": "id",
 }
 """Lists of objects, and the member that names each."""
 
@@ -295,6 +296,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "together_if_renamed": ("together with all of them", "if their tenants are the same"),
     "accounts_concerned": ("Accounts concerned", ""),
     "most": ("Accounts with the most withheld rows", ""),
+    "documents": ("Documents of each index", "as the end of the log lists them"),
     "records_in_time": ("Records under the quorum", "within the merge delay"),
 }
 

@@ -1,0 +1,330 @@
+"""Check 31 over whole windows: what it finds, what it leaves to others, and what a verdict says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.owned import OwnedPrivateWindow, OwnedWindow
+from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages import verdict as verdicts
+from ragaudit.ledger.messages.documents import Documents
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.records import Opening, Version
+from ragaudit.verifier.bundle import write_bundle
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import Status, run_opening_checks
+from ragaudit.verifier.procedure.checks import listed
+from ragaudit.verifier.procedure.statement_checks import judge
+from ragaudit.verifier.recheck import recheck
+from ragaudit.verifier.report import render_html, render_text
+from second_policies import assert_caught, judged, outcome_of, played
+
+use_cached_table()
+
+KINDS = [OwnedWindow, OwnedPrivateWindow]
+KEY = PrivateKey.from_seed(bytes(31) + b"v")
+
+
+def signed(member: Any) -> verdicts.Verdict:
+    outcome = outcome_of(OwnedWindow)
+    predicate = {**outcome.predicate(time=1_900_000_500_000).to_json(), "documents": member}
+    envelope = verdicts.sign_statement(verdicts.statement({}, predicate), KEY)
+    return verdicts.Verdict.verify(envelope, KEY.public)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_honest_window_passes_with_check_31(kind: type[Window]) -> None:
+    outcome = outcome_of(kind)
+    assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
+    assert [check.number for check in outcome.checks] == [*range(1, 22), 31]
+    assert "documents listed" in outcome.check("documents").reason
+
+
+def test_a_window_without_owners_has_no_such_check_and_no_such_member() -> None:
+    outcome = outcome_of(IntegrityWindow)
+    assert [check.number for check in outcome.checks] == list(range(1, 22))
+    assert outcome.documents is None
+    assert "documents" not in outcome.predicate(time=1_900_000_500_000).to_json()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_verdict_counts_rows_and_documents(kind: type[Window]) -> None:
+    window, _ = played(kind)
+    assert isinstance(window, OwnedWindow)
+    outcome = outcome_of(kind)
+    first, second = (window.committed("acme", v).commitment.rows for v in (1, 2))
+    marked = (0, 1) if kind is OwnedWindow else (None, None)
+    beta = window.committed("beta", 1).commitment.rows
+    assert outcome.documents == [
+        {
+            "tenant": "acme",
+            "listed": second,
+            "versions": [
+                {"version": 1, "rows": first, "marked": marked[0]},
+                {"version": 2, "rows": second, "marked": marked[1]},
+            ],
+        },
+        {
+            "tenant": "beta",
+            "listed": beta,
+            "versions": [{"version": 1, "rows": beta, "marked": marked[0]}],
+        },
+    ]
+    shown = signed(outcome.documents)
+    for text in (render_text(shown), render_html(shown)):
+        said = " ".join(text.split())
+        assert f"{second} rows in version 2" in said
+        assert ("1 of them marked as deleted" in said) == (marked[1] is not None)
+
+
+def test_what_is_not_covered_says_what_the_owner_can_check() -> None:
+    without, owned = outcome_of(IntegrityWindow).not_covered, outcome_of(OwnedWindow).not_covered
+    assert len(without) == len(owned)
+    changed = [text for text in owned if text not in without]
+    assert len(changed) == 2 and all("with proofs of its own" in text for text in changed)
+    noised = outcome_of(OwnedPrivateWindow).not_covered
+    assert sum("with proofs of its own" in text for text in noised) == 2
+    assert sum("provider's word" in text for text in noised) >= 2
+
+
+def test_the_public_part_is_enough_for_the_check() -> None:
+    outcome = outcome_of(OwnedWindow, part="public")
+    assert outcome.check("documents").status is Status.PASS
+    assert outcome.documents == outcome_of(OwnedWindow).documents
+
+
+def test_no_evidence_holds_a_secret_or_an_id() -> None:
+    """To the verifier id keys are pseudonyms."""
+    window, items = played(OwnedWindow)
+    assert isinstance(window, OwnedWindow)
+    held = b"".join(data for name, data in items.items() if not name.endswith(".zip"))
+    for secret in window.document_secrets.values():
+        assert secret not in held and secret.hex().encode() not in held
+
+
+def test_the_list_of_checks_follows_a_policy_that_cannot_be_read() -> None:
+    def of(**policy: Any) -> int:
+        return len(listed(Evidence.of({names.POLICY: canonical_json.dumps(policy)})))
+
+    assert of(format="ragaudit/v2/policy", owners={"rows": None}) == 22
+    assert of(format="ragaudit/v2/policy", owners=None) == 21
+    assert of(format="ragaudit/v1/policy", owners={"rows": None}) == 21
+
+
+@pytest.mark.parametrize("change", ["", "check", "counts", "texts", "member"])
+def test_a_recheck_repeats_all_of_it(tmp_path: Path, change: str) -> None:
+    window, items = played(OwnedWindow)
+    predicate = outcome_of(OwnedWindow).predicate(time=1_900_000_500_000).to_json()
+    if change == "check":
+        predicate["checks"] = predicate["checks"][:-1]
+    elif change == "counts":
+        documents = json.loads(json.dumps(predicate["documents"]))
+        documents[0]["listed"] += 1
+        predicate["documents"] = documents
+    elif change == "texts":
+        predicate["not_covered"] = list(outcome_of(IntegrityWindow).not_covered)
+    elif change == "member":
+        del predicate["documents"]
+    evidence = Evidence.of(items)
+    statement = verdicts.statement(evidence.digests(), predicate)
+    envelope = verdicts.sign_statement(statement, window.verdict_key)
+    write_bundle(tmp_path / "all.zip", evidence, envelope, part="all")
+    done = recheck(
+        tmp_path / "all.zip",
+        engine=engine("core"),
+        verdict_key=window.verdict_key.public,
+        pins=window.pins,
+        embedder=window.embedder,
+    )
+    assert bool(done.differences) == bool(change), done.differences
+
+
+@pytest.mark.parametrize(
+    "member", [[], [1], [{"tenant": 1}], [{"versions": [1]}], [{"versions": [{"marked": []}]}]]
+)
+def test_whatever_is_signed_there_is_no_traceback(member: Any) -> None:
+    shown = signed(member)
+    assert render_text(shown) and render_html(shown)
+    assert json.loads(json.dumps(shown.predicate.to_json()))["documents"] == member
+
+
+# --- lists that are not right
+
+
+class NamesAnotherWindow(OwnedWindow):
+    def documents(self) -> list[Documents]:
+        return [replace(body, window="w2") for body in super().documents()]
+
+
+class ListsAnEarlierVersion(OwnedWindow):
+    """The list is that of the first version: what came later is in none."""
+
+    def last_version(self, tenant: str) -> int:
+        return 1
+
+
+class NamesAVersionThatIsNot(OwnedWindow):
+    def documents(self) -> list[Documents]:
+        return [replace(body, version=body.version + 1) for body in super().documents()]
+
+
+class TurnsTheOrder(OwnedWindow):
+    def documents(self) -> list[Documents]:
+        return super().documents()[::-1]
+
+
+class ListsOneTwice(OwnedWindow):
+    def documents(self) -> list[Documents]:
+        first, second = super().documents()
+        return [first, first, second]
+
+
+class LeavesATenantOut(OwnedWindow):
+    def documents(self) -> list[Documents]:
+        return super().documents()[:1]
+
+
+class ListsAStranger(OwnedWindow):
+    def documents(self) -> list[Documents]:
+        first, second = super().documents()
+        return [first, replace(second, tenant="gamma")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (NamesAnotherWindow, "names another window"),
+        (ListsAnEarlierVersion, "names version 1, the last is 2"),
+        (NamesAVersionThatIsNot, "names version 3, the last is 2"),
+        (TurnsTheOrder, "one document list each, in order"),
+        (ListsOneTwice, "one document list each, in order"),
+        (LeavesATenantOut, "one document list each, in order"),
+        (ListsAStranger, "one document list each, in order"),
+    ],
+)
+def test_a_false_list_is_caught_by_its_check_alone(kind: type[Window], reason: str) -> None:
+    assert_caught(kind(), "documents", reason)
+
+
+class ListsInTheMiddle(OwnedWindow):
+    """A list that others could take for the last one."""
+
+    def script(self) -> list[Any]:
+        return [*super().script(), ("listing",), ("checkpoint", 82)]
+
+    def listing(self) -> None:
+        self.log_documents()
+        self.query("dora", "another question of dora", 2, 81)
+
+
+class ListsUnasked(IntegrityWindow):
+    def log_documents(self) -> None:
+        self.append("documents", Documents(self.window, "acme", 1, 1, bytes(32)).encode())
+
+
+@pytest.mark.parametrize("kind", [ListsInTheMiddle, ListsUnasked])
+def test_a_list_elsewhere_is_out_of_order(kind: type[Window]) -> None:
+    assert_caught(kind(), "log", "of kind documents, out of order")
+
+
+# --- what is committed to
+
+
+class CommitsToNoSecret(OwnedWindow):
+    def build_opening(self) -> Opening:
+        opening = super().build_opening()
+        first, *others = opening.tenants
+        return replace(opening, tenants=(replace(first, id_commitment=None), *others))
+
+
+class CommitsToASecretUnasked(IntegrityWindow):
+    def build_opening(self) -> Opening:
+        opening = super().build_opening()
+        first, *others = opening.tenants
+        return replace(opening, tenants=(replace(first, id_commitment=bytes(32)), *others))
+
+
+@pytest.mark.parametrize("kind", [CommitsToNoSecret, CommitsToASecretUnasked])
+def test_secrets_are_committed_to_where_owners_check_and_nowhere_else(kind: type[Window]) -> None:
+    assert_caught(kind(), "commitments", "document secrets are committed to if, and only if")
+
+
+class HasNoKeys(OwnedWindow):
+    def id_keys(self, tenant: str, ids: Any) -> bytes:
+        return b""
+
+    def log_documents(self) -> None:
+        pass
+
+
+class HasKeysUnasked(IntegrityWindow):
+    def id_keys(self, tenant: str, ids: Any) -> bytes:
+        return bytes(range(32)) * len(ids)
+
+
+@pytest.mark.parametrize("kind", [HasNoKeys, HasKeysUnasked])
+def test_rows_have_keys_where_owners_check_and_nowhere_else(kind: type[Window]) -> None:
+    """Before the countersignature: no window begins whose rows nobody can tell apart."""
+    window = kind()
+    outcome = judged(window)
+    assert "commitments" in outcome.failed
+    assert "id keys" in outcome.check("commitments").reason
+    opening = {
+        name: data
+        for name, data in window.items().items()
+        if name.startswith(("public/index/", "public/policy", "public/embedder", "public/opening"))
+        or name in (names.EMPTY_CHECKPOINT, names.TERMS)
+    }
+    refused = run_opening_checks(
+        Evidence.of(opening), engine=engine("core"), now=1, pins=window.pins
+    )
+    assert refused.result == "REFUSED"
+
+
+# --- what the verifier cannot see, and whoever is served does
+
+
+class ListsUnderAnothersKey(OwnedWindow):
+    """Documents 3 and 4 of acme have each other's key, in every version."""
+
+    def key_of(self, tenant: str, position: int, name: str) -> bytes:
+        if tenant == "acme" and position in (3, 4):
+            name = self.document_id(tenant, 7 - position)
+        return super().key_of(tenant, position, name)
+
+    def script(self) -> list[Any]:
+        asked = ("query", "alice", "document 3 of acme", 2, 81)
+        return [*super().script(), asked, ("checkpoint", 83)]
+
+
+def test_a_row_under_anothers_key_is_seen_by_whoever_is_served() -> None:
+    """All checks pass: V does not know of which id a key is. The account's receipt does."""
+    window = ListsUnderAnothersKey()
+    assert judged(window).result == "PASS"
+    for made, others in ((window, {3, 4}), (played(OwnedWindow)[0], set())):
+        later = [
+            (index, Version.parse(body))
+            for index, (kind, _, body) in enumerate(made.entries)
+            if kind == Version.KIND
+        ]
+        view = WindowView(made.policy, made.opening, versions=later)
+        steps = [
+            judge(made.receipt_file(each).to_json(), view, engine("core")) for each in made.asked
+        ]
+        listed_wrongly = [
+            each.record.tenant == "acme" and not others.isdisjoint(each.served)
+            for each in made.asked
+        ]
+        assert any(listed_wrongly) == bool(others)
+        assert [found.step for found in steps] == [8 if bad else 0 for bad in listed_wrongly]
+        assert [found.upheld for found in steps] == listed_wrongly
