@@ -98,10 +98,9 @@ class Comparison:
         self._compare_sampling()
         self._compare_coalition()
         self._compare_counts()
-        self._compare_value(_Rank.NUMBERS, "attested", self._signed.attested, self.outcome.attested)
-        self._compare_withheld()
-        documents = self._signed.documents, self.outcome.documents
-        self._compare_value(_Rank.NUMBERS, "documents", *documents)
+        self._compare_told("attested")
+        self._compare_told("withheld", "how many rows each record counts", told=False)
+        self._compare_told("documents", "what the log lists", told=not self._log_failed)
         self._compare_value(_Rank.EPSILON, "overlaps", self._signed.overlaps, self.outcome.overlaps)
         costs = self.outcome.generation and self.outcome.generation.to_json()
         self._compare_value(_Rank.EPSILON, "generation", self._signed.generation, costs)
@@ -337,12 +336,12 @@ class Comparison:
                 text = f"counts: {known[0]} {whole}, but {' + '.join(map(str, known[1:]))} of kinds"
                 self._differ(_Rank.NUMBERS, text)
 
-    def _compare_withheld(self) -> None:
-        signed, recomputed = self._signed.withheld, self.outcome.withheld
-        if self._public and signed is not None and recomputed is not None:
-            self._not_repeated.append("withheld: how many rows each record counts")
+    def _compare_told(self, name: str, what: str = "", *, told: bool = True) -> None:
+        signed, recomputed = getattr(self._signed, name), getattr(self.outcome, name)
+        if self._public and not told and signed is not None and recomputed is not None:
+            self._not_repeated.append(f"{name}: {what}")
             return
-        self._compare_value(_Rank.NUMBERS, "withheld", signed, recomputed)
+        self._compare_value(_Rank.NUMBERS, name, signed, recomputed)
 
     def _compare_texts(self) -> None:
         counts = dict(self.outcome.counts)
