@@ -21,6 +21,13 @@ from typer.testing import CliRunner
 
 def verdict(scenario: ProverScenario) -> dict[str, Any]:
     """Close the window, answer the challenge, and return the verdict's predicate."""
+    challenged(scenario)
+    scenario.service.driver.step("w1")
+    return decided(scenario)
+
+
+def challenged(scenario: ProverScenario) -> None:
+    """Close the window, and go to when the challenge is stored and nothing is opened yet."""
     service, clock = scenario.service, scenario.clock
     service.driver.checkpoint("w1")
     clock.at(scenario.policy().end)
@@ -28,8 +35,12 @@ def verdict(scenario: ProverScenario) -> dict[str, Any]:
     service.driver.step("w1")
     clock.at(scenario.policy().sampling_instant)
     scenario.drive(State.CHALLENGED)
-    service.driver.step("w1")
-    clock.at(scenario.policy().release_time // 1000)
+
+
+def decided(scenario: ProverScenario) -> dict[str, Any]:
+    """Hand over what was opened, and return the verdict's predicate."""
+    service = scenario.service
+    scenario.clock.at(scenario.policy().release_time // 1000)
     for _ in range(500):
         if scenario.state() is State.ARCHIVED:
             break
