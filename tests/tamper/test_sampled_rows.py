@@ -1,0 +1,329 @@
+"""Check 32 over windows whose rows are sampled: what passes, what stays open, what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from procedure_cases import use_cached_table
+from ragaudit import core
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import RejectedError, UnavailableError
+from ragaudit.lab.attacks.cheats.rows import CHEATS
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.owned_rows import (
+    AllPrivateRowsWindow,
+    AllRowsWindow,
+    RowsWindow,
+)
+from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.lab.scenario.versions import Row
+from ragaudit.ledger.messages import items as names
+from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.index.form import IndexForm
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import CHECKS, Outcome, Status, run_opening_checks
+from ragaudit.verifier.procedure.checks import listed
+from second_policies import assert_caught, judged, played
+
+use_cached_table()
+
+ROWS_ALONE = tuple(check for check in CHECKS if check.id == "rows")
+TIME = 1_900_000_500_000
+
+
+def said(outcome: Outcome) -> tuple[Status, str]:
+    check = outcome.check("rows")
+    return check.status, " ".join((check.reason, *check.evidence))
+
+
+@pytest.mark.parametrize(
+    ("kind", "marked"),
+    [(AllRowsWindow, 1), pytest.param(AllPrivateRowsWindow, None, marks=pytest.mark.slow)],
+)
+def test_an_honest_window_passes(kind: type[RowsWindow], marked: int | None) -> None:
+    window, items = played(kind)
+    outcome = judged(window, items)
+    assert outcome.result == "PASS", outcome.checks
+    status, text = said(outcome)
+    assert status is Status.PASS
+    # Version 2 of acme has a document more, and a null row, which noise lets nobody else see.
+    assert "acme: 21 of 21 rows sampled, 20 with the vector of their text" in text
+    assert "1 null rows, 0 changed since" in text
+    assert "beta: 20 of 20 rows sampled, 20 with" in text
+    assert outcome.counts.get("null_rows") == marked
+
+
+def test_the_core_and_the_reference_agree() -> None:
+    window, items = played(AllRowsWindow)
+    for name in ("core", "reference"):
+        outcome = judged(window, items, engine=engine(name), checks=ROWS_ALONE)
+        assert said(outcome)[0] is Status.PASS
+
+
+class ChangedSince(AllRowsWindow):
+    """Two documents of acme change when the last version is committed to."""
+
+    def script(self) -> list[Event]:
+        return [*super().script(), ("delete", "acme", 2), ("delete", "acme", 9)]
+
+
+def test_documents_that_changed_since_leave_the_check_open() -> None:
+    window, items = played(ChangedSince)
+    outcome = judged(window, items)
+    status, text = said(outcome)
+    assert status is Status.NOT_ESTABLISHED
+    assert "2 sampled rows are of documents that the store changed since" in text
+    assert "18 with the vector of their text" in text and "2 changed since" in text
+    assert outcome.result == "PASS"
+    assert outcome.claims is not None
+    assert outcome.claims.open == ("rows",)
+    assert "hold the vectors of their texts is not established" in outcome.claims.statements[0]
+
+
+class ChangedAndMoved(ChangedSince):
+    """The rows of documents that changed since were never those of their texts."""
+
+    def completed_rows(self, rows: Any) -> Any:
+        honest = super().completed_rows(rows)
+        vectors = honest[:, :-4].copy()
+        vectors[2] //= 10
+        return core.complete_rows(vectors, self.policy.squared_norm).astype(np.int16)
+
+
+def test_a_document_that_changed_since_hides_no_short_row() -> None:
+    """Without its text a row still has a length."""
+    assert_caught(ChangedAndMoved(), "rows", "committed at 0.10 of its length")
+
+
+@dataclass
+class Other:
+    """An embedder that is another one, or does not answer."""
+
+    digest: bytes
+    vector: Callable[[str], Any]
+
+    def embed(self, text: str, norm_bound: int = 127) -> Any:
+        return self.vector(text)
+
+    def embed_row(self, text: str, **_: Any) -> Any:
+        return self.vector(text)
+
+
+def gone(_text: str) -> Any:
+    raise UnavailableError("no answer")
+
+
+@pytest.mark.parametrize("which", ["none", "another", "away"])
+def test_without_the_embedder_vectors_stay_open(which: str) -> None:
+    window, items = played(AllRowsWindow)
+    digest = b"another" if which == "another" else window.embedder.digest
+    embedder = None if which == "none" else Other(digest, gone)
+    outcome = judged(window, items, embedder=embedder)
+    status, text = said(outcome)
+    assert status is Status.NOT_ESTABLISHED
+    assert "no embedder at hand compared the vectors of 40 sampled rows" in text
+    assert ("is not the committed one" in text) == (which == "another")
+    assert outcome.result == "PASS"
+
+
+class Blank(AllRowsWindow):
+    """A document without text, whose vector its store had."""
+
+    def rows_of(self, tenant: str, version: int) -> list[Row]:
+        rows = super().rows_of(tenant, version)
+        rows[7] = replace(rows[7], text=" ")
+        return rows
+
+
+def test_a_blank_text_has_no_vector_to_compare() -> None:
+    window, items = played(Blank)
+    status, text = said(judged(window, items))
+    assert status is Status.NOT_ESTABLISHED
+    assert "the vectors of 2 sampled rows" in text
+
+
+def test_a_text_without_an_embedding_is_no_row() -> None:
+    def none(_text: str) -> Any:
+        raise RejectedError("no words of this text are known")
+
+    window, items = played(AllRowsWindow)
+    embedder = Other(window.embedder.digest, none)
+    status, text = said(judged(window, items, embedder=embedder, checks=ROWS_ALONE))
+    assert status is Status.FAIL
+    assert "row 0 of acme: no words" in text
+
+
+# --- tampering ---------------------------------------------------------------------------------
+
+
+def test_no_byte_of_an_opening_can_be_changed() -> None:
+    window, items = played(RowsWindow)
+    name = names.rows_name("acme")
+    honest, drawn = items[name], random.Random(5)
+    places = sorted({*range(60), *(drawn.randrange(len(honest)) for _ in range(150))})
+    passed = []
+    for place in places:
+        flipped = honest[place] ^ (1 << drawn.randrange(8))
+        changed = {**items, name: honest[:place] + bytes([flipped]) + honest[place + 1 :]}
+        if said(judged(window, changed, checks=ROWS_ALONE))[0] is not Status.FAIL:
+            passed.append(place)
+    assert passed == []
+
+
+@pytest.mark.parametrize("change", [lambda d: d[:-1], lambda d: d + b"\0", lambda _: b""])
+def test_another_length_is_a_fault_of_this_check(change: Callable[[bytes], bytes]) -> None:
+    window, items = played(AllRowsWindow)
+    name = names.rows_name("acme")
+    assert_caught(window, "rows", "rows of acme", {**items, name: change(items[name])})
+
+
+def test_openings_of_two_tenants_do_not_change_places() -> None:
+    window, items = played(AllRowsWindow)
+    swapped = {
+        names.rows_name("acme"): items[names.rows_name("beta")],
+        names.rows_name("beta"): items[names.rows_name("acme")],
+    }
+    assert_caught(window, "rows", "rows of beta", {**items, **swapped})
+
+
+@pytest.mark.parametrize("cheat", CHEATS[:2] + CHEATS[5:7], ids=lambda cheat: cheat.name)
+def test_findings_show_no_secret_and_no_text(cheat: Any) -> None:
+    window = cheat.window()
+    outcome = judged(window)
+    shown = json.dumps(outcome.predicate(time=TIME).to_json())
+    assert outcome.failed == ("rows",)
+    for tenant, secret in window.document_secrets.items():
+        assert secret.hex() not in shown
+        assert all(text not in shown for text in window.texts(tenant))
+        assert window.document_id(tenant, 4) not in shown
+
+
+# --- the sample --------------------------------------------------------------------------------
+
+
+class AsksForFewer(RowsWindow):
+    """The challenge spares a row that the seed draws."""
+
+    def draw_sample(self, receipts: Any) -> list[dict[str, Any]]:
+        strata = super().draw_sample(receipts)
+        strata[-1]["sample"] = strata[-1]["sample"][1:]
+        self.sampled_rows["beta"] = tuple(strata[-1]["sample"])
+        return strata
+
+
+class AsksForNone(RowsWindow):
+    """The challenge has no strata of rows."""
+
+    def draw_sample(self, receipts: Any) -> list[dict[str, Any]]:
+        strata = super().draw_sample(receipts)[:-2]
+        self.sampled_rows = {}
+        return strata
+
+
+@pytest.mark.parametrize("kind", [AsksForFewer, AsksForNone])
+def test_a_sample_of_other_rows_is_none(kind: type[RowsWindow]) -> None:
+    assert_caught(kind(), "sampling", "the sample is not the one that the seed gives")
+
+
+def test_rows_that_the_index_has_not_are_the_samples_fault() -> None:
+    class Beyond(RowsWindow):
+        def draw_sample(self, receipts: Any) -> list[dict[str, Any]]:
+            strata = super().draw_sample(receipts)
+            strata[-1]["sample"] = [*strata[-1]["sample"][:-1], 20]
+            return strata
+
+    outcome = judged(Beyond())
+    assert outcome.failed == ("sampling",)
+    assert outcome.check("rows").status is Status.NOT_RUN
+    assert outcome.check("rows").needs == ("sampling",)
+
+
+# --- the policy --------------------------------------------------------------------------------
+
+
+@dataclass
+class Opened(RowsWindow):
+    """A window with other terms of rows."""
+
+    owners: dict[str, Any] = field(default_factory=dict)
+
+    def policy_json(self) -> dict[str, Any]:
+        return {**super().policy_json(), "owners": {"rows": self.owners}}
+
+
+@pytest.mark.parametrize(
+    ("terms", "reason"),
+    [
+        ({"beta": "0.0001", "eta": "0.1", "minimum": 5}, "may have 23025 of a tenant's"),
+        ({"beta": "0.3", "eta": "0.1", "minimum": 4097}, "may have 4097 of a tenant's"),
+        ({"beta": "0.6", "eta": "0.1", "minimum": 5}, "most_beta"),
+        ({"beta": "0.3", "eta": "0.6", "minimum": 5}, "most_eta_tenants"),
+        ({"beta": "0.3", "eta": "0.1", "minimum": 0}, "least_sample_tenants"),
+    ],
+)
+def test_a_policy_whose_sample_says_too_little_or_is_too_large_is_refused(
+    terms: dict[str, Any], reason: str
+) -> None:
+    window = Opened(owners=terms)
+    window.open()
+    outcome = run_opening_checks(
+        window.evidence_of_opening(),
+        engine=engine("core"),
+        pins=window.pins,
+        now=1000 * COUNTERSIGNED,
+    )
+    assert outcome.failed == ("policy",)
+    check = outcome.check("policy")
+    assert reason in " ".join((check.reason, *check.evidence))
+
+
+@pytest.mark.parametrize(
+    ("member", "asked"),
+    [
+        ({"owners": {"rows": {}}}, True),
+        ({"owners": {"rows": {"beta": 7}}}, True),
+        ({"owners": {"rows": None}}, False),
+        ({"owners": None}, False),
+        ({"owners": True}, False),
+        ({}, False),
+    ],
+)
+def test_the_check_is_listed_where_the_policy_asks_for_it(
+    member: dict[str, Any], asked: bool
+) -> None:
+    """Even of a policy that nobody can read otherwise."""
+    document = canonical_json.dumps({"format": "ragaudit/v2/policy", **member})
+    found = {check.id for check in listed(Evidence.of({names.POLICY: document}))}
+    assert ("rows" in found) == asked
+    first = canonical_json.dumps({"format": "ragaudit/v1/policy", **member})
+    assert "rows" not in {check.id for check in listed(Evidence.of({names.POLICY: first}))}
+
+
+# --- what both sides make of a text ------------------------------------------------------------
+
+
+@given(
+    text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20),
+    metric=st.sampled_from(["cosine", "inner-product"]),
+    bound=st.sampled_from([127, 4095]),
+)
+def test_verifier_and_prover_make_the_same_row_of_a_text(
+    text: str, metric: str, bound: int
+) -> None:
+    model = HashEmbedder(8)
+    largest = Decimal(200_000) if metric == "inner-product" else None
+    form = IndexForm(second=True, norm_bound=bound, metric=metric, largest_norm=largest)
+    vector = model.embed([Document("1", text).content])
+    mine = model.installed().embed_row(text, metric=metric, largest_norm=largest, norm_bound=bound)
+    assert np.array_equal(mine, form.integers(vector)[0])
