@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact_windows import texts
+from exact_windows import ask, texts
 from owner_prover import (
     OWNER,
     HidingRow,
@@ -19,11 +19,15 @@ from owner_prover import (
 )
 from ragaudit.client import offline, owner_commands
 from ragaudit.client.cli import app as receipts
+from ragaudit.client.facts import Facts
+from ragaudit.client.window import Pins, authenticate
 from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.ledger.errors import StepRejected
 from ragaudit.ledger.messages.document_proof import DocumentProof
 from ragaudit.ledger.messages.owner_result import OwnerResult
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.row_proofs import ProvenIndexRow, RowProof
+from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.lifecycle import owning
 from scenario import ProverScenario
@@ -261,6 +265,26 @@ def test_a_document_that_is_listed_under_another_id_is_found(
     assert "was never in" in said
     assert any(each.startswith("row 0 is not proven") for each in found["findings"])
     assert "one-0 is shown in row 0, which is not proven" in found["findings"]
+
+
+def test_what_is_hidden_from_its_owner_is_served_to_nobody_who_checks(
+    make_scenario: Make, tmp_path: Path
+) -> None:
+    """An honest row's answer passes the same check; the hidden row opens to no account."""
+    with owned_prover(make_scenario(index_builder=HidingRow), tmp_path) as prover:
+        shown = prover.scenario.api.get("/v1/windows/w1").json()
+        window = authenticate(ShownWindow.from_json(shown), Pins())
+        for asked, hidden in ((1, False), (0, True)):
+            # A text's own question ranks it first.
+            file = ask(prover.scenario, texts()[asked].content, top_k=1)
+            assert [row.id for row in file.private.rows] == [f"one-{asked}"]
+            value = json.loads(file.encode())
+            if not hidden:
+                offline.check(value, window, Facts())
+                continue
+            with pytest.raises(StepRejected, match="not the committed value") as caught:
+                offline.check(value, window, Facts())
+            assert caught.value.step == 8
 
 
 def test_a_place_that_is_not_shown_and_a_document_that_is_shown_twice_are_found(

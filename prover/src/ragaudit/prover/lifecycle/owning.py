@@ -26,7 +26,7 @@ from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import LogOpen, UnknownTenant, WrongState
 from ragaudit.prover.index.committed import VERSION, CommittedIndex, part
 from ragaudit.prover.index.form import IndexForm
-from ragaudit.prover.index.stored import find_index
+from ragaudit.prover.index.stored import load_index
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.store.database import Store
@@ -119,6 +119,8 @@ class Owning:
         self._lock = threading.Lock()
         self._kept: _Kept | None = None
         self._list: tuple[tuple[str, str], DocumentList] | None = None
+        # Of versions, which never change: N and how many null rows.
+        self._counts: dict[tuple[str, str, int], tuple[int, int]] = {}
 
     def rows(
         self,
@@ -209,15 +211,19 @@ class Owning:
         times = [None, *(Version.parse(entry.body).time for entry in owned.versions)]
         versions = []
         for number, time in enumerate(times, start=VERSION):
-            with self._store.read() as connection:
-                index = find_index(connection, window, tenant, number)
-            assert index is not None  # it is logged
-            versions.append(
-                {"version": number, "rows": index.count, "null_rows": _null_rows(index),
-                 "time": time}
-            )  # fmt: skip
+            rows, null = self._counted((window, tenant, number))
+            versions.append({"version": number, "rows": rows, "null_rows": null, "time": time})
         force = self._in_force(owned)
         return {"window": window, "tenant": tenant, "in_force": force, "versions": versions}
+
+    def _counted(self, place: tuple[str, str, int]) -> tuple[int, int]:
+        """Return N of a version, and how many of its rows are null rows."""
+        with self._lock:
+            if place not in self._counts:
+                with self._store.read() as connection:
+                    index = load_index(connection, *place)
+                self._counts[place] = (index.count, _null_rows(index))
+            return self._counts[place]
 
     def _owned(self, tenant: str, name: str) -> _Owned:
         checkpoints = self._open_windows.signed_log(name).checkpoints
@@ -240,6 +246,7 @@ class Owning:
         if window.state in FINAL or window.state in (State.CLOSED, State.CHALLENGED):
             return owned.last
         live = self._open_windows.get(window.name)
+        live.catch_up()
         index = live.versions.in_force(owned.tenant, self._clock())
         if index is None:
             raise owned.early()
@@ -275,12 +282,10 @@ class Owning:
     def _read(self, window: str, tenant: str, version: int) -> CommittedIndex:
         live = self._open_windows.loaded(window)
         if live is not None:
+            live.catch_up()  # another process may have logged the version
             return live.index_of(tenant, version)
         with self._store.read() as connection:
-            index = find_index(connection, window, tenant, version)
-        if index is None:
-            raise NotFound("no such version", where=f"version {version}")
-        return index
+            return load_index(connection, window, tenant, version)
 
     def _document_list(self, owned: _Owned) -> DocumentList:
         place = (owned.window.name, owned.tenant)
