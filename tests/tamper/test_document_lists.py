@@ -22,7 +22,7 @@ from ragaudit.ledger.messages.records import Opening, Version
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import Status, run_opening_checks
+from ragaudit.verifier.procedure import Status, covered, run_opening_checks
 from ragaudit.verifier.procedure.checks import listed
 from ragaudit.verifier.procedure.statement_checks import judge
 from ragaudit.verifier.recheck import recheck
@@ -94,6 +94,9 @@ def test_what_is_not_covered_says_what_the_owner_can_check() -> None:
     assert len(changed) == 2 and all("with proofs of its own" in text for text in changed)
     noised = outcome_of(OwnedPrivateWindow).not_covered
     assert sum("with proofs of its own" in text for text in noised) == 2
+    assert covered.IDS in noised and covered.IDS not in owned
+    assert covered.ALIKE_IN_IDS in outcome_of(OwnedPrivateWindow).assumptions
+    assert covered.ALIKE_IN_IDS not in outcome_of(OwnedWindow).assumptions
     assert sum("provider's word" in text for text in noised) >= 2
 
 

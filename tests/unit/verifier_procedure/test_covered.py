@@ -14,7 +14,7 @@ def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
     expected = (*covered.NOT_COVERED, covered.UNOWNED, *conditional)
     generating = (covered.UNLOGGED, covered.RENEWED, covered.VOIDED)
     changing = (covered.COLUMNS, covered.VERSIONS, covered.EPOCHS)
-    second = (*changing, *generating, covered.WITHHELD_UNCOUNTED)
+    second = (*changing, *generating, covered.WITHHELD_UNCOUNTED, covered.IDS)
     assert [each for name, each in found if name[0] == "N"] == [*expected, *second]
     assert [each for name, each in found if name[0] == "A"] == list(covered.ASSUMPTIONS)
     everything = covered.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
@@ -54,5 +54,7 @@ def test_what_owners_can_check_is_said_in_the_place_of_the_providers_word() -> N
         before = covered.not_covered("B", {"plain": 1}, noised=noised)
         after = covered.not_covered("B", {"plain": 1}, noised=noised, owned=True)
         changed = dict(replaced[name] for name in names)
-        assert after == tuple(changed.get(each, each) for each in before)
+        more = (covered.IDS,) if noised else ()
+        assert after == (*(changed.get(each, each) for each in before), *more)
         assert set(changed) <= set(before)
+    assert f"“{covered.ALIKE_IN_IDS}”" in text

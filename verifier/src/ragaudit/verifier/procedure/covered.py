@@ -98,6 +98,12 @@ ASSUMPTIONS: Final = (
 )
 
 
+ALIKE_IN_IDS: Final = (
+    "Neighbouring indexes have the same number of rows, the same public columns and the same ids "
+    "of documents."
+)
+"""In place of the third, where rows carry id keys."""
+
 COLUMNS: Final = (
     "Public columns: they stand in clear in the index that the verifier holds, nothing protects "
     "them, and a filter on them tells which rows may be selected."
@@ -171,6 +177,13 @@ WITHHELD_UNCOUNTED: Final = (
     "else counts such rows."
 )
 """With noise the count would tell the verifier, who knows the noise, something of the selection."""
+
+IDS: Final = (
+    "Which documents there are, by their ids: noise does not hide that. Every account of a tenant "
+    "that was answered holds the secret of the tenant's id keys, and with the index commitments it "
+    "can test whether the index has a document of an id that it guesses."
+)
+"""Where owners can check: that a row is under its own key, accounts can see."""
 
 RATE: Final = "Records outside the sample: what is stated about them is a compliance rate."
 
@@ -261,6 +274,8 @@ def not_covered(
         texts.append(VOIDED)
     if noised and withdraws:
         texts.append(WITHHELD_UNCOUNTED)
+    if noised and owned:
+        texts.append(IDS)
     return tuple(texts)
 
 
@@ -298,6 +313,8 @@ def assumptions(policy: Policy | None, known: Sequence[str] = ()) -> tuple[str, 
     beacon = None if policy is None or policy.beacon is None else policy.beacon.chain.hash.hex()
     if policy is None or policy.noised:
         *shared, none, models = ASSUMPTIONS
+        if policy is not None and policy.owners is not None:
+            shared[2] = ALIKE_IN_IDS
         if known:
             models = f"{models} {KNOWN_MODELS.format(' and '.join(known))}"
         return (*shared, none if beacon is None else BEACON.format(beacon), models)
