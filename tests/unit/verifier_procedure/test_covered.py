@@ -57,4 +57,9 @@ def test_what_owners_can_check_is_said_in_the_place_of_the_providers_word() -> N
         more = (covered.IDS,) if noised else ()
         assert after == (*(changed.get(each, each) for each in before), *more)
         assert set(changed) <= set(before)
+        sampled = covered.not_covered("B", {"plain": 1}, noised=noised, owned=True, rows=True)
+        assert f"“{covered.COMPARED}”" in text
+        assert [each for each in sampled if each not in after] == [
+            f"{replaced[names[0]][1]} {covered.COMPARED}"
+        ]
     assert f"“{covered.ALIKE_IN_IDS}”" in text

@@ -165,6 +165,12 @@ OWNED_DOCUMENTS: Final = (
 )
 """In its place, where owners can check."""
 
+COMPARED: Final = (
+    "Check rows compared sampled rows with their texts: of the other rows that says a rate, and of "
+    "none whose document it is."
+)
+"""Behind `OWNED` and `OWNED_DOCUMENTS`, where rows are sampled."""
+
 WITHHELD: Final = (
     "Withheld rows: that a row which an answer leaves out was deleted or changed in the store is "
     "the provider's word. How many each answer leaves out is counted; that the count is true, the "
@@ -230,6 +236,7 @@ def reach(policy: Policy | None, numbers: Mapping[str, int | None]) -> tuple[str
         by_direction=policy.by_direction,
         withdraws=policy.version > 1,
         owned=policy.owners is not None,
+        rows=policy.owners is not None and policy.owners.rows is not None,
     )
 
 
@@ -243,6 +250,7 @@ def not_covered(
     by_direction: bool = False,
     withdraws: bool = False,
     owned: bool = False,
+    rows: bool = False,
 ) -> tuple[str, ...]:
     """Return what a verdict does not cover (spec 10.4).
 
@@ -255,6 +263,7 @@ def not_covered(
         by_direction: whether its coalition estimate is that by direction.
         withdraws: whether answers may leave out selected rows.
         owned: whether owners of documents can check what is committed.
+        rows: whether rows of their indexes are sampled beside that.
     """
     # Each text only where it is true: a list of all of them would say nothing of this window.
     texts = _with_noise(mode, numbers) if noised else _without_noise(mode, numbers)
@@ -262,6 +271,9 @@ def not_covered(
         texts[2] = HIDDEN
     if owned:
         texts = [_OF_OWNERS.get(text, text) for text in texts]
+    if rows:
+        of_rows = (OWNED, OWNED_DOCUMENTS)
+        texts = [f"{text} {COMPARED}" if text in of_rows else text for text in texts]
     if columns:
         texts.append(COLUMNS)
     if numbers.get("versions"):
