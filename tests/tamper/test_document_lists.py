@@ -152,6 +152,27 @@ def test_a_recheck_repeats_all_of_it(tmp_path: Path, change: str) -> None:
     assert bool(done.differences) == bool(change), done.differences
 
 
+def test_what_a_verifier_could_not_list_is_no_difference(tmp_path: Path) -> None:
+    """The log is at fault in its confidential part, which whoever has the public part lacks."""
+    window, items = played(OwnedWindow)
+    broken = {**items, names.RECORDS: items[names.RECORDS][:-1]}
+    outcome = judged(window, broken)
+    assert "log" in outcome.failed and outcome.documents is not None
+    assert [each["listed"] for each in outcome.documents] == [None, None]
+    evidence = Evidence.of(broken)
+    predicate = outcome.predicate(time=1_900_000_500_000).to_json()
+    statement = verdicts.statement(evidence.digests(), predicate)
+    envelope = verdicts.sign_statement(statement, window.verdict_key)
+    write_bundle(tmp_path / "public.zip", evidence, envelope, part="public")
+    done = recheck(
+        tmp_path / "public.zip",
+        engine=engine("core"),
+        verdict_key=window.verdict_key.public,
+        pins=window.pins,
+    )
+    assert done.differences == ()
+
+
 @pytest.mark.parametrize(
     "member", [[], [1], [{"tenant": 1}], [{"versions": [1]}], [{"versions": [{"marked": []}]}]]
 )

@@ -218,6 +218,16 @@ def test_two_positions_have_two_keys() -> None:
     assert error.value.where == "positions 0 and 3"
 
 
+@pytest.mark.parametrize("position", [0, 2])
+@pytest.mark.parametrize("nobody", [FIRST, LAST])
+def test_nobodys_keys_are_no_documents(position: int, nobody: KeyedRow) -> None:
+    """Rows rise strictly, also beside the two at the ends."""
+    keys = INDEX.id_keys[: 32 * position] + nobody.key + INDEX.id_keys[32 * position + 32 :]
+    with pytest.raises(CommitmentRejected, match="nobody's id key") as error:
+        listed([replace(INDEX, id_keys=keys)])
+    assert error.value.where == f"position {position}"
+
+
 @pytest.mark.parametrize(
     ("indexes", "what"),
     [
@@ -290,6 +300,16 @@ def test_the_kind_of_an_entry_is_hashed_too() -> None:
     with pytest.raises(MalformedRecord):
         parse_body("accounts", bytes.fromhex(VECTOR["body"]))
     assert isinstance(parse_body("documents", bytes.fromhex(VECTOR["body"])), Documents)
+
+
+def test_leaves_that_are_cut_out_of_one_are_those_of_each_row() -> None:
+    for keys in (INDEX.id_keys, b""):
+        made = list(index_leaves(INDEX.commitments, INDEX.row_digests, (), keys))
+        for at, leaf in enumerate(made):
+            part = slice(32 * at, 32 * at + 32)
+            key = keys[part] if keys else None
+            row = INDEX.commitments[part], INDEX.row_digests[part]
+            assert leaf == index_leaf(*row, NO_COLUMNS, key)
 
 
 def test_a_leaf_has_the_key_of_its_row() -> None:

@@ -149,6 +149,17 @@ def test_lists_of_another_form(value: Any) -> None:
         (opened(replace(OPENING, policy_digest=bytes(32))), RejectedError, "opening: policy"),
         # Noise under a policy with noise comes from keys that the opening commits to.
         (opened(replace(OPENING, seed_root=b"")), RagauditError, "seed"),
+        # A document secret where no owner checks: whatever it is for, nobody looks at it.
+        (
+            opened(
+                replace(
+                    OPENING,
+                    tenants=tuple(replace(each, id_commitment=bytes(32)) for each in TENANTS),
+                )
+            ),
+            MalformedRecord,
+            "id commitments",
+        ),
         *(
             (
                 replace(WINDOW, countersignature=countersigned(OPENING.encode(), **changes)),

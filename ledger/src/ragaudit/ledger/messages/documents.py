@@ -268,13 +268,18 @@ class DocumentLives:
         """Return the list over all versions that were added, at least one.
 
         Raises:
-            CommitmentRejected: two positions that have one id key.
+            CommitmentRejected: two positions that have one id key, or one that has nobody's.
         """
         order = sorted(range(self.count), key=self._key)
         for one, other in pairwise(order):
             if self._key(one) == self._key(other):
                 where = f"positions {min(one, other)} and {max(one, other)}"
                 raise CommitmentRejected("one id key twice", where=where, expected="one each")
+        # No digest that anybody finds: it was chosen to stand beside nobody's rows.
+        for end, nobodys in ((order[0], FIRST), (order[-1], LAST)):
+            if self._key(end) == nobodys.key:
+                where = f"position {end}"
+                raise CommitmentRejected("nobody's id key", where=where, expected="a digest")
         rows = SortedRows([FIRST.encode(), *map(self._row, order), LAST.encode()])
         entry = Documents(*self._place, self.version, self.count, rows.root)
         return DocumentList(entry, rows, order, self)

@@ -98,18 +98,19 @@ def index_leaves(
     if columns and len(columns) != rows:
         raise MalformedRecord(f"columns of {len(columns)} rows", expected=f"{rows}")
     parts = [slice(at, at + POINT_BYTES) for at in range(0, rows * POINT_BYTES, POINT_BYTES)]
-    if columns or id_keys:
-        texts = columns or [NO_COLUMNS] * rows
-        for part, text in zip(parts, texts, strict=True):
+    if columns:
+        for part, text in zip(parts, columns, strict=True):
             key = id_keys[part] if id_keys else None
             yield index_leaf(commitments[part], row_digests[part], text, key)
         return
     # The encodings differ in fixed places only: they are cut out of one.
-    commitment, row = b"C" * POINT_BYTES, b"D" * HASH_BYTES
-    head, rest = index_leaf(commitment, row).split(commitment)
-    between = rest.removesuffix(row)
+    commitment, row, key = b"C" * POINT_BYTES, b"D" * HASH_BYTES, b"K" * HASH_BYTES
+    leaf = index_leaf(commitment, row, id_key=key if id_keys else None)
+    head, rest = leaf.split(commitment)
+    between, rest = rest.split(row)
+    last = rest.removesuffix(key)
     for part in parts:
-        yield head + commitments[part] + between + row_digests[part]
+        yield head + commitments[part] + between + row_digests[part] + last + id_keys[part]
 
 
 def index_root(
