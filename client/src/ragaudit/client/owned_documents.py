@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.identifiers import check_document_id
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.row_proofs import ProvenIndexRow
 
-__all__ = ["OwnedDocument", "difference", "far_off", "read_documents"]
+__all__ = ["OwnedDocument", "difference", "far_off", "read_documents", "vector_differences"]
 
 _TEXTS = (".txt", ".md", ".markdown")
 _LINES = ".jsonl"
@@ -77,7 +77,7 @@ def read_documents(path: Path) -> dict[str, OwnedDocument]:
 def difference(document: OwnedDocument, row: ProvenIndexRow, policy: Policy) -> str:
     """Return how a live row differs from its document, in words; empty if it does not.
 
-    A vector is compared where the document has one; otherwise see `far_off`.
+    Of the vector nothing is said: see `vector_differences` and `far_off`.
 
     Args:
         document: of the row's id.
@@ -92,9 +92,28 @@ def difference(document: OwnedDocument, row: ProvenIndexRow, policy: Policy) -> 
         return f"has metadata that is no public column: {error}"
     if row.columns != declared:
         return "is committed with other public columns"
-    if document.vector is not None:
-        return _vector_difference(document.vector, row, policy)
     return ""
+
+
+def vector_differences(
+    vectors: Sequence[npt.NDArray[np.float64]], rows: Sequence[ProvenIndexRow], policy: Policy
+) -> list[str]:
+    """Return how rows differ from their documents' vectors, in words; empty where they do not.
+
+    Many at once take a tenth of the time that as many single ones do.
+
+    Args:
+        vectors: real numbers, as the store returns them.
+        rows: proven, as many.
+        policy: of the window.
+    """
+    if any(len(vector) != policy.dimension for vector in vectors):
+        return [_vector_difference(*pair, policy) for pair in zip(vectors, rows, strict=True)]
+    try:
+        made = _scaled(np.array(vectors), policy)
+    except MalformedError:  # of one of them: which, and why, each says for itself
+        return [_vector_difference(*pair, policy) for pair in zip(vectors, rows, strict=True)]
+    return [_moved(own, row) for own, row in zip(made, rows, strict=True)]
 
 
 def far_off(made: Sequence[int], row: ProvenIndexRow, policy: Policy) -> str:
@@ -119,18 +138,26 @@ def _short(share: float) -> str:
     return f"is committed at {share:.2f} of its length: no search ranks it where it belongs"
 
 
-def _vector_difference(vector: npt.NDArray[np.float64], row: ProvenIndexRow, policy: Policy) -> str:
+def _scaled(vectors: npt.NDArray[np.float64], policy: Policy) -> npt.NDArray[np.int64]:
     terms = policy.retrieval
+    norm = None if terms.largest_norm is None else Decimal(terms.largest_norm)
+    return scaled(vectors, terms.metric, norm, policy.norm_bound).astype(np.int64)
+
+
+def _vector_difference(vector: npt.NDArray[np.float64], row: ProvenIndexRow, policy: Policy) -> str:
     if len(vector) != policy.dimension:
         return f"has a vector of {len(vector)} entries, and the index of {policy.dimension}"
-    norm = None if terms.largest_norm is None else Decimal(terms.largest_norm)
     try:
-        made = scaled(vector[np.newaxis], terms.metric, norm, policy.norm_bound)[0]
+        [made] = _scaled(vector[np.newaxis], policy)
     except MalformedError as error:
         return f"has a vector that no row of this window can have: {error.what}"
+    return _moved(made, row)
+
+
+def _moved(made: npt.NDArray[np.int64], row: ProvenIndexRow) -> str:
     committed = np.array(row.vector, dtype=np.int64)
-    moved = np.abs(made.astype(np.int64) - committed)
-    if int(moved.max()) <= 1 and int(moved.sum()) <= 2 + len(vector) // _MOVED_ONE_IN:
+    moved = np.abs(made - committed)
+    if int(moved.max()) <= 1 and int(moved.sum()) <= 2 + len(made) // _MOVED_ONE_IN:
         return ""
     own, there = (float(np.linalg.norm(each)) for each in (made, committed))
     if own and there < own / 2:
@@ -208,7 +235,7 @@ def _vector(value: object, where: str) -> npt.NDArray[np.float64] | None:
     if value is None:
         return None
     numbers: Sequence[Any] = value if isinstance(value, list) else ()
-    if not numbers or any(type(each) not in (int, float) for each in numbers):
+    if not numbers or not set(map(type, numbers)) <= {int, float}:
         raise MalformedError("not a vector", where=where, expected="numbers")
     # Stores hold 32 bits; what is quantised is what they return.
     return np.array(numbers, dtype=np.float32).astype(np.float64)

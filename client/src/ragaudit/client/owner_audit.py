@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ragaudit.client.errors import AnswerRejected
-from ragaudit.client.owned_documents import OwnedDocument, difference, far_off
+from ragaudit.client.owned_documents import (
+    OwnedDocument,
+    difference,
+    far_off,
+    vector_differences,
+)
 from ragaudit.client.owner_service import Batch, OwnerService
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.signing import PublicKey
@@ -100,7 +105,9 @@ class OwnerAudit:
         self._index = index
         self._version, self._rows = index.version, index.rows
         self._embed = embed
-        self._texts: list[tuple[OwnedDocument, ProvenIndexRow]] = []  # still to be embedded
+        # Of a batch: whose vectors are still to be compared, and whose texts to be embedded.
+        self._vectors: list[tuple[OwnedDocument, ProvenIndexRow]] = []
+        self._texts: list[tuple[OwnedDocument, ProvenIndexRow]] = []
         self.found = Found()
 
     async def all(self) -> Found:
@@ -124,7 +131,7 @@ class OwnerAudit:
                     self._row(row)
                     if row.id in self._documents:
                         self._document(self._documents[row.id], row)
-            await asyncio.to_thread(self._compare_texts)
+            await asyncio.to_thread(self._compare_vectors)
         for name in self._documents:
             if name not in seen:
                 self._missing(name, "is not in the index")
@@ -151,7 +158,7 @@ class OwnerAudit:
                     self._differs(str(name), str(fault or "another row is shown for it"))
                 else:
                     self._document(self._documents[row.id], row)
-            await asyncio.to_thread(self._compare_texts)
+            await asyncio.to_thread(self._compare_vectors)
         async for batch in self._service.batches(places, self._version):
             self._check_index(batch)
             for place, row, fault in _each(batch):
@@ -206,22 +213,27 @@ class OwnerAudit:
         elif said := difference(document, row, self._policy):
             self._differs(document.id, said)
         elif document.vector is not None:
-            self.found.as_given += 1
+            self._vectors.append((document, row))
         elif self._embed is None or not document.text.strip():
             self.found.without_vector += 1
         else:
             self._texts.append((document, row))
 
-    def _compare_texts(self) -> None:
-        """Compare the rows of a batch with embeddings of their texts, all made at once."""
-        if self._embed is None or not self._texts:
-            return
-        made = self._embed([document.text for document, _ in self._texts])
-        for (document, row), vector in zip(self._texts, made, strict=True):
-            if said := far_off(vector, row, self._policy):
-                self._differs(document.id, said)
+    def _compare_vectors(self) -> None:
+        """Compare the vectors of a batch, of the export or embedded, all at once."""
+        policy = self._policy
+        given = [document.vector for document, _ in self._vectors if document.vector is not None]
+        said = vector_differences(given, [row for _, row in self._vectors], policy) if given else []
+        if self._embed is not None and self._texts:
+            made = self._embed([document.text for document, _ in self._texts])
+            pairs = zip(made, self._texts, strict=True)
+            said += [far_off(vector, row, policy) for vector, (_, row) in pairs]
+        for (document, _), words in zip(self._vectors + self._texts, said, strict=True):
+            if words:
+                self._differs(document.id, words)
             else:
                 self.found.as_given += 1
+        self._vectors.clear()
         self._texts.clear()
 
     def _missing(self, name: str, said: str) -> None:
