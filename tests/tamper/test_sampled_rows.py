@@ -106,6 +106,30 @@ def test_a_document_that_changed_since_hides_no_short_row() -> None:
     assert_caught(ChangedAndMoved(), "rows", "committed at 0.10 of its length")
 
 
+class PutRightInTime(AllRowsWindow):
+    """A row of acme is short until the version before the end."""
+
+    built = 0
+
+    def completed_rows(self, rows: Any) -> Any:
+        honest = super().completed_rows(rows)
+        self.built += 1
+        if self.built > 1:  # acme's is the first index
+            return honest
+        vectors = honest[:, :-4].copy()
+        vectors[4] //= 10
+        return core.complete_rows(vectors, self.policy.squared_norm).astype(np.int16)
+
+
+def test_a_version_before_the_last_is_not_looked_at_and_the_verdict_says_so() -> None:
+    window, items = played(PutRightInTime)
+    outcome = judged(window, items)
+    assert outcome.result == "PASS"
+    assert any("of earlier versions nothing" in text for text in outcome.not_covered)
+    row = window.indices["acme"].rows[4][:-4].astype(np.int64)
+    assert 50 * int(row @ row) < window.policy.squared_norm
+
+
 @dataclass
 class Other:
     """An embedder that is another one, or does not answer."""

@@ -166,8 +166,8 @@ OWNED_DOCUMENTS: Final = (
 """In its place, where owners can check."""
 
 COMPARED: Final = (
-    "Check rows compared sampled rows with their texts: of the other rows that says a rate, and of "
-    "none whose document it is."
+    "Check rows compared sampled rows of the last version of each index with their texts: of its "
+    "other rows that says a rate, of earlier versions nothing, and of no row whose document it is."
 )
 """Behind `OWNED` and `OWNED_DOCUMENTS`, where rows are sampled."""
 
