@@ -43,6 +43,12 @@ MADE: dict[str, Any] = {
     "OpeningBody": {"opening": "00", "salt": _D, "empty_checkpoint": "note"},
     "EntriesBody": {"entries": [{"index": 3, "kind": "close", "salt": _D, "body": "00"}]},
     "CloseBody": {"final_checkpoint": "note"},
+    "ShownCounts": {
+        "window": "w1",
+        "tenant": "t1",
+        "in_force": 1,
+        "versions": [{"version": 1, "rows": 3, "null_rows": 0, "time": None}],
+    },
     "CosignedBody": {"checkpoints": ["note"]},
     "StampsBody": {"stamps": [_STAMP]},
     "TimeStamp": _STAMP,
