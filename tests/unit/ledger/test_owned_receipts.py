@@ -79,7 +79,16 @@ def test_the_secret_is_the_committed_one() -> None:
 
 
 def test_a_secret_where_no_owner_checks() -> None:
-    fails(integrity_scene().with_private(document_secret=SECRET), "none without owners")
+    fails(
+        integrity_scene().with_private(document_secret=SECRET), "none with noise, or without owners"
+    )
+
+
+@pytest.mark.parametrize("made", [owned(), integrity_scene()])
+def test_a_key_of_a_served_row_where_none_belongs(made: Scene) -> None:
+    first, *others = made.private.rows
+    rows = (replace(first, id_key=KEYS[:32]), *others)
+    fails(made.with_private(rows=rows), "expected none without noise and owners")
 
 
 def test_an_opening_that_commits_to_no_secret() -> None:

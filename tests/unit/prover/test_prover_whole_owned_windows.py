@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from exact_windows import ask, later, start, texts
 from ragaudit.ledger.messages.documents import Documents, check_secret, id_key
-from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Opening
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.index.stored import load_indexes
 from ragaudit.prover.window.documents import document_list
 from ragaudit.prover.window.records import entries_of
 from scenario import ProverScenario
@@ -25,10 +25,8 @@ def refreshed(scenario: ProverScenario, documents: list[Document], at: int) -> i
     return version
 
 
-def lives(scenario: ProverScenario, files: list[ReceiptFile]) -> dict[str, Any]:
-    """What the log lists of each document, by the secret that an account was given."""
-    (secret,) = {file.private.document_secret for file in files}
-    assert secret is not None
+def lives(scenario: ProverScenario, secret: bytes) -> dict[str, Any]:
+    """What the log lists of each document, by the secret of the tenant."""
     found = {}
     with scenario.service.store.read() as connection:
         [entry] = entries_of(connection, "w1", Opening.KIND)
@@ -75,12 +73,12 @@ def test_a_window_without_noise(make_scenario: Any, embedder: Any, account_index
         {"version": 2, "rows": 18, "marked": 2},
         {"version": 3, "rows": 18, "marked": 1},
     ]
-    listed = lives(scenario, files)
+    (secret,) = {file.private.document_secret for file in files}
+    assert secret is not None and secret.hex() not in str(found)
+    listed = lives(scenario, secret)
     assert listed.pop("one-3") == ((1, 1),) and listed.pop("one-5") == ((1, 1), (3, 3))
     assert listed.pop(NEW.id) == ((2, 3),) and listed.pop("one-never") is None
     assert set(listed.values()) == {((1, 3),)}
-    secret = files[0].private.document_secret
-    assert secret is not None and secret.hex() not in str(found)
 
 
 def test_a_window_with_noise(make_scenario: Any, embedder: Any) -> None:
@@ -105,6 +103,12 @@ def test_a_window_with_noise(make_scenario: Any, embedder: Any) -> None:
     assert found["result"] == "PASS", bad
     assert [check["id"] for check in found["checks"]][21:] == ["accounts", "documents"]
     assert found["documents"][0]["versions"][1] == {"version": 2, "rows": 13, "marked": None}
-    listed = lives(scenario, files)
+    assert {file.private.document_secret for file in files} == {None}
+    with scenario.service.store.read() as connection:
+        secret = load_indexes(connection, "w1")["one"].document_secret
+    for row in (row for file in files for row in file.private.rows):
+        assert row.id_key == id_key("w1", "one", secret, row.id)
+    assert all(secret.hex() not in file.encode().decode() for file in files)
+    listed = lives(scenario, secret)
     assert listed.pop(NEW.id) == ((2, 2),) and listed.pop("one-never") is None
     assert set(listed.values()) == {((1, 2),)}

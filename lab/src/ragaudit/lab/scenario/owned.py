@@ -71,9 +71,14 @@ class OwnedWindow(IntegrityWindow):
         return max((version for of, version in self.later if of == tenant), default=1)
 
     def private_half(self, asked: Asked) -> PrivateReceipt:
-        secret = self.document_secrets[asked.record.tenant]
-        return replace(super().private_half(asked), document_secret=secret)
+        private = super().private_half(asked)
+        if not self.policy.noised:
+            return replace(private, document_secret=self.document_secrets[asked.record.tenant])
+        held = self.index_of(asked).commitment.id_keys
+        keys = [held[32 * row.position :][:32] for row in private.rows]
+        rows = (replace(row, id_key=key) for row, key in zip(private.rows, keys, strict=True))
+        return replace(private, rows=tuple(rows))
 
 
 class OwnedPrivateWindow(OwnedWindow, PrivateWindow):
-    """The same with noise: null rows are not marked."""
+    """The same with noise: null rows are not marked, and accounts get no secret."""

@@ -47,6 +47,8 @@ class ServedRow(JsonMessage):
         commitment: C_i, 32 bytes.
         path: of the row in C_idx, 32 bytes each.
         columns, attributes: see `Document`.
+        id_key: in its leaf, 32 bytes; with noise and ``owners`` alone: elsewhere it follows from
+            the document secret, or there is none.
     """
 
     MEMBERS: ClassVar[str] = (
@@ -64,17 +66,20 @@ class ServedRow(JsonMessage):
     path: tuple[bytes, ...] = field(repr=False)
     columns: str = field(default=NO_COLUMNS, repr=False)
     attributes: str | None = field(default=None, repr=False)
+    id_key: bytes | None = None
 
     @classmethod
     def members_of(cls, value: Any) -> str:
         """Return the names of a row's members: with ``attributes`` in a v2 window."""
-        second = isinstance(value, dict) and "attributes" in value
-        return f"attributes {cls.MEMBERS}" if second else cls.MEMBERS
+        if not isinstance(value, dict) or "attributes" not in value:
+            return cls.MEMBERS
+        return f"attributes {cls.MEMBERS}{_named_key(value)}"
 
     def _members(self) -> dict[str, Any]:
         return {
             **row_members(self.position, self.id, self.content, self.columns, self.attributes),
             **opening_members(self),
+            **_key_member(self.id_key),
         }
 
     @classmethod
@@ -88,8 +93,24 @@ class ServedRow(JsonMessage):
             content=content,
             columns=columns,
             attributes=attributes,
+            id_key=_read_key(f),
             **read_opening(f, bound),
         )
+
+
+_ID_KEY = "id_key"
+
+
+def _named_key(value: dict[str, Any]) -> str:
+    return f" {_ID_KEY}" if _ID_KEY in value else ""
+
+
+def _key_member(key: bytes | None) -> dict[str, Any]:
+    return {} if key is None else {_ID_KEY: key.hex()}
+
+
+def _read_key(f: Fields) -> bytes | None:
+    return f.hex(_ID_KEY, DIGEST_BYTES) if _ID_KEY in f.value else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +164,16 @@ class UnservedRow(JsonMessage):
     @classmethod
     def members_of(cls, value: Any) -> str:
         """Return the names of a row's members: with ``id_key`` where owners check."""
-        owned = isinstance(value, dict) and "id_key" in value
-        return f"{cls.MEMBERS} id_key" if owned else cls.MEMBERS
+        return f"{cls.MEMBERS}{_named_key(value)}" if isinstance(value, dict) else cls.MEMBERS
 
     def _members(self) -> dict[str, Any]:
-        key = {} if self.id_key is None else {"id_key": self.id_key.hex()}
         return {
             "position": self.position,
             "commitment": self.commitment.hex(),
             "columns": self.columns,
             "row_digest": self.row_digest.hex(),
             "path": [digest.hex() for digest in self.path],
-            **key,
+            **_key_member(self.id_key),
         }
 
     @classmethod
@@ -165,7 +184,7 @@ class UnservedRow(JsonMessage):
             columns=f.text("columns", 2, MAX_COLUMNS_BYTES),
             row_digest=f.hex("row_digest", DIGEST_BYTES),
             path=f.hexes("path", MAX_PATH, DIGEST_BYTES),
-            id_key=f.hex("id_key", DIGEST_BYTES) if "id_key" in f.value else None,
+            id_key=_read_key(f),
         )
 
 
@@ -232,7 +251,7 @@ class PrivateReceipt(JsonMessage):
         rows: the served ones, in the order of the answer; in a v1 window all of T.
         withdrawn: rows among the first K of T that are not served, rising; empty in v1.
         ties: where T has more than K rows; else None.
-        document_secret: k_t of the tenant, 32 bytes; None without ``owners`` (5.16).
+        document_secret: k_t of the tenant, 32 bytes; None with noise or without ``owners`` (5.16).
     """
 
     FORMAT: ClassVar[str] = PRIVATE_FORMAT

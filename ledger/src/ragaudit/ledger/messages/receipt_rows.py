@@ -105,7 +105,7 @@ def check_commitments(
     embedding = file.private.openings.embedding
     key_of = _id_keys(file.private, record, policy, id_commitment)
     for row, document in zip(file.private.rows, file.answer.documents, strict=True):
-        _check_row(row, index, policy, operations, key_of(row.id))
+        _check_row(row, index, policy, operations, key_of(row.id) or row.id_key)
         _check_filter(row, asked, policy)
         _check_score(document, row, embedding)
     if file.private.ties is not None:
@@ -122,11 +122,16 @@ def check_commitments(
 def _id_keys(
     private: PrivateReceipt, record: Record, policy: Policy, commitment: bytes | None
 ) -> Callable[[str], bytes | None]:
-    """Return what gives the id key of a document, or None where leaves have none."""
+    """Return what gives the id key of a document, or None where no secret is disclosed."""
     secret, owned = private.document_secret, policy.owners is not None
-    if (secret is not None) != owned:
-        expected = "that of the tenant" if owned else "none without owners"
+    if (secret is not None) != (owned and not policy.noised):
+        expected = "none with noise, or without owners" if secret else "that of the tenant"
         reject("document secret", where="document_secret", expected=expected)
+    # With noise a row brings the key in its leaf along: nobody else than its owner may test ids.
+    shown = owned and policy.noised
+    if wrong := [row for row in private.rows if (row.id_key is not None) != shown]:
+        expected = "one" if shown else "none without noise and owners"
+        reject("id key", where=f"row {wrong[0].position}", expected=expected)
     if secret is None:
         return lambda _: None
     check_secret(policy.window, record.tenant, secret, commitment)

@@ -52,10 +52,11 @@ def receipt_file(
         selected=stored.selected,
         selection_blinding=stored.selection_blinding,
         salt_r=stored.salt_r,
-        rows=tuple(_served(index, row) for row in delivery.rows),
+        rows=tuple(_served(index, row, keyed=policy.noised) for row in delivery.rows),
         withdrawn=_withdrawn(index, record, delivery, scored=ties is not None),
         ties=None if ties is None else TiesOpening(_unserved(index, record, delivery), ties),
-        document_secret=index.document_secret or None,
+        # With noise, whoever held it could test which ids the index has.
+        document_secret=None if policy.noised else index.document_secret or None,
     )
     halves = (stored.request.encode(), answer.encode(), private.encode())
     # With the stored time of issue: a repeated answer has the same signature, bit for bit.
@@ -200,7 +201,7 @@ def _unserved(
     )
 
 
-def _served(index: CommittedIndex, row: SelectedRow) -> ServedRow:
+def _served(index: CommittedIndex, row: SelectedRow, *, keyed: bool) -> ServedRow:
     at = row.position
     values = index.rows[at].tolist()
     return ServedRow(
@@ -215,4 +216,5 @@ def _served(index: CommittedIndex, row: SelectedRow) -> ServedRow:
         path=index.tree.path(at),
         columns=index.columns_of(at),
         attributes=row.document.attributes if index.second else None,
+        id_key=index.id_key_of(at) if keyed else None,
     )

@@ -98,12 +98,6 @@ ASSUMPTIONS: Final = (
 )
 
 
-ALIKE_IN_IDS: Final = (
-    "Neighbouring indexes have the same number of rows, the same public columns and the same ids "
-    "of documents."
-)
-"""In place of the third, where rows carry id keys."""
-
 COLUMNS: Final = (
     "Public columns: they stand in clear in the index that the verifier holds, nothing protects "
     "them, and a filter on them tells which rows may be selected."
@@ -185,11 +179,11 @@ WITHHELD_UNCOUNTED: Final = (
 """With noise the count would tell the verifier, who knows the noise, something of the selection."""
 
 IDS: Final = (
-    "Which documents there are, by their ids: noise does not hide that. Every account of a tenant "
-    "that was answered holds the secret of the tenant's id keys, and with the index commitments it "
-    "can test whether the index has a document of an id that it guesses."
+    "Which documents there are, by their ids: noise does not hide that from those who hold the "
+    "secret of a tenant's id keys, as its owner does and everybody to whom the owner gave a proof. "
+    "An account cannot tell whether a row that it is served is listed under its own id."
 )
-"""Where owners can check: that a row is under its own key, accounts can see."""
+"""Where owners can check, and accounts cannot."""
 
 RATE: Final = "Records outside the sample: what is stated about them is a compliance rate."
 
@@ -325,8 +319,6 @@ def assumptions(policy: Policy | None, known: Sequence[str] = ()) -> tuple[str, 
     beacon = None if policy is None or policy.beacon is None else policy.beacon.chain.hash.hex()
     if policy is None or policy.noised:
         *shared, none, models = ASSUMPTIONS
-        if policy is not None and policy.owners is not None:
-            shared[2] = ALIKE_IN_IDS
         if known:
             models = f"{models} {KNOWN_MODELS.format(' and '.join(known))}"
         return (*shared, none if beacon is None else BEACON.format(beacon), models)
