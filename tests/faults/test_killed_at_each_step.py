@@ -58,7 +58,7 @@ VERIFIER = (
     Step("the handover is taken", f"{_PARTS}put_parts", "after"),
     Step("the log is closed", f"{_SERVICE}handover:Handover.close", "after"),
     Step("the receipts list is signed", f"{_SAMPLER}sign_list", "after"),
-    Step("a sample is drawn", f"{_SERVICE}challenge:draw_sample", "after"),
+    Step("a sample is drawn", f"{_SERVICE}challenge:draw_strata", "after"),
     Step("the challenge is kept", f"{_SAMPLER}draw", "after"),
     Step("a response is kept", f"{_SAMPLER}respond", "after"),
     Step("the evidence is sealed", f"{_SERVICE}evidence:seal", "after"),
