@@ -106,7 +106,10 @@ class Written:
     later: dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=["integrity", "private"])
+AT_NIGHT = pytest.param("private", marks=pytest.mark.nightly)
+
+
+@pytest.fixture(scope="module", params=["integrity", AT_NIGHT])
 def window(request: pytest.FixtureRequest) -> dict[str, Any]:
     return INTEGRITY if request.param == "integrity" else PRIVATE
 
