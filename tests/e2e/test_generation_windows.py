@@ -245,6 +245,7 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
     ]
 
 
+@pytest.mark.nightly
 def test_votes_of_another_model_fail(setting: Setting) -> None:
     play(setting, OTHER_VOTES)
     found = verdict(setting)
@@ -252,6 +253,7 @@ def test_votes_of_another_model_fail(setting: Setting) -> None:
     assert {name for name, status in faults(found).items() if status == "FAIL"} == {"replay"}
 
 
+@pytest.mark.nightly
 def test_under_naive_the_verdict_is_conditional(setting: Setting) -> None:
     play(setting, mechanism="naive", threshold=None, uses=3, epsilon="3", differing_votes=None)
     found = verdict(setting)

@@ -120,7 +120,7 @@ def test_retrieval(
     check(found, private)
 
 
-@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("private", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_answers_in_words(
     make_channel: Callable[..., ProverScenario], embedder: Embedder, tmp_path: Path, private: bool,
 ) -> None:  # fmt: skip

@@ -38,7 +38,7 @@ from verifier_process import VerifierProcess
 
 __all__ = ["model", "model_url"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 
 QUESTIONS = 6
 STALLED_SECONDS = 2

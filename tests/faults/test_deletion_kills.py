@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from databases import ON_EACH_ENGINE
 from dying import Mortal, Step
 from finished_windows import Finished, finished
 from prover_process import Prover
@@ -18,7 +19,7 @@ __all__ = ["finished", "make_scenario", "scenario"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.usefixtures("on_each_engine"),
+    *ON_EACH_ENGINE,
 ]
 
 _RETENTION = "ragaudit.prover.lifecycle.retention:"

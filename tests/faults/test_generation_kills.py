@@ -30,7 +30,7 @@ __all__ = ["model", "model_url"]
 pytestmark = [
     pytest.mark.usefixtures("on_each_engine"),
     pytest.mark.parametrize("engine_name", ["postgresql"]),
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.timeout(900),
 ]
 

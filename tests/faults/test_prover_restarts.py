@@ -99,7 +99,7 @@ class Client(threading.Thread):
 
 
 @pytest.mark.parametrize(
-    "kills", [pytest.param(10, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.nightly)]
+    "kills", [pytest.param(5, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.nightly)]
 )
 @pytest.mark.timeout(3000)
 def test_what_clients_see_of_kills(setting: Setting, kills: int) -> None:

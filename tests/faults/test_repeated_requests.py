@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from databases import ON_EACH_ENGINE
 from generation_channel import WITHIN_TERMS, model, model_url, write_model
 from generation_channel import records as documents
 from invariants import check_prover, check_verifier
@@ -39,7 +40,7 @@ __all__ = ["model", "model_url"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.usefixtures("on_each_engine"),
+    *ON_EACH_ENGINE,
 ]
 
 QUESTIONS = 4

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 from cosigner_service import CosignerProcess
+from databases import ON_EACH_ENGINE
 from invariants import check_prover, check_verifier
 from moved_window import MovedWindow
 from postgresql_server import Server
@@ -34,7 +35,7 @@ from restoring import BackUp
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(1800),
-    pytest.mark.usefixtures("on_each_engine"),
+    *ON_EACH_ENGINE,
 ]
 
 NAMES = ("good", "slow", "stale", "wrong")

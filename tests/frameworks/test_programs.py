@@ -30,6 +30,8 @@ OF_NEWER_PYTHON = ("newest_ogx", "llama_stack")
 WITH_STORE = (*OF_CHROMA, *OF_QDRANT)
 NEWER = framework_scene.NEWER_PYTHON.is_file()
 EVERY = (*WITH_STORE, *OF_TEXTS, *(OF_NEWER_PYTHON if NEWER else ()))
+# One of each library and each interface; the others talk to the same ones, and do so at night.
+ONE_OF_EACH = ("langchain_chroma", "llama_qdrant", "haystack_chroma", "openai", "mcp")
 BY_COMMAND = ("langchain_chroma", "openai", "mcp")
 # Programs that try what is refused, and the errors that their libraries raise.
 ERRORS = {
@@ -45,6 +47,18 @@ NUMBERS = {
     # Those of OpenAI's client, whose answers they must get.
     **dict.fromkeys(("ogx", *OF_NEWER_PYTHON), range(6)),
 }
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(ONE_OF_EACH, id="one of each"),
+        pytest.param(EVERY, id="every", marks=pytest.mark.nightly),
+    ],
+)
+def names(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The programs."""
+    return tuple(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +78,13 @@ def store(corpus: Corpus) -> Iterator[chroma_server.ChromaServer]:
 
 @pytest.fixture(scope="module")
 def integrity(
-    tmp_path_factory: pytest.TempPathFactory, corpus: Corpus, store: chroma_server.ChromaServer
+    tmp_path_factory: pytest.TempPathFactory,
+    corpus: Corpus,
+    store: chroma_server.ChromaServer,
+    names: tuple[str, ...],
 ) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("integrity")
-    accounts = [*(name.replace("_", "-") for name in EVERY), OTHER]
+    accounts = [*(name.replace("_", "-") for name in names), OTHER]
     with framework_scene.scene(
         folder, corpus, store.url, framework_scene.INTEGRITY, accounts
     ) as made:
@@ -75,7 +92,7 @@ def integrity(
 
 
 @pytest.fixture(scope="module")
-def answers(integrity: Scene) -> dict[str, dict[str, Any]]:
+def answers(integrity: Scene, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """What each program prints behind the sidecar."""
     return {
         name: integrity.ask(
@@ -84,35 +101,33 @@ def answers(integrity: Scene) -> dict[str, dict[str, Any]]:
             NUMBERS[name],
             python=framework_scene.NEWER_PYTHON if name in OF_NEWER_PYTHON else PYTHON,
         )
-        for name in EVERY
+        for name in names
     }
 
 
 @pytest.fixture(scope="module")
-def before(integrity: Scene) -> dict[str, dict[str, Any]]:
-    """What each program prints before the store itself; Qdrant's is its client's local mode."""
+def before(integrity: Scene, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """What those with a store print before it; Qdrant's is its client's local mode."""
     folder = integrity.folder / "points"
     integrity.corpus.fill_points(folder)
     places = {**dict.fromkeys(OF_CHROMA, integrity.store_url), **dict.fromkeys(OF_QDRANT, folder)}
     return {
         name: integrity.run(f"ask_{name}", str(place), "none", NUMBERS[name])
         for name, place in places.items()
+        if name in names
     }
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_the_answers_are_exact(
-    integrity: Scene, answers: dict[str, dict[str, Any]], name: str
-) -> None:
-    found = answers[name]
-    for number, ids in zip(NUMBERS[name], found["nearest"], strict=True):
-        assert ids == integrity.exact(number, 10)
-    for number, ids in zip(NUMBERS[name], found["filtered"], strict=False):
-        assert ids == integrity.exact(number, 5, filtered=True)
+def test_the_answers_are_exact(integrity: Scene, answers: dict[str, dict[str, Any]]) -> None:
     rows = {row.id: [row.text, row.metadata] for row in integrity.corpus.rows["one"]}
-    assert len(found["rows"]) >= 10
-    for identifier, row in found["rows"].items():
-        assert row == rows[identifier]
+    for name, found in answers.items():
+        for number, ids in zip(NUMBERS[name], found["nearest"], strict=True):
+            assert ids == integrity.exact(number, 10), name
+        for number, ids in zip(NUMBERS[name], found["filtered"], strict=False):
+            assert ids == integrity.exact(number, 5, filtered=True), name
+        assert len(found["rows"]) >= 10, name
+        for identifier, row in found["rows"].items():
+            assert row == rows[identifier], name
 
 
 def _lines(value: Any) -> Any:
@@ -120,17 +135,19 @@ def _lines(value: Any) -> Any:
     return sorted(value.splitlines()) if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("name", WITH_STORE)
 def test_a_program_does_not_see_the_difference(
-    answers: dict[str, dict[str, Any]], before: dict[str, dict[str, Any]], name: str
+    answers: dict[str, dict[str, Any]], before: dict[str, dict[str, Any]]
 ) -> None:
-    ours, theirs = answers[name], before[name]
-    assert ours.keys() == theirs.keys()
-    assert ours["scores"] == pytest.approx(theirs["scores"], abs=2e-3)
-    for each in ours.keys() - {"nearest", "filtered", "rows", "scores"}:
-        assert _lines(ours[each]) == _lines(theirs[each]), each
+    for name, theirs in before.items():
+        ours = answers[name]
+        assert ours.keys() == theirs.keys(), name
+        assert ours["scores"] == pytest.approx(theirs["scores"], abs=2e-3), name
+        for each in ours.keys() - {"nearest", "filtered", "rows", "scores"}:
+            assert _lines(ours[each]) == _lines(theirs[each]), (name, each)
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("names", [pytest.param(EVERY, id="every")], indirect=True)
 @pytest.mark.parametrize(
     "name",
     [
@@ -156,7 +173,7 @@ def test_integers_rank_as_the_stores_floats_do(
 ) -> None:
     found = whole = 0
     cases = []
-    for name in WITH_STORE:
+    for name in before:
         for kind in ("nearest", "filtered"):
             pairs = zip(answers[name][kind], before[name][kind], strict=True)
             for number, (ours, theirs) in zip(NUMBERS[name], pairs, strict=False):

@@ -25,7 +25,7 @@ from ragaudit.embedders import registry
 from ragaudit.ledger.messages.receipts import ReceiptFile
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.timeout(900),
     pytest.mark.skipif(not PYTHON.is_file(), reason=framework_scene.MISSING),
 ]
@@ -106,10 +106,7 @@ class Written:
     later: dict[str, Any]
 
 
-AT_NIGHT = pytest.param("private", marks=pytest.mark.nightly)
-
-
-@pytest.fixture(scope="module", params=["integrity", AT_NIGHT])
+@pytest.fixture(scope="module", params=["integrity", "private"])
 def window(request: pytest.FixtureRequest) -> dict[str, Any]:
     return INTEGRITY if request.param == "integrity" else PRIVATE
 

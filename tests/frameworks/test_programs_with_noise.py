@@ -14,7 +14,7 @@ from framework_selection import selection
 from ragaudit.ledger.messages.receipts import ReceiptFile
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.timeout(900),
     pytest.mark.skipif(not framework_scene.PYTHON.is_file(), reason=framework_scene.MISSING),
 ]

@@ -12,13 +12,19 @@ from ragaudit.verifier.service.database import create_tables
 ON_SQLITE = pytest.mark.parametrize("engine_name", ["sqlite"])
 """For tests of its file, its pragmas and its locks."""
 
-ON_EACH_ENGINE = [
-    pytest.mark.usefixtures("on_each_engine"),
-    pytest.mark.parametrize(
-        "engine_name", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
-    ),
-]
-"""For modules of tests of whole services; on the server they belong to the slow tests."""
+
+SERVER_AT_NIGHT = pytest.mark.parametrize(
+    "engine_name", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)]
+)
+SERVER_SLOWLY = pytest.mark.parametrize(
+    "engine_name", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
+)
+
+ON_EACH_ENGINE = [pytest.mark.usefixtures("on_each_engine"), SERVER_AT_NIGHT]
+"""For modules of tests of whole services; on the server they are run at night."""
+
+ON_EACH_ENGINE_SLOWLY = [pytest.mark.usefixtures("on_each_engine"), SERVER_SLOWLY]
+"""For those with the most statements of their own; on the server they belong to the slow tests."""
 
 
 def ledger_tables(url: str) -> None:

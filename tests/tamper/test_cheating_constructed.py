@@ -46,7 +46,11 @@ def test_windows_are_small(cheat: ConstructedCheat) -> None:
 
 
 # N = K + 1 and about a power of two, where the tables of the argument get longer.
-SIZES = [4, *(pytest.param(rows, marks=pytest.mark.slow) for rows in (7, 8, 9, 31, 32, 33))]
+SIZES = [
+    4,
+    pytest.param(33, marks=pytest.mark.slow),
+    *(pytest.param(rows, marks=pytest.mark.nightly) for rows in (7, 8, 9, 31, 32)),
+]
 
 
 @pytest.mark.parametrize("rows", SIZES)

@@ -136,7 +136,7 @@ def test_an_audit_whose_proofs_do_not_hold_is_not_measured(monkeypatch: pytest.M
 OVER_HTTP = ["answer-http", "--rows", "60", "--dim", "256"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_answering_over_http_with_more_runs_than_an_account_has_queries() -> None:
     baseline, answer, proven, *busy = report(*OVER_HTTP, "--runs", "41")["measurements"]

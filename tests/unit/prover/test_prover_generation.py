@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from committing_together import until
-from databases import ON_EACH_ENGINE
+from databases import ON_EACH_ENGINE_SLOWLY
 from generation_channel import (
     QUESTION,
     ask,
@@ -43,7 +43,7 @@ from scenario import ProverScenario
 
 __all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
 
-pytestmark = ON_EACH_ENGINE
+pytestmark = ON_EACH_ENGINE_SLOWLY
 
 
 def test_an_answer_with_its_receipt(real_channel: ProverScenario) -> None:

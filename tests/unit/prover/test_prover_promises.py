@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from databases import ON_EACH_ENGINE
+from databases import ON_EACH_ENGINE_SLOWLY
 from ragaudit.client.core_operations import CoreOperations
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.ledger.messages.promises import ClaimsPage, Promise
@@ -15,7 +15,7 @@ from ragaudit.prover.store.states import State
 from ragaudit.prover.window.promised import note_nonce
 from ragaudit.verifier.service import intake
 
-pytestmark = ON_EACH_ENGINE
+pytestmark = ON_EACH_ENGINE_SLOWLY
 
 
 def test_all_ten_checks_of_an_anchored_receipt(make_scenario: Any, embedder: Any) -> None:

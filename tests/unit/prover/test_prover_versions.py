@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from databases import ON_EACH_ENGINE
+from databases import ON_EACH_ENGINE_SLOWLY
 from exact_windows import ask, change, later, shown, start, texts
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import StoreUnavailable
@@ -33,7 +33,7 @@ from ragaudit.prover.window.records import entries_of
 from scenario import ProverScenario
 from whole_windows import refreshed
 
-pytestmark = ON_EACH_ENGINE
+pytestmark = ON_EACH_ENGINE_SLOWLY
 
 VERSIONS: dict[str, Any] = {"versions": True}
 

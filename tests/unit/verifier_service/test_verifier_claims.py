@@ -5,7 +5,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from databases import ON_EACH_ENGINE
+from databases import ON_EACH_ENGINE_SLOWLY
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.forging.resigning import another_signature
@@ -26,7 +26,7 @@ from verifier_service_harness import (
     request_for,
 )
 
-pytestmark = ON_EACH_ENGINE
+pytestmark = ON_EACH_ENGINE_SLOWLY
 
 EXPIRED_AFTER_SECONDS = 30 + 5  # promise life and clock skew of the harness's policy
 

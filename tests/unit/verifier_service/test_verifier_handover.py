@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import ON_EACH_ENGINE
+from databases import ON_EACH_ENGINE_SLOWLY
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.tagged import enc
@@ -24,7 +24,7 @@ from verifier_service_harness import (
     problem_of,
 )
 
-pytestmark = ON_EACH_ENGINE
+pytestmark = ON_EACH_ENGINE_SLOWLY
 
 
 @pytest.fixture
