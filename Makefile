@@ -14,7 +14,7 @@ COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 # Five gigabytes with its torch; its test runs where it is installed, and is skipped elsewhere.
 NOT_HERE = --no-extra sentence-transformers
 
-.PHONY: setup setup-servers setup-frameworks demo wheels test coverage test-slow nightly strangers lint \
+.PHONY: setup setup-servers setup-frameworks demo wheels test coverage test-slow nightly strangers lint lint-python lint-rust \
 	rust-test rust-test-slow comparison-test audit soak fuzz benchmarks clean
 
 .bootstrap/bin/uv:
@@ -129,11 +129,17 @@ fuzz:
 	$(foreach target,$(FUZZ_TARGETS),($(FUZZ) $(target) -- -max_total_time=$(FUZZ_SECONDS) \
 		-dict=fuzz/encodings.dict -max_len=8192) &&) true
 
+# Types are judged by one processor, and so is most of what is compiled.
 lint: setup
+	$(MAKE) --jobs 2 --output-sync=target lint-python lint-rust
+
+lint-python:
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+
+lint-rust:
 	cd circuits/rust && cargo fmt --all --check
 	cd circuits/rust && cargo clippy --locked --release --workspace --all-targets -- -D warnings
 

@@ -40,11 +40,15 @@ def served(make_scenario: Callable[..., ProverScenario], tmp_path: Path) -> Iter
 
 
 def kinds_of(served: Served, probe: str, hole: Hole, says: Says) -> set[tuple[str, str]]:
+    """What is found; times are measured again on a machine too busy to tell them apart."""
     proxy, path = served
     proxy.hole, proxy.says, proxy.remembered = hole, says, {}
-    rounds = "3" if says is slow else "2"
-    report = scope_runs.scope(path, "--rounds", rounds, "--only", probe)
-    assert report["controlled"] == ["acme", "globex"]
+    for _ in range(3 if says is slow else 1):
+        rounds = "3" if says is slow else "2"
+        report = scope_runs.scope(path, "--rounds", rounds, "--only", probe)
+        assert report["controlled"] == ["acme", "globex"]
+        if report["findings"]:
+            break
     if says is cached:
         assert {one["family"] for one in report["findings"]} == {"cache"}
     return scope_runs.found(report)

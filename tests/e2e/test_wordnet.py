@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.backend_settings import ChromaSettings
 from ragaudit.prover.vector_stores.chroma import ChromaStore
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 ROWS, QUERIES, K = 20_000, 500, 10
 ASKED = 50

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from databases import SERVER_AT_NIGHT
 from ragaudit.cli.processes import ServiceFailed
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.bench import end_to_end_report, service_report
@@ -177,6 +178,7 @@ def test_what_cannot_be_measured_is_refused(options: list[str]) -> None:
 
 
 @pytest.mark.slow
+@SERVER_AT_NIGHT
 def test_a_small_load_on_real_services(engine_name: str, make_database: Callable[..., str]) -> None:
     options = ["--rows", "60", "--rate", "5", "--seconds", "2", "--accounts", "2"]
     if engine_name == "postgresql":
@@ -188,7 +190,7 @@ def test_a_small_load_on_real_services(engine_name: str, make_database: Callable
     assert run["receipts"]["p99"] > 0 and run["spent"]["answers"] >= 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_small_window_to_its_verdict() -> None:
     options = ["--records", "20", "--rows", "60", "--accounts", "2", "--rate", "2"]
     done = CliRunner().invoke(app, ["window", *options, "--json"])

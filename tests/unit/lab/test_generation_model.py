@@ -118,7 +118,7 @@ def test_the_weights_are_those_of_the_report(model: Transformer) -> None:
     assert REPORT["terms"] == json.loads(json.dumps(vars(Terms())))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_copies_as_the_report_says(model: Transformer) -> None:
     found = figures(model, seed=7, episodes=200)
     assert found.keys() == REPORT["accuracy"].keys()

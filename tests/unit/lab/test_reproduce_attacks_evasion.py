@@ -91,7 +91,7 @@ def test_a_threshold_is_the_largest_honest_score() -> None:
     assert threshold(honest, "x") == 1.5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_wordnet
 def test_a_small_run() -> None:
     """The product's estimate by direction sees what the policy's other one does not."""

@@ -93,7 +93,7 @@ def test_noise_is_of_account_trial_and_seed() -> None:
     assert len(np.unique(first)) > 4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_inside_and_outside_have_one_law() -> None:
     inside, outside = figure_2b(QUICK), figure_5(QUICK)
     for result in (inside, outside):
@@ -105,7 +105,7 @@ def test_inside_and_outside_have_one_law() -> None:
     assert {each.theory for each in outside.points[-5:]} == {0.5}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_running_service_follows_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """20 accounts ask 20 questions in each world, over HTTP: within 5 standard errors."""
     monkeypatch.setattr(attacks_http, "QUICK_TRIALS", 20)

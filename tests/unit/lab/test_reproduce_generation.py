@@ -109,7 +109,7 @@ def test_scores_are_of_one_text_and_the_question_only(made: Corpus) -> None:
     assert max(strangers) < min(family) <= max(family) < 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_closed_book_knows_nothing_and_documents_help(document: dict[str, Any]) -> None:
     assert share(document, "closed book", None) == 0
     assert share(document, "non-private RAG", None) > 0.7
@@ -118,7 +118,7 @@ def test_closed_book_knows_nothing_and_documents_help(document: dict[str, Any]) 
     assert share(document, "MURAG, M = 1", 10, "120 documents") > share(document, "NAIVE", 10)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_arm_has_its_cells_and_no_document_pays_too_often(
     written: Path, document: dict[str, Any]
 ) -> None:
@@ -138,7 +138,7 @@ def test_every_arm_has_its_cells_and_no_document_pays_too_often(
     assert [each["reported"] for each in document["papers"]] == [each for each, _ in COMPARISON]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_attack_is_flat_in_accounts_and_below_the_cap(document: dict[str, Any]) -> None:
     points = document["membership"]["points"]
     limit = document["membership"]["cap"]
@@ -171,7 +171,7 @@ def test_later_questions_of_a_coalition_find_the_record_spent() -> None:
     assert [each.answer for each in outcomes[2:]] == [each.answer for each in alone[2:]]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_was_asked_before_has_its_answer_and_nobody_pays(document: dict[str, Any]) -> None:
     at = {(each["arm"], each["group"]): each for each in document["cells"] if each["epsilon"] == 10}
     for reusing, base in REUSING.items():

@@ -178,7 +178,7 @@ def test_attacks_on_digits_respect_the_corrected_bound(
     assert none <= label + 1e-12 <= full + 2e-12
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_expected_and_observed_advantage_agree() -> None:
     # Observed: 48 samples in [-1, 1] per cell, 12 cells; the largest of the differences of means
     # stays below Hoeffding's half-width at 1e-6: sqrt(ln(2e6 * 12)/(2 * 48)) * 2 = .84.

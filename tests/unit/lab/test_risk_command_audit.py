@@ -288,7 +288,7 @@ def test_the_researchers_audit_commands(tmp_path: Path) -> None:
     assert "claim not refuted" in audited
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_researchers_reproduction(tmp_path: Path) -> None:
     (command,) = blocks((DOCS / "researcher.md").read_text(), "sh", "ragaudit reproduce rad")
     done = shell(command, tmp_path)

@@ -145,7 +145,9 @@ def checked(evidence: Evidence, checks: tuple[str, ...]) -> Context:
     ("write", "sizes", "checks", "each"),
     [
         # Per question: its charge entry and its answer.
-        (write_large_words, [(500, 20), (2500, 20)], IN_WORDS, 2),
+        pytest.param(
+            *(write_large_words, [(500, 20), (2500, 20)], IN_WORDS, 2), marks=pytest.mark.nightly
+        ),
         # Per account: its registration.
         (write_large_log, [(20, 500), (20, 2500)], OF_ACCOUNTS, 1),
     ],

@@ -25,7 +25,7 @@ from ragaudit.verifier.service.challenge import Sampler
 from service_window import ServiceWindow
 from verifier_service_harness import PROVIDER, VerifierScenario, challenge_of
 
-WINDOWS = 6
+WINDOWS = 5
 SETTLED = 2  # windows after which imports are done and public constants known
 GROWTH = 2**14  # bytes for each more window, whose evidence is several times as large
 
