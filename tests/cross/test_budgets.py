@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import ragaudit.core as core
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits.budgets import BudgetStatement
@@ -68,7 +69,7 @@ def decisions(statement: BudgetStatement, proof: bytes) -> tuple[bool, bool]:
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("case", cases("budget"), ids=lambda case: case["name"])
+@for_each("case", cases("budget"))
 def test_the_vectors_are_decided_as_known(case: dict[str, Any]) -> None:
     charges = bytes.fromhex("".join(case["B"]))
     statement = BudgetStatement(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import ragaudit.core as core
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
@@ -181,7 +182,7 @@ def test_every_part_of_a_context_counts() -> None:
     assert empty.context not in contexts
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "match"),
     [
         ({"uses": -1}, "uses: -1"),

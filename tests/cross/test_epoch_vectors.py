@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.records import entry_leaf_data, parse_body
@@ -52,14 +53,13 @@ def test_keys(seed: Any) -> None:
             assert tree.open(slot, counter).key.hex() == key
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"epoch": 1}, {"reason": ""}, {"reason": "schedule"}, {"previous_root": b""},
         {"seed_root": b""}, {"seed_root": b"short"}, {"root": b""}, {"size": -1}, {"time": -1},
         {"window": "W"},
     ],
-    ids=str,
 )  # fmt: skip
 def test_no_entries(change: Any) -> None:
     with pytest.raises(MalformedRecord):

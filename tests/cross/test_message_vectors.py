@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.circuits.noise import noise_key
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding import canonical_json
@@ -288,7 +289,7 @@ def test_epsilon_table(case: dict[str, Any]) -> None:
     assert EpsilonTable.from_json(case["table"]) == found
 
 
-@pytest.mark.parametrize("case", EPSILON["cases"], ids=lambda case: case["arguments"]["sigma"])
+@for_each("case", EPSILON["cases"])
 def test_the_cross_check_needs_no_library(case: dict[str, Any]) -> None:
     """The row of 7.4 that another library computes, from the chapter's definition of it."""
     from mpmath import mpf, sqrt

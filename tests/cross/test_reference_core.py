@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 import ragaudit.core as core
 from both_verifiers import Case, core_accepts, reference_accepts
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits.quantise import IntegerRows, row_type
@@ -204,7 +205,7 @@ def test_changed_statements_are_decided_alike(record: Record, data: st.DataObjec
     assert not reference_accepts(case, more_rows)
 
 
-@pytest.mark.parametrize("vector", SELECTION, ids=lambda v: v["name"])
+@for_each("vector", SELECTION)
 def test_core_decides_the_selection_vectors(vector: dict[str, Any]) -> None:
     context, _, commitments, query, noise, top_k, selection, proof, allowed = selection_arguments(
         vector

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 import ragaudit.core as core
 import ragaudit.verifier.reference as reference
+from for_each import for_each
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits.quantise import IntegerRows, row_type
@@ -92,7 +92,7 @@ def decisions(statement: Any, proof: bytes) -> tuple[bool, bool]:
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("case", cases("ties"), ids=lambda case: case["name"])
+@for_each("case", cases("ties"))
 def test_the_vectors_are_decided_as_known(case: dict[str, Any]) -> None:
     expected = case["expect"] == "accept"
     assert decisions(*ties_arguments(case)) == (expected, expected)

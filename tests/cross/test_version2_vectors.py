@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.circuits.columns import ColumnArrays
 from ragaudit.encoding.digests import leaf_data, salted
 from ragaudit.ledger.errors import MalformedRecord
@@ -50,7 +51,7 @@ def test_columns() -> None:
         read_columns(NULL_ROW, DECLARED)
 
 
-@pytest.mark.parametrize("case", VECTOR["filters"], ids=lambda case: case["text"][:60])
+@for_each("case", VECTOR["filters"])
 def test_filters(case: dict[str, Any]) -> None:
     if case["allowed"] is None:
         with pytest.raises(MalformedRecord):

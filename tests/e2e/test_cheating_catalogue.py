@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cheating_behaviours import BEHAVIOURS
+from for_each import for_each
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks import (
@@ -40,7 +41,7 @@ def test_every_behaviour_has_its_entry_and_every_entry_its_behaviour() -> None:
     assert len({each.name for each in CATALOGUE}) == len(CATALOGUE)
 
 
-@pytest.mark.parametrize("cheat", CATALOGUE, ids=lambda cheat: cheat.name)
+@for_each("cheat", CATALOGUE)
 def test_an_entry_says_what_there_is_to_say(cheat: Cheat) -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cheat.name)
     assert cheat.description.endswith(".")

@@ -11,6 +11,7 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 import pytest
+from for_each import for_each
 from ragaudit.circuits.noise import NoiseParameters, sample_noise, table
 from scipy import stats
 
@@ -85,7 +86,7 @@ def test_kolmogorov_smirnov(drawn: tuple[NoiseParameters, npt.NDArray[np.int64]]
     assert stats.kstest((z + smoothing) / s, "norm").pvalue > ALPHA
 
 
-@pytest.mark.parametrize("modulus", [2, 3, "K", "K²"])
+@for_each("modulus", [2, 3, "K", "K²"])
 def test_residues_are_uniform(
     drawn: tuple[NoiseParameters, npt.NDArray[np.int64]], modulus: int | str
 ) -> None:
@@ -114,7 +115,7 @@ def test_variance_and_sign(drawn: tuple[NoiseParameters, npt.NDArray[np.int64]])
     assert abs(np.sum(np.sign(z))) < bound * np.sqrt(COUNT)
 
 
-@pytest.mark.parametrize("lag", [1, 2, 3, 4, 8])
+@for_each("lag", [1, 2, 3, 4, 8])
 def test_neighbours_are_uncorrelated(
     drawn: tuple[NoiseParameters, npt.NDArray[np.int64]], lag: int
 ) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import ragaudit.verifier.reference as reference
 from cheating import assert_caught, assert_passes_without
+from for_each import for_each
 from procedure_cases import use_cached_table
 from ragaudit.circuits.selection import scores, select
 from ragaudit.lab.attacks import CATALOGUE, ConstructedCheat, find, stage
@@ -24,10 +25,10 @@ from ragaudit.verifier.procedure import run
 
 use_cached_table()
 
+CHEATS = [each for each in CATALOGUE if isinstance(each, ConstructedCheat)]
 CASES = [
     pytest.param(each, id=each.name, marks=[pytest.mark.slow] if each.slow else [])
-    for each in CATALOGUE
-    if isinstance(each, ConstructedCheat)
+    for each in CHEATS
 ]
 
 
@@ -38,7 +39,7 @@ def test_a_constructed_cheat(cheat: ConstructedCheat, tmp_path: Path) -> None:
     assert_passes_without(cheat, staged)
 
 
-@pytest.mark.parametrize("cheat", [each for each in CASES if "slow" not in str(each.marks)])
+@for_each("cheat", [each for each in CHEATS if not each.slow])
 def test_windows_are_small(cheat: ConstructedCheat) -> None:
     window = cheat.window()
     assert window.rows <= 64

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from procedure_cases import use_cached_table
@@ -312,7 +313,7 @@ def test_a_policy_whose_sample_says_too_little_or_is_too_large_is_refused(
     assert reason in " ".join((check.reason, *check.evidence))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("member", "asked"),
     [
         ({"owners": {"rows": {}}}, True),

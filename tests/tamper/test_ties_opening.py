@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import ragaudit.core as core
 import ragaudit.verifier.reference as reference
+from for_each import for_each
 from ragaudit.ledger.messages.ties import TiesStatement
 from reference_vectors import cases, ties_arguments
 
@@ -68,7 +69,7 @@ def refused(statement: TiesStatement, proof: bytes, reasons: tuple[str, str]) ->
         reference.verify_ties(statement, proof)
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@for_each("name", CHANGES)
 def test_a_changed_statement_is_refused(name: str) -> None:
     changes, reasons = CHANGES[name]
     refused(replace(HONEST, **changes), PROOF, reasons)
@@ -79,7 +80,7 @@ def test_unchanged_it_is_accepted() -> None:
     reference.verify_ties(HONEST, PROOF)
 
 
-@pytest.mark.parametrize("element", range(len(PROOF) // 32))
+@for_each("element", range(len(PROOF) // 32))
 def test_a_changed_element_is_refused(element: int) -> None:
     other = ties_arguments(CASES["two of four tied rows"])[1]
     at = slice(32 * element, 32 * element + 32)

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from for_each import for_each
 from jsonschema import Draft202012Validator
 from plan_command import ARGUMENTS, RUNNER, SCHEMA, TARGETS, run
 from ragaudit.cli.main import app as root
@@ -164,7 +165,7 @@ def test_the_tables_and_the_sentence(vectors: list[str]) -> None:
     assert " 11.04 " in text and "11.03 " not in text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "option"),
     [
         ({"epsilon": "x"}, "--epsilon"),
@@ -217,7 +218,7 @@ def test_a_narrow_terminal_breaks_no_number(vectors: list[str], columns: int) ->
     assert words <= set(narrow.split())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("option", "value"),
     [
         ("--index", "x"), ("--questions", "x"), ("--tenant", "x"), ("--recall", "0.9"),
@@ -273,7 +274,7 @@ def test_a_missing_required_option_is_usage() -> None:
     assert run(delta=None).exit_code == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "plain"),
     [("1e-6", "0.000001"), ("0.50", "0.5"), ("8", "8"), ("1E2", "100"), ("0", "0"), ("0e9", "0")],
 )
@@ -281,7 +282,7 @@ def test_numbers_are_read_exactly(text: str, plain: str) -> None:
     assert decimal_text(text, "delta") == plain
 
 
-@pytest.mark.parametrize("text", ["", "1,5", "1e-13", "1e9", "1e999999999", "-0.1", "Infinity"])
+@for_each("text", ["", "1,5", "1e-13", "1e9", "1e999999999", "-0.1", "Infinity"])
 def test_other_numbers_are_refused(text: str) -> None:
     with pytest.raises(MalformedError) as caught:
         decimal_text(text, "delta")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from chapters import DOCS, blocks
+from for_each import for_each
 from jsonschema import Draft202012Validator
 from plan_command import COUNT, NUMBER, RUNNER, members, several
 from ragaudit.cli.plan.command import app
@@ -130,7 +131,7 @@ def test_the_text_shows_the_same_numbers() -> None:
     assert "epsilon 8 of a row for null-replace, 16 for replace, for any number of accounts" in text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "where"),
     [
         ({"epsilon": "0"}, "--epsilon"), ({"epsilon": "x"}, "--epsilon"),

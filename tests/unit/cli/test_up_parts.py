@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.cli.up.clock import SharedClock
 from ragaudit.cli.up.command import app
 from ragaudit.cli.up.comparison import ROUNDING, Compared, Exact, Tally
@@ -217,7 +218,7 @@ def test_a_tally_has_no_verdict_and_says_what_differs() -> None:
 BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "path", "body", "refused"),
     [
         ("POST", f"{BASE}/x/get", {"limit": 3}, "get: reading a collection"),

@@ -4,6 +4,7 @@ import io
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_taken import peak
@@ -59,7 +60,7 @@ def test_what_the_whole_parser_refuses_is_refused(value: list[Any], at: int, byt
         assert streamed(changed) == read(changed), changed
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         b"", b"{}", b"[", b"[,]", b"[1,]", b"[1 ]", b"[ 1]", b" []", b"[]\n", b"[][]", b"[1][",

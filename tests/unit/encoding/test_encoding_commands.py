@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.commands import (
     Escaping,
     ExitCode,
@@ -29,7 +30,7 @@ from ragaudit.ledger.messages.claims import RESULTS
 CHAPTER = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "code"),
     [
         (RejectedError, 1), (MalformedError, 2), (InvalidArgumentError, 2), (UnsupportedError, 2),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import rfc8785
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json, errors, json_structure, problems, text
@@ -26,13 +27,13 @@ documents = st.recursive(
 )
 
 
-@pytest.mark.parametrize("coded", KNOWN["canonical_json_base64"]["accepted"])
+@for_each("coded", KNOWN["canonical_json_base64"]["accepted"])
 def test_accepted(coded: str) -> None:
     data = base64.b64decode(coded)
     assert canonical_json.dumps(canonical_json.loads(data)) == data
 
 
-@pytest.mark.parametrize("coded", KNOWN["canonical_json_base64"]["refused"])
+@for_each("coded", KNOWN["canonical_json_base64"]["refused"])
 def test_refused(coded: str) -> None:
     with pytest.raises(MalformedError):
         canonical_json.loads(base64.b64decode(coded))
@@ -70,7 +71,7 @@ def test_arbitrary_bytes_never_escape_as_another_error(data: bytes) -> None:
         canonical_json.loads(data)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [1.0, float("nan"), 2**53, -(2**53), b"x", {1: 2}, {"a": {"b": 0.5}}, "\ud800", {"\ud800": 1}],
 )
@@ -112,13 +113,13 @@ def test_text_round_trips(data: bytes) -> None:
     assert text.b64_decode(text.b64_encode(data), len(data)) == data
 
 
-@pytest.mark.parametrize("bad", ["A0", "0", "0g", " 00", "00\n", "0x00", "٠٠"])
+@for_each("bad", ["A0", "0", "0g", " 00", "00\n", "0x00", "٠٠"])
 def test_bad_hex(bad: str) -> None:
     with pytest.raises(MalformedError):
         text.hex_decode(bad)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "bad", ["A", "AA", "AA=", "AB==", "AAA", "AAB=", "AA==\n", "AA==AA==", "-_==", "A A=", "é==="]
 )
 def test_bad_base64(bad: str) -> None:
@@ -184,7 +185,7 @@ def test_the_reason_is_what_the_error_said() -> None:
     assert reason(problem(error, 422)) == str(error)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("document", "said"),
     [
         ({"detail": "d", "title": "t"}, "d"), ({"detail": "", "title": "t"}, "t"),

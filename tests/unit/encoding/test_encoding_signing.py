@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RejectedError
@@ -79,7 +80,7 @@ def test_another_key_is_rejected() -> None:
         verify(PrivateKey.generate().public, sign(KEY, "x"), "x")
 
 
-@pytest.mark.parametrize("raw", KNOWN["refused_public_keys"])
+@for_each("raw", KNOWN["refused_public_keys"])
 def test_keys_of_small_order_are_refused(raw: str) -> None:
     with pytest.raises(MalformedError, match=r"small order|not canonical"):
         PublicKey.from_raw(bytes.fromhex(raw))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding import digests, tagged
@@ -29,7 +30,7 @@ def field_of(described: dict[str, Any]) -> tagged.Field:
     return described.get("text")
 
 
-@pytest.mark.parametrize("case", KNOWN["tagged"], ids=lambda c: c["encoded"][:24])
+@for_each("case", KNOWN["tagged"])
 def test_known_encodings(case: dict[str, Any]) -> None:
     given_fields = [field_of(f) for f in case["fields"]]
     assert tagged.enc(case["tag"], *given_fields).hex() == case["encoded"]

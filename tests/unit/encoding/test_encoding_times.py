@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.text import rfc3339
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("milliseconds", "text"),
     [
         (0, "1970-01-01T00:00:00Z"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from for_each import for_each
 from ragaudit import core
 from ragaudit.cli.processes import ServiceFailed
 from ragaudit.encoding.errors import InternalError, MalformedError
@@ -198,7 +199,7 @@ def test_what_the_machine_or_the_sampler_cannot_do_is_refused(
     assert message in str(result.exception)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
         ["index", "--rows", "1"],

@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import parse_ratio
 from ragaudit.privacy.accounting.channel import (
@@ -44,14 +45,14 @@ def test_changed_costs_by_keywords_are_refused(change: dict[str, Any]) -> None:
         read_channel({**KEYWORDS.to_json(), **change})
 
 
-@pytest.mark.parametrize("name", sorted(TOKENS.to_json()))
+@for_each("name", sorted(TOKENS.to_json()))
 def test_changed_costs_of_tokens_are_refused(name: str) -> None:
     for other in (None, HUGE, "2/4", -1):
         with pytest.raises(MalformedError):
             read_channel({**TOKENS.to_json(), name: other})
 
 
-@pytest.mark.parametrize("text", ["", "1/0", "2/4", "3/1", "01", "-1", "0.5", "1" * 13, HUGE, "١"])
+@for_each("text", ["", "1/0", "2/4", "3/1", "01", "-1", "0.5", "1" * 13, HUGE, "١"])
 def test_other_spellings_of_a_fraction_are_refused(text: str) -> None:
     with pytest.raises(MalformedError, match="not a fraction"):
         parse_ratio(text)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.lab.attacks.membership.campaign import Campaign, Plan
@@ -35,7 +36,7 @@ def judgement(claim: Claim | None) -> tuple[Plan, Judgement]:
     return plan, Judgement(Verdict.FAIL, PERFECT, low, 0.01, (), test, 0.03, 0, "", ())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("texts", "cap", "refuted"),
     [
         (("1", None, None), 0.7310586, True),  # 1 - (1 - delta)^2 / (1 + e^epsilon)
@@ -56,7 +57,7 @@ def test_a_perfect_score_refutes_no_weak_claim(texts: Texts, cap: float, refuted
     assert found.claim.refuted is refuted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("texts", "error", "what"),
     [
         (("1", None, "1"), MalformedError, "--claim-mu: two claims"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import toy_rag
+from for_each import for_each
 from ragaudit.embedders.registry import DEFAULT
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.lab.attacks.membership.campaign import Campaign, Exchange, Plan
@@ -55,7 +56,7 @@ def test_a_pass_rests_on_answers(texts: list[str], said: str) -> None:
     assert verdict_of(measure(labels.astype(np.float64), labels, 0), 0.65, dumb) is Verdict.FAIL
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "what"),
     [
         ("{", "not JSON"),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from accounting_entrances import ACCOUNTING
 from entrances import Entrance
+from for_each import for_each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RagauditError
@@ -176,7 +177,7 @@ def test_every_public_function_and_class_is_among_the_entrances() -> None:
     assert public_names() - known == set()
 
 
-@pytest.mark.parametrize("entrance", ENTRANCES, ids=ids)
+@for_each("entrance", ENTRANCES)
 def test_the_right_arguments_are_taken(entrance: Entrance) -> None:
     called(entrance)
 
@@ -194,7 +195,7 @@ def test_wrong_objects_and_huge_numbers_are_answered_or_refused_by_name(entrance
                 assert len(str(error)) < 400
 
 
-@pytest.mark.parametrize("entrance", ENTRANCES, ids=ids)
+@for_each("entrance", ENTRANCES)
 def test_another_type_is_called_a_type_and_names_the_argument(entrance: Entrance) -> None:
     for name in entrance.arguments:
         for value in (object(), int):

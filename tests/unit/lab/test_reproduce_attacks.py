@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.cli import main
 from ragaudit.cli.commands import adopted
 from ragaudit.cli.processes import ServiceFailed
@@ -96,7 +97,7 @@ def test_intervals_hold_the_area_as_often_as_they_say() -> None:
     assert abs(within / 1000 - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 1000)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("estimate", "error", "verdict"),
     [(0.5, 0.01, "PASS"), (0.5, 0.07, "UNDECIDED"), (0.7, 0.05, "FAIL"), (0.7, 0.1, "UNDECIDED"),
      (0.3, 0.05, "FAIL"), (0.5, math.inf, "UNDECIDED")],

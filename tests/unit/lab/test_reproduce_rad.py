@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.lab.reproduce import (
     rad_bounds,
     rad_continuous,
@@ -40,7 +41,7 @@ def test_examples_and_bounds_meet_their_references() -> None:
     assert all(row.agrees for row in rad_table_1.applicability())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("quantity", "entry", "member"),
     [
         ("Example 4.4, m = 2, RAD 0.1: epsilon", "worked.grr.binary", None),
@@ -151,8 +152,8 @@ def test_a_missing_bound_of_table_1_is_a_disagreement(monkeypatch: pytest.Monkey
 # --- the refutation of Example 5.7 ---
 
 
-@pytest.mark.parametrize("m", [2, 3, 5, 10, 50])
-@pytest.mark.parametrize("sigma", [2.0, 5.0, 10.0, 22.0, 44.0, 100.0])
+@for_each("m", [2, 3, 5, 10, 50])
+@for_each("sigma", [2.0, 5.0, 10.0, 22.0, 44.0, 100.0])
 def test_the_corrected_bound_holds_for_simplex_gradients(m: int, sigma: float) -> None:
     exact = rad_examples.simplex_advantage(m, sigma)
     # For m = 2 the bound is reached; 1e-12 is the quadrature's own error.

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from ragaudit.cli.main import app as root
 from ragaudit.lab.risk.calibration import laplace_epsilon, uniform_exact_guess_epsilon
 from ragaudit.lab.risk.finite import finite_advantage
@@ -26,7 +27,7 @@ def test_the_group_is_registered_and_every_command_has_examples() -> None:
 # --- bound ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "value", "winner"),
     [
         (["--mechanism", "grr", "--epsilon", "1"], 0.9 * math.expm1(1) / (math.e + 9), None),
@@ -169,7 +170,7 @@ def test_calibration_of_the_papers_example() -> None:
     assert found["advantage"] <= 0.1
 
 
-@pytest.mark.parametrize("mechanism", ["grr", "oue", "ss", "laplace", "gaussian", "blackbox"])
+@for_each("mechanism", ["grr", "oue", "ss", "laplace", "gaussian", "blackbox"])
 def test_a_calibrated_mechanism_keeps_the_target_and_a_weaker_one_does_not(mechanism: str) -> None:
     found = report("calibrate --target 0.05 --mechanism", mechanism, "--records", "12")
     value, parameter = found["value"], found["parameter"]

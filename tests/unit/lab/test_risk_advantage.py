@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.lab.risk import closed_forms, mechanisms
@@ -57,7 +58,7 @@ def random_threat(rng: np.random.Generator, records: int) -> ThreatModel:
     )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each("seed", range(40))
 def test_claims_1_2_and_2_1_the_optimum_is_the_best_of_all_deterministic_attacks(seed: int) -> None:
     """All guesses for all (output, class); guesses for different pairs do not interact."""
     rng = np.random.default_rng(seed)
@@ -81,7 +82,7 @@ def test_claims_1_2_and_2_1_the_optimum_is_the_best_of_all_deterministic_attacks
     assert best <= finite_advantage(channel, threat, allow_abstain=True) + 1e-15
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_claim_1_1_without_knowledge_the_advantage_is_hit_minus_ball_mass(seed: int) -> None:
     rng = np.random.default_rng(seed)
     channel = rng.dirichlet(np.ones(4), size=4)
@@ -101,7 +102,7 @@ def test_claim_1_1_without_knowledge_the_advantage_is_hit_minus_ball_mass(seed: 
     assert definition(channel, threat, attack) == pytest.approx(value, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_claim_1_3_full_knowledge_is_the_mean_distance_to_the_mixture(seed: int) -> None:
     rng = np.random.default_rng(seed)
     channel = rng.dirichlet(np.full(6, 0.5), size=5)
@@ -138,7 +139,7 @@ def test_claim_2_3_the_best_guess_is_not_the_most_probable_record(
     assert finite_advantage(channel, threat) == pytest.approx(best, abs=5e-5)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each("seed", range(30))
 def test_claim_2_4_post_processing_and_constant_outputs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     records = int(rng.integers(2, 6))
@@ -219,8 +220,8 @@ def test_claim_3_8_numbers_of_the_paper_recomputed() -> None:
     assert closed_forms.grr_advantage(threat, 2.503) == pytest.approx(0.099865, abs=5e-7)
 
 
-@pytest.mark.parametrize("noise", [LaplaceNoise(0.2), GaussianNoise(0.2)])
-@pytest.mark.parametrize("seed", range(5))
+@for_each("noise", [LaplaceNoise(0.2), GaussianNoise(0.2)])
+@for_each("seed", range(5))
 def test_claims_3_6_and_3_7_noise_on_a_line(noise: LaplaceNoise | GaussianNoise, seed: int) -> None:
     rng = np.random.default_rng(seed)
     m = int(rng.integers(2, 9))
@@ -235,7 +236,7 @@ def test_claims_3_6_and_3_7_noise_on_a_line(noise: LaplaceNoise | GaussianNoise,
     assert closed_forms.noise_advantage_uniform(even, noise) == pytest.approx(most, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@for_each("seed", range(8))
 def test_claim_4_1_quadrature_agrees_with_a_fine_discretization(seed: int) -> None:
     """Rounding the output to cells loses little and never gains (claim 2.4)."""
     rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError
@@ -185,8 +186,8 @@ LOCAL: dict[str, Attacked] = {
 }
 
 
-@pytest.mark.parametrize("name", LOCAL)
-@pytest.mark.parametrize("distinct", [True, False])
+@for_each("name", LOCAL)
+@for_each("distinct", [True, False])
 def test_claim_1_3_simulated_guesses_have_the_law_of_algorithm_1_on_reports(
     name: str, distinct: bool
 ) -> None:
@@ -240,8 +241,8 @@ def test_noisy_positions_by_nearest_record_and_by_algorithm_1_agree(noise: Any) 
     assert np.array_equal(slow, fast_again)
 
 
-@pytest.mark.parametrize("attacked", LOCAL.values())
-@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 700.0, 1e4])
+@for_each("attacked", LOCAL.values())
+@for_each("epsilon", [0.0, 1e-6, 700.0, 1e4])
 def test_extreme_epsilons(attacked: Attacked, epsilon: float) -> None:
     extreme = type(attacked)(**{**vars(attacked), "epsilon": epsilon})
     found = simulate(extreme, FinitePrior.uniform(6), 1000, np.random.default_rng(8))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
@@ -62,8 +63,8 @@ def test_the_oracles_clopper_pearson_bounds(entry: dict[str, Any]) -> None:
     assert found.lower + 1 / i["m"] == pytest.approx(quantile, abs=1e-9)
 
 
-@pytest.mark.parametrize("eta", [0.0, 1.0])
-@pytest.mark.parametrize("labels", [[0, 0, 0, 0], [0, 1, 2, 3], [0, 0, 1, 1]])
+@for_each("eta", [0.0, 1.0])
+@for_each("labels", [[0, 0, 0, 0], [0, 1, 2, 3], [0, 0, 1, 1]])
 def test_claim_2_1_the_samples_mean_is_the_advantage_exactly(labels: list[int], eta: float) -> None:
     # Every target and output once, weighted by its probability: no sampling error.
     prior = FinitePrior([0.4, 0.3, 0.2, 0.1])
@@ -149,7 +150,7 @@ def test_claim_2_3_favorite_targets_and_wrong_priors_are_refused() -> None:
         from_guesses(np.zeros(100, dtype=int), np.zeros(100, dtype=int), UNIFORM, 0.95)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "field"),
     [
         (lambda: from_counts(5, 4, 2, 0.95), "successes"),
@@ -223,7 +224,7 @@ def test_one_runs_delta_term_by_the_authors_own_loop() -> None:
         assert one_run_p_value(*case) == pytest.approx(loop(*case), rel=1e-9)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "field"),
     [
         (lambda: ldp_auditor_epsilon(5, 0, 4, 0.01), "true_positives"),
@@ -310,7 +311,7 @@ def upper_tail(successes: int, trials: int, rate: Any) -> Any:
     return total
 
 
-@pytest.mark.parametrize("trials", [10**20, 10**13, -1, 0, "100", 1e3, True])
+@for_each("trials", [10**20, 10**13, -1, 0, "100", 1e3, True])
 def test_impossible_numbers_of_trials_are_refused_by_name(trials: Any) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         from_counts(1, trials, 2, 0.95)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
@@ -212,9 +213,9 @@ def test_a_delta_out_of_range_is_refused() -> None:
 # --- known mechanisms ---
 
 
-@pytest.mark.parametrize("kind", ["grr", "oue", "ss"])
-@pytest.mark.parametrize("eta", [0.0, 1.0])
-@pytest.mark.parametrize("labels", [[0] * 5, [0, 1, 2, 3, 4], [0, 0, 1, 1, 1]])
+@for_each("kind", ["grr", "oue", "ss"])
+@for_each("eta", [0.0, 1.0])
+@for_each("labels", [[0] * 5, [0, 1, 2, 3, 4], [0, 0, 1, 1, 1]])
 def test_the_optimum_is_below_every_bound(kind: Any, eta: float, labels: list[int]) -> None:
     threat = ThreatModel(
         FinitePrior([0.4, 0.3, 0.15, 0.1, 0.05]),
@@ -232,8 +233,8 @@ def test_the_optimum_is_below_every_bound(kind: Any, eta: float, labels: list[in
             assert exact.value <= bound.value + 1e-12, bound.theorem
 
 
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-@pytest.mark.parametrize("parameter", [1e-6, 1e-3, 1.0, 500.0, 1e4])
+@for_each("kind", ["laplace", "gaussian"])
+@for_each("parameter", [1e-6, 1e-3, 1.0, 500.0, 1e4])
 def test_extreme_noise_is_finite_and_below_its_bounds(kind: Any, parameter: float) -> None:
     threat = ThreatModel.reconstruction(FinitePrior.uniform(11))
     known = NoiseMechanism(kind, np.linspace(0, 1, 11))
@@ -247,8 +248,8 @@ def test_extreme_noise_is_finite_and_below_its_bounds(kind: Any, parameter: floa
         known.advantage(threat, -1.0)
 
 
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-@pytest.mark.parametrize("labels", [[0] * 4, [0, 1, 2, 3], [0, 0, 1, 1]])
+@for_each("kind", ["laplace", "gaussian"])
+@for_each("labels", [[0] * 4, [0, 1, 2, 3], [0, 0, 1, 1]])
 def test_without_noise_the_record_itself_is_released(kind: Any, labels: list[int]) -> None:
     x = np.array([0.0, 1.0, 2.5, 3.0])
     threat = ThreatModel(
@@ -264,9 +265,7 @@ def test_without_noise_the_record_itself_is_released(kind: Any, labels: list[int
 # --- translation ---
 
 
-@pytest.mark.parametrize(
-    "entry", [e for e in ENTRIES if e["topic"] == "mia.auc_limit"], ids=lambda e: e["id"]
-)
+@for_each("entry", [e for e in ENTRIES if e["topic"] == "mia.auc_limit"])
 def test_largest_auc_of_the_oracle(entry: dict[str, Any]) -> None:
     i, expected = entry["inputs"], entry["expected"]
     if "auc" in i:

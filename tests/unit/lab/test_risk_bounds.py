@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.lab.risk import closed_forms, mechanisms
@@ -144,7 +145,7 @@ def test_claim_6_8_a_coarser_summary_only_loosens(seed: int) -> None:
             assert at_coarse >= at_fine - ROUNDING
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each("seed", range(30))
 def test_claim_7_1_no_partition_of_the_outputs_gains_more_than_the_budget(seed: int) -> None:
     """sum of P_z(A_z) - p(A_z) over any assignment of outputs to records, at exact delta."""
     rng = np.random.default_rng(seed)
@@ -214,7 +215,7 @@ def realized(channel: np.ndarray, threat: ThreatModel, guesses: np.ndarray) -> f
     )
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each("seed", range(60))
 def test_claim_7_2_the_greedy_bound_is_the_linear_program(seed: int) -> None:
     rng = np.random.default_rng(seed)
     m = int(rng.integers(1, 9))
@@ -241,8 +242,8 @@ def test_claim_7_3_records_without_probability_do_not_count() -> None:
     assert loose == pytest.approx(0.3050, abs=5e-5)
 
 
-@pytest.mark.parametrize("records", [2, 10, 1000])
-@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
+@for_each("records", [2, 10, 1000])
+@for_each("delta", [0.0, 1e-5, 0.01])
 def test_claim_7_4_uniform_prior_is_the_knapsack_and_tight_for_grr(
     records: int, delta: float
 ) -> None:
@@ -256,8 +257,8 @@ def test_claim_7_4_uniform_prior_is_the_knapsack_and_tight_for_grr(
             assert closed == pytest.approx(closed_forms.grr_advantage(threat, epsilon), abs=1e-12)
 
 
-@pytest.mark.parametrize("records", [2, 3, 10, 100])
-@pytest.mark.parametrize("mu", [0.1, 1.0, 2.0, 4.0, 9.0])
+@for_each("records", [2, 3, 10, 100])
+@for_each("mu", [0.1, 1.0, 2.0, 4.0, 9.0])
 def test_claim_7_5_gaussian_guarantees_through_their_epsilons(records: int, mu: float) -> None:
     """Between the exact optimum of the regular simplex and Theorem 5.1.
 

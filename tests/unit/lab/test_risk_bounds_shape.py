@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
+from for_each import for_each
 from ragaudit.lab.risk import closed_forms, mechanisms
 from ragaudit.lab.risk.best_bound import best_bound, channel_bounds
 from ragaudit.lab.risk.finite import channel_total_variation
@@ -79,7 +80,7 @@ def test_claim_6_3_the_peak_survives_underflow() -> None:
         assert GaussianTradeOff(mu).largest_gap(0.0, 0.1) == pytest.approx(1, abs=1e-12)
 
 
-@pytest.mark.parametrize("alpha", [5e-324, 1e-300, 1e-16, 0.5, 1 - 1e-16, 1.0])
+@for_each("alpha", [5e-324, 1e-300, 1e-16, 0.5, 1 - 1e-16, 1.0])
 def test_gaps_are_finite_at_the_extremes(alpha: float) -> None:
     for curve in (
         GaussianTradeOff(500.0),
@@ -155,8 +156,8 @@ SETTINGS = [
 EXTREMES = [0.0, 1e-6, 1e-3, 0.1, 1.0, 5.0, 30.0, 300.0, 699.0, 701.0, 800.0, 1e4]
 
 
-@pytest.mark.parametrize(("scenario", "records"), SETTINGS)
-@pytest.mark.parametrize("delta", [0.0, 1e-9, 0.01, 1.0])
+@for_each(("scenario", "records"), SETTINGS)
+@for_each("delta", [0.0, 1e-9, 0.01, 1.0])
 def test_bounds_are_monotone_in_epsilon_and_finite_at_the_extremes(
     scenario: Scenario, records: int | None, delta: float
 ) -> None:
@@ -237,8 +238,8 @@ def test_claim_6_2_composition_of_total_variation() -> None:
     assert channel_total_variation(joint) <= composed_total_variation(0.3, 2)
 
 
-@pytest.mark.parametrize("mu", ["0.000001", "0.001", "0.5", "1", "4", "30"])
-@pytest.mark.parametrize(
+@for_each("mu", ["0.000001", "0.001", "0.5", "1", "4", "30"])
+@for_each(
     ("kappa", "least", "largest"),
     [("0.1", "0.1", "0.1"), ("0.01", "0.01", "0.01"), ("0.4", "0.1", "0.7"), ("0.2", "0.5", "1")],
 )

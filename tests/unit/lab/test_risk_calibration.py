@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.lab.risk import calibration, closed_forms, mechanisms
 from ragaudit.lab.risk.best_bound import best_bound
 from ragaudit.lab.risk.general_bounds import trade_off_forms, uniform_exact_guess_value
@@ -20,8 +21,8 @@ from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRe
 TARGETS = [1e-6, 0.01, 0.1, 0.3, 0.45]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("records", [2, 10, 1000])
+@for_each("target", TARGETS)
+@for_each("records", [2, 10, 1000])
 def test_claim_9_1_closed_inverses_meet_their_target(target: float, records: int) -> None:
     m, kappa = records, 1 / records
     uniform = ThreatModel.reconstruction(FinitePrior.uniform(m))

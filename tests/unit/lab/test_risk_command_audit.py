@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chapters import DOCS, blocks, shell
+from for_each import for_each
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
@@ -50,7 +51,7 @@ def test_gaussian_noise_gets_both_answers_in_their_own_parameters() -> None:
     assert "mu about" in run(*command, "--runs", "1000").stdout
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "successes", "trials"),
     [
         (["--mechanism", "grr", "--records", "10"], 1000, 1000),

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.commands import ExitCode, exit_code
 from ragaudit.encoding.errors import MalformedError
 from risk_command import refused, report
@@ -17,7 +18,7 @@ TRANSLATE = "translate --epsilon 1 --relation replace"
 KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"  # of RFC 8032
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("command", "option"),
     [
         (f"bound {GRR}", "--prior"),

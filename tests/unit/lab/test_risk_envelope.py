@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.lab.risk import closed_forms
@@ -98,8 +99,8 @@ def test_largest_by_sorting_and_by_selecting() -> None:
         assert np.array_equal(largest(values, count), descending[:count])
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 12.0, 800.0])
-@pytest.mark.parametrize("records", [9, 20_000])
+@for_each("epsilon", [0.5, 2.0, 12.0, 800.0])
+@for_each("records", [9, 20_000])
 def test_claims_3_4_and_3_5_what_is_left_out_does_not_count(records: int, epsilon: float) -> None:
     """The sums over all records, in logarithms of binomials, against the leading ones."""
     prior = FinitePrior(np.random.default_rng(records).dirichlet(np.full(records, 0.5)))

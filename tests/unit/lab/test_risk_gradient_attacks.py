@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk.general_bounds import trade_off_bound
 from ragaudit.lab.risk.gradient_attack import (
@@ -139,7 +140,7 @@ def test_gradients_are_clipped_and_known_ones_taken_off() -> None:
 UNIFORM_3 = ThreatModel.reconstruction(FinitePrior.uniform(3))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "field"),
     [
         (lambda: GradientAttack(UNIFORM_3, 0.0, 1.0), "clipping_norm"),

@@ -5,6 +5,7 @@ Claims are those of docs/notes/disclosure-risk.md.
 
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.lab.risk import closed_forms, continuous, one_dimensional
 from ragaudit.lab.risk.continuous import continuous_advantage
 from ragaudit.lab.risk.finite import best_gains, finite_advantage
@@ -33,7 +34,7 @@ def random_line(rng: np.random.Generator) -> tuple[np.ndarray, ThreatModel]:
     return positions, ThreatModel(prior, success, auxiliary)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each("seed", range(40))
 def test_claim_4_1_agrees_with_integrating_the_best_gain(seed: int) -> None:
     """Adaptive quadrature of the maximum itself, kinks cornered by halving; another method."""
     rng = np.random.default_rng(seed)
@@ -53,7 +54,7 @@ def test_claim_4_1_agrees_with_integrating_the_best_gain(seed: int) -> None:
     assert found.error < 2e-12
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_order_of_the_records_does_not_matter(seed: int) -> None:
     """Success sets that are runs of records are summed in another way than others."""
     rng = np.random.default_rng(seed)
@@ -151,8 +152,8 @@ def test_claim_4_1_equal_records_and_far_ones() -> None:
     assert found == pytest.approx(0.3 * 0.5 + 0.5 * 0.5, abs=1e-12)
 
 
-@pytest.mark.parametrize("noise", [LaplaceNoise(0.1), LaplaceNoise(1.0), GaussianNoise(0.1)])
-@pytest.mark.parametrize("eta", [0.02, 0.3, 0.9])
+@for_each("noise", [LaplaceNoise(0.1), LaplaceNoise(1.0), GaussianNoise(0.1)])
+@for_each("eta", [0.02, 0.3, 0.9])
 def test_claim_5_1_the_best_guess_against_the_closed_form(
     noise: LaplaceNoise | GaussianNoise, eta: float
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from risk_oracle import RECOMPUTE, Entry, on_line
 
 ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "dp_oracle.json").read_bytes())
@@ -52,7 +53,7 @@ def assert_close(found: Any, expected: Any, tolerance: float) -> None:
 HERE = [name for name, entry in ENTRIES.items() if entry["topic"] not in ELSEWHERE]
 
 
-@pytest.mark.parametrize("name", HERE)
+@for_each("name", HERE)
 def test_entry(name: str) -> None:
     """Recomputed; a new topic fails here."""
     entry = ENTRIES[name]

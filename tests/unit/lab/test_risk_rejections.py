@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.lab.risk import calibration, closed_forms, general_bounds, mechanisms
 from ragaudit.lab.risk.best_bound import best_bound
@@ -170,7 +171,7 @@ WRONG_ASSUMPTIONS: list[tuple[str, Callable[[], Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "call"), BAD + WRONG_ASSUMPTIONS)
+@for_each(("name", "call"), BAD + WRONG_ASSUMPTIONS)
 def test_refused_by_name(name: str, call: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match=rf"^{name}: ") as raised:
         call()
@@ -178,7 +179,7 @@ def test_refused_by_name(name: str, call: Callable[[], Any]) -> None:
     assert raised.value.where == name
 
 
-@pytest.mark.parametrize(("name", "call"), WRONG_ASSUMPTIONS)
+@for_each(("name", "call"), WRONG_ASSUMPTIONS)
 def test_wrong_assumptions_are_told_apart_from_bad_input(
     name: str, call: Callable[[], Any]
 ) -> None:

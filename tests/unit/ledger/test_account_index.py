@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json
@@ -251,7 +252,7 @@ LIES: dict[str, tuple[Callable[[], AccountProof], type[RagauditError], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lie", LIES)
+@for_each("lie", LIES)
 def test_a_false_proof_is_rejected(lie: str) -> None:
     made, kind, words = LIES[lie]
     proof = AccountProof.parse(made().encode())
@@ -265,7 +266,7 @@ def test_the_window_is_the_policys() -> None:
         ANN.verify(policy("w2", other))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"rows": []},

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 import pytest
+from for_each import for_each
 from generation_messages import KEYWORDS, policy_with
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
@@ -29,7 +30,7 @@ def test_terms_are_exact() -> None:
     assert Policy.parse(policy.encode()) == policy
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"replay": None},
@@ -49,7 +50,6 @@ def test_terms_are_exact() -> None:
             ))
         ),
     ],
-    ids=str,
 )  # fmt: skip
 def test_terms_out_of_range(change: dict[str, Any]) -> None:
     with pytest.raises(MalformedError):
@@ -78,9 +78,7 @@ def test_a_threshold_is_that_of_the_last_bin_read(sums: tuple[int, ...], thresho
     assert TERMS.threshold_of(sums) == threshold
 
 
-@pytest.mark.parametrize(
-    "sums", [(), (5,), (5, 5), (6, 7), (6, 2), (0, 6, 7), (0, 0, 0, 0), (0, 0, 0, 9)], ids=str
-)
+@for_each("sums", [(), (5,), (5, 5), (6, 7), (6, 2), (0, 6, 7), (0, 0, 0, 0), (0, 0, 0, 9)])
 def test_reading_stops_where_the_sums_say(sums: tuple[int, ...]) -> None:
     with pytest.raises(RejectedError, match="bins were read"):
         TERMS.threshold_of(sums)

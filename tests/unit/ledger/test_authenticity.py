@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.errors import ChainRejected
@@ -48,7 +49,7 @@ def test_a_challenge_is_authenticated_whole() -> None:
     challenge().authenticate(POLICY, anchor=ANCHOR)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("false", "error"),
     [
         (challenge(window="w9"), RejectedError),
@@ -106,14 +107,14 @@ def test_no_digest_is_that_of_no_body() -> None:
     assert read(shown(Content_Digest=[])).digest == sha256(b"").digest()
 
 
-@pytest.mark.parametrize("name", ["Ragaudit_Provider", "Ragaudit_Time", "Ragaudit_Signature"])
-@pytest.mark.parametrize("values", [[], ["1", "1"]])
+@for_each("name", ["Ragaudit_Provider", "Ragaudit_Time", "Ragaudit_Signature"])
+@for_each("values", [[], ["1", "1"]])
 def test_each_header_stands_once(name: str, values: list[str]) -> None:
     with pytest.raises(MalformedError, match="values"):
         read(shown(**{name: values}))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("Ragaudit_Time", "01"),

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.encoding.signing import SignatureRejected
 from ragaudit.lab.scenario.beacon import CHAIN, OTHER, BeaconWindow
@@ -45,7 +46,7 @@ ROUNDS = POLICY["activation_rounds"]
 BEACON = POLICY["beacon"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"activation_rounds": [ROUNDS[0], ROUNDS[1], ROUNDS[2] + 1]},
@@ -63,7 +64,6 @@ BEACON = POLICY["beacon"]
         {"beacon": {**BEACON, "more": 1}},
         {"beacon": {name: value for name, value in BEACON.items() if name != "hash"}},
     ],
-    ids=lambda change: str(change)[:60],
 )
 def test_what_names_other_rounds_is_no_policy(change: dict[str, Any]) -> None:
     with pytest.raises(MalformedPolicy):

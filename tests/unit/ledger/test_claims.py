@@ -5,6 +5,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.claims import (
     CONDITIONAL,
@@ -42,8 +43,8 @@ def test_a_window_without_noise_claims_integrity_alone() -> None:
     assert claims.statements[1].startswith("No epsilon is claimed")
 
 
-@pytest.mark.parametrize("status", BROKEN)
-@pytest.mark.parametrize("name", [name for name in IDS if name not in PRIVACY_CHECKS])
+@for_each("status", BROKEN)
+@for_each("name", [name for name in IDS if name not in PRIVACY_CHECKS])
 def test_no_privacy_without_integrity(name: str, status: Status) -> None:
     claims = Claims.of({**NOISED, name: status})
     assert (claims.integrity, claims.privacy, claims.result) == (FAIL, FAIL, FAIL)
@@ -51,8 +52,8 @@ def test_no_privacy_without_integrity(name: str, status: Status) -> None:
     assert (claims.integrity, claims.privacy, claims.result) == (FAIL, NOT_CLAIMED, FAIL)
 
 
-@pytest.mark.parametrize("status", [*BROKEN, Status.NOT_ESTABLISHED, Status.NOT_APPLICABLE])
-@pytest.mark.parametrize("name", PRIVACY_CHECKS)
+@for_each("status", [*BROKEN, Status.NOT_ESTABLISHED, Status.NOT_APPLICABLE])
+@for_each("name", PRIVACY_CHECKS)
 def test_each_check_of_noise_carries_privacy_and_not_integrity(name: str, status: Status) -> None:
     claims = Claims.of({**NOISED, name: status})
     assert (claims.integrity, claims.privacy, claims.result) == (PASS, FAIL, FAIL)

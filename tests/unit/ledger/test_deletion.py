@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
@@ -95,7 +96,7 @@ def test_another_key_is_rejected() -> None:
         authenticate(deletion(), OTHER)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("items", {"public/policy.json": "ab" * 32}),

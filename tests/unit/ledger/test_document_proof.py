@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from owner_scene import VECTOR, Held, OwnedWindow, policy, stand_in
@@ -149,7 +150,7 @@ LIES: dict[str, tuple[Callable[[], DocumentProof], type[RagauditError], str]] = 
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lie", LIES)
+@for_each("lie", LIES)
 def test_a_false_proof_is_rejected(lie: str) -> None:
     made, kind, words = LIES[lie]
     proof = DocumentProof.parse(made().encode())
@@ -192,7 +193,7 @@ def test_a_window_without_owners_proves_none() -> None:
 SHOWN = json.loads(VECTOR["documents"]["a-1"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"rows": []},

@@ -6,6 +6,7 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.tagged import decode, enc
@@ -278,7 +279,7 @@ def test_no_error_shows_a_secret() -> None:
 # --- forms
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"window": "W"}, {"tenant": ""}, {"version": 0}, {"version": 2**32}, {"documents": 0},

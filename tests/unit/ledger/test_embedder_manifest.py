@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import enc
@@ -27,7 +28,7 @@ def test_round_trip_and_digest() -> None:
     assert manifest.digest() == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"format": "ragaudit/v3/embedder"}, {"format": "ragaudit/v2/embedder"},
@@ -43,7 +44,7 @@ def test_other_forms_are_refused(change: dict[str, Any]) -> None:
         EmbedderManifest.from_json({**VALID, **change})
 
 
-@pytest.mark.parametrize("member", sorted(VALID))
+@for_each("member", sorted(VALID))
 def test_a_missing_member_is_refused(member: str) -> None:
     with pytest.raises(MalformedError):
         EmbedderManifest.from_json({k: v for k, v in VALID.items() if k != member})
@@ -82,7 +83,7 @@ def test_the_second_version_round_trips(document: dict[str, Any]) -> None:
     assert EmbedderManifest.of_none(3).to_json() == NONE
 
 
-@pytest.mark.parametrize(
+@for_each(
     "document",
     [
         {**NONE, "kind": "files", "prompt_template": "{text}"}, {**NONE, "kind": "other"},

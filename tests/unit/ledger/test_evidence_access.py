@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, MalformedRequest, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
@@ -103,7 +104,7 @@ def test_another_key_and_another_window_are_rejected() -> None:
         EvidenceAccess.verify_all(chain(BUNDLE), KEY.public, origin="rag.example/ragaudit/w2")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("what", "everything"),
@@ -126,7 +127,7 @@ def test_other_members_are_refused(name: str, value: object) -> None:
         EvidenceAccess.from_json(document)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         {},

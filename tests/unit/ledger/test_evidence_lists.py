@@ -1,6 +1,7 @@
 """Lists in the evidence: one encoding, and who is hurt by a member that is none."""
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
@@ -30,7 +31,7 @@ DISPUTE = Dispute(ORIGIN, b"p" * 32, 3, b"d" * 32, b"f" * 32, signature=b"s" * 6
 ENTRY = Entry(0, "opening", b"s" * 32, b"body")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "listed",
     [
         Activations((ACTIVATION,)),
@@ -47,8 +48,8 @@ def test_what_is_parsed_is_what_was_encoded(listed: EvidenceList[object]) -> Non
     assert data == canonical_json.dumps(canonical_json.loads(data))
 
 
-@pytest.mark.parametrize("kind", [Activations, Checkpoints, Claims, Disputes, Entries, Receipts])
-@pytest.mark.parametrize("data", [b"", b"{}", b"[ ]", b'"text"', b"[]\n"])
+@for_each("kind", [Activations, Checkpoints, Claims, Disputes, Entries, Receipts])
+@for_each("data", [b"", b"{}", b"[ ]", b'"text"', b"[]\n"])
 def test_anything_but_a_canonical_list_is_refused(
     kind: type[EvidenceList[object]], data: bytes
 ) -> None:

@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from integrity_scene import policy_value
@@ -176,7 +177,7 @@ def test_limits_are_inclusive() -> None:
             Filter.parse(canonical_text(wrong), COLUMNS)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         {}, [], "en", 1, True, {"op": "eq"}, {**LEAF, "more": 1}, {"op": "and", "of": []},
@@ -200,7 +201,7 @@ def test_what_is_no_filter_is_refused(wrong: Any) -> None:
     assert "en" not in str(caught.value).split("expected")[0].replace("undeclared", "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "{", "null", '{"op":"eq","key":"lang","value":"en"}',
@@ -217,7 +218,7 @@ def test_texts_in_another_spelling_are_refused(text: str) -> None:
         Filter.parse(text, COLUMNS)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "", "[]", "1", '{"lang":1}', '{"secret":1}', '{"draft":0}', '{"year":1.5}', '{"lang":null}',
@@ -249,7 +250,7 @@ def test_the_policy_decides_whether_there_are_filters() -> None:
             request_filter(text, other)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "columns",
     [
         None, {}, [{"name": "a"}], [{"name": "", "type": "string"}],

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from generation_messages import ANSWER
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
@@ -13,19 +14,19 @@ from receipt_scene import key, salt
 from words_scene import ANSWERED, CHARGED, WORDS, WordsScene, words_scene
 
 SCENES = [
-    pytest.param(words_scene(keywords=keywords, anchored=anchored), id=f"{name}-{kind}")
-    for keywords, name in ((True, "keywords"), (False, "tokens"))
-    for anchored, kind in ((True, "anchored"), (False, "plain"))
+    words_scene(keywords=keywords, anchored=anchored)
+    for keywords in (True, False)
+    for anchored in (True, False)
 ]
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@for_each("scene", SCENES)
 def test_an_honest_answer_passes_every_step(scene: WordsScene) -> None:
     assert [step.status for step in scene.check()] == ["done"] * 7
 
 
-@pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("proven", [(False, True), (True, False), (False, False)])
+@for_each("scene", SCENES)
+@for_each("proven", [(False, True), (True, False), (False, False)])
 def test_one_outstanding_proof_leaves_the_inclusion_open(
     scene: WordsScene, proven: tuple[bool, bool]
 ) -> None:
@@ -50,7 +51,7 @@ KEYWORDS, JOINED, TOKENS = (
 BY_TOKENS = GeneratedAnswer(ANSWER.text, ANSWER.tokens, ANSWER.private)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scene", "answer", "message"),
     [
         (KEYWORDS, BY_TOKENS, "another answerer.*one of keywords"),
@@ -73,7 +74,7 @@ def test_an_answer_that_the_policys_answerer_cannot_give_fails_step_4(
     replace(scene, answer=answer).fails(4, message)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scene", "answer"),
     [
         (KEYWORDS, GeneratedKeywords("nothing is known of it", None)),
@@ -96,8 +97,8 @@ def changed_view(**changes: Any) -> Callable[[WordsScene], WordsScene]:
     return lambda scene: replace(scene, account=replace(scene.account, **changes))
 
 
-@pytest.mark.parametrize("keywords", [True, False])
-@pytest.mark.parametrize(
+@for_each("keywords", [True, False])
+@for_each(
     ("lie", "step", "message"),
     [
         (changed_charge(threshold=8999), 3, "threshold"),

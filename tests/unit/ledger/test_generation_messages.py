@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from for_each import for_each
 from generation_messages import (
     ANSWER,
     CHARGE,
@@ -70,7 +71,7 @@ def test_naive_has_no_threshold() -> None:
     assert (terms.threshold, terms.charges_rows) == (None, False)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"mechanism": "other"},
@@ -104,7 +105,6 @@ def test_naive_has_no_threshold() -> None:
         {"generator": {**MODEL, "vocabulary": None, "keywords": MODEL["prompt"]}},
         {"more": 1},
     ],
-    ids=str,
 )  # fmt: skip
 def test_terms_out_of_range(change: dict[str, Any]) -> None:
     with pytest.raises(MalformedError):
@@ -143,7 +143,7 @@ def test_entries_as_they_are_logged() -> None:
         assert parse_body(body.KIND, body.encode()) == body
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"threshold": None},
@@ -162,7 +162,6 @@ def test_entries_as_they_are_logged() -> None:
         {"sums": (2**48 + 1,)},
         {"sums": (1,), "threshold": None, "charge": None},
     ],
-    ids=str,
 )
 def test_charges_out_of_range(change: dict[str, Any]) -> None:
     with pytest.raises(MalformedError):
@@ -263,7 +262,7 @@ def test_what_was_not_honoured_has_one_spelling() -> None:
             GenerationRequest.from_json({**REQUEST.to_json(), "ignored": wrong})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"request": GenerationRequest("another question")},
@@ -275,7 +274,6 @@ def test_what_was_not_honoured_has_one_spelling() -> None:
         {"private": replace(PRIVATE, openings=replace(PRIVATE.openings, salt_q=D))},
         {"private": replace(PRIVATE, openings=replace(PRIVATE.openings, salt_f=D))},
     ],
-    ids=str,
 )
 def test_another_question_or_answer_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ReceiptRejected):

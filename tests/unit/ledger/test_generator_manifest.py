@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.generator_manifest import (
@@ -37,7 +38,7 @@ def test_a_vocabulary_is_known_by_its_digest() -> None:
             manifest.check_vocabulary(other)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"format": "ragaudit/v2/generator"}, {"kind": "none"}, {"model": ""}, {"model": None},

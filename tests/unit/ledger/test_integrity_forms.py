@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from for_each import for_each
 from integrity_scene import (
     ASKED,
     BOUND,
@@ -23,7 +24,7 @@ from ragaudit.ledger.messages.vectors import float32_bytes
 from receipt_scene import scene
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("policy", "request_", "error"),
     [
         ({"query_kinds": ["text"]}, {}, UnsupportedError),
@@ -61,7 +62,7 @@ def test_requests_have_the_form_of_their_window() -> None:
     assert "en" not in repr(asked)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"kind": "voice"}, {"kind": "text"}, {"vector": ""}, {"vector": "AAAA"}, {"vector": 1},
@@ -92,7 +93,7 @@ def test_parts_of_two_versions_are_no_file() -> None:
             ReceiptFile.from_json({**value, name: first[name]})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"withdrawn": None}, {"ties": {}}, {"ties": []}, {"withdrawn": [{"id": "x"}]},

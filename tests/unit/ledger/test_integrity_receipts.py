@@ -8,6 +8,7 @@ from typing import Any
 
 import integrity_scene as integrity
 import pytest
+from for_each import for_each
 from integrity_scene import (
     IN_ENGLISH,
     NOISE,
@@ -42,7 +43,7 @@ def fails(made: Scene, step: int, message: str) -> None:
 # Honest answers
 
 
-@pytest.mark.parametrize(
+@for_each(
     "asked",
     [
         {},

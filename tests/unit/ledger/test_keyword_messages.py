@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 import pytest
+from for_each import for_each
 from generation_messages import GENERATION, KEYWORDS, SALT, policy_with
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
@@ -32,7 +33,7 @@ def test_terms_are_exact() -> None:
         _ = terms.token_voting
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"epsilon_choice": "23"},  # of 8 voters: 184 > 176
@@ -57,7 +58,6 @@ def test_terms_are_exact() -> None:
         {"final": "either"},
         {"more": 1},
     ],
-    ids=str,
 )  # fmt: skip
 def test_answerers_out_of_range(change: dict[str, Any]) -> None:
     with pytest.raises(MalformedError):
@@ -94,9 +94,7 @@ def test_an_answer_as_it_is_digested() -> None:
     assert (ANSWER.private, failed.private) == (2, 0)
 
 
-@pytest.mark.parametrize(
-    "keywords", [["take", "mirazo"], ["a", "a"], ["A"], ["a b"], [1], "a", ["a" * 65]], ids=str
-)
+@for_each("keywords", [["take", "mirazo"], ["a", "a"], ["A"], ["a b"], [1], "a", ["a" * 65]])
 def test_keywords_that_are_no_set_of_words(keywords: Any) -> None:
     with pytest.raises(MalformedError):
         GeneratedKeywords.from_json({"keywords": keywords, "text": ""})
@@ -118,7 +116,7 @@ def test_a_replay_has_the_votes_of_its_answer() -> None:
             Replay.parse(canonical_json.dumps({**value, **change}))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "found"),
     [
         ("Take MIRAZO, take it!", {"take", "mirazo", "it"}),

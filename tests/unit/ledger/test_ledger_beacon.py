@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.ledger.messages import beacon
 from ragaudit.ledger.messages.beacon import (
@@ -73,7 +74,7 @@ def _flipped(bit: int) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("bit", [3, 40, 200, 383])
+@for_each("bit", [3, 40, 200, 383])
 def test_a_flipped_bit_is_rejected(bit: int, engine: Engine) -> None:
     with pytest.raises(RejectedError):
         BeaconRound(123, _flipped(bit)).verify(QUICKNET, 123, engine=engine)
@@ -99,7 +100,7 @@ def test_another_chains_key_is_rejected(engine: Engine) -> None:
         FIRST.verify(chain, 123, engine=engine)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "signature",
     [
         b"",
@@ -126,7 +127,7 @@ def test_other_numbers_are_no_round(number: int) -> None:
 ANSWER = {"round": 123, "signature": FIRST.signature.hex(), "randomness": FIRST.randomness.hex()}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"randomness": hashlib.sha256(b"").hexdigest()},

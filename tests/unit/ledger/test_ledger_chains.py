@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.tagged import enc
@@ -73,7 +74,7 @@ def test_other_activation_preimages_are_rejected() -> None:
             activation_preimage("w1", SEED, 5, a)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("index", "covered", "expected"),
     [
         (0, [], None), (0, [0], None), (0, [1], 1), (4, [4, 4, 5], 3), (3, [4, 4, 5], 1),
@@ -137,7 +138,7 @@ def test_names_are_accepted(name: Any) -> None:
     assert check_provider(name) == check_window(name) == check_tenant(name) == name
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name", ["", "-a", "a-", "A", "a_b", "a b", "a/b", "a\n", "é", "\u0661", "a" * 65, ".a", "a."]
 )
 def test_other_names_are_refused(name: Any) -> None:

@@ -4,6 +4,7 @@ import base64
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.signing import PrivateKey
@@ -73,7 +74,7 @@ def test_the_empty_tree_has_a_checkpoint() -> None:
 ROOT = base64.b64encode(HEAD.root_hash).decode()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "", f"{ORIGIN}\n3\n{ROOT}", f"{ORIGIN}\n3\n", f"\n3\n{ROOT}\n", f"{ORIGIN}\n03\n{ROOT}\n",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.signing import PrivateKey
@@ -72,7 +73,7 @@ def test_the_corpus_below_starts_from_a_note_that_parses() -> None:
     verify_note(parse_note(raw(LINE)), LOG.verifier_key)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         b"",
@@ -205,7 +206,7 @@ def test_verifier_keys_round_trip(seed: Any, algorithm: Any) -> None:
 VKEY = str(LOG.verifier_key)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "vkey",
     [
         "",

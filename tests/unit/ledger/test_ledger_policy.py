@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
@@ -114,7 +115,7 @@ def test_a_policy_is_read_and_digested() -> None:
     assert exact(policy.sigma) == Fraction(21, 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         b"",
@@ -131,7 +132,7 @@ def test_other_bytes_are_refused(data: Any) -> None:
         Policy.parse(data)
 
 
-@pytest.mark.parametrize("name", sorted(POLICY))
+@for_each("name", sorted(POLICY))
 def test_every_member_is_required_and_no_other_allowed(name: Any) -> None:
     policy = copy.deepcopy(POLICY)
     del policy[name]
@@ -189,7 +190,7 @@ GOOD = by_field(
 )
 
 
-@pytest.mark.parametrize(("path", "value"), GOOD, ids=str)
+@for_each(("path", "value"), GOOD)
 def test_values_at_the_ends_of_their_ranges(path: Any, value: Any) -> None:
     Policy.from_json(changed(path, value))
 
@@ -280,7 +281,7 @@ BAD = by_field(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "value"), BAD, ids=lambda each: str(each)[:40])
+@for_each(("path", "value"), BAD)
 def test_values_out_of_range_are_refused(path: Any, value: Any) -> None:
     with pytest.raises(MalformedPolicy):
         Policy.from_json(changed(path, value))
@@ -311,7 +312,7 @@ def test_checkpoints_of_a_long_window_are_spaced_out_within_the_merge_delay() ->
         Policy.from_json({**long, "merge_delay_seconds": 345})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "value"),
     [
         ("sampler", {"id": "ragaudit/v2/dgs", "distance": "2^-100"}),
@@ -321,7 +322,6 @@ def test_checkpoints_of_a_long_window_are_spaced_out_within_the_merge_delay() ->
         ("proof_mode", "eager"),
         ("tenants", [{"id": "alpha", "owner_key": "00" * 32}]),
     ],
-    ids=str,
 )
 def test_what_version_1_does_not_know_is_unsupported(path: Any, value: Any) -> None:
     with pytest.raises(UnsupportedError):
@@ -333,7 +333,7 @@ def test_floats_never_get_in() -> None:
         Policy.from_json(changed("dimension", 256.0))
 
 
-@pytest.mark.parametrize("text", ["", "1.", "-1", "1e5", "1000000000", "NaN"])
+@for_each("text", ["", "1.", "-1", "1e5", "1000000000", "NaN"])
 def test_decimals_are_exact_or_refused(text: Any) -> None:
     with pytest.raises(MalformedPolicy):
         exact(text)

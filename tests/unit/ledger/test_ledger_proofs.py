@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import MalformedNote, MalformedProof, NoteRejected, ProofRejected
@@ -74,7 +75,7 @@ def test_a_proof_of_another_leaf_index_key_or_quorum_is_rejected() -> None:
         verify_tlog_proof(proof, leaf=leaf_hash(b"record-2"), log_key=stranger, cosigners=COSIGNERS)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new"),
     [
         ("@v1", "@v2"),
@@ -173,7 +174,7 @@ def test_every_status_of_the_table() -> None:
         assert verdict.checkpoint is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         b"", b"old 3", b"old 3\n", b"old 03\n\nnote", b"old -1\n\nnote", b"Old 3\n\nnote",
@@ -200,9 +201,7 @@ def test_answers_are_cosignature_lines() -> None:
     assert verify_cosigned(data, LOG.verifier_key, COSIGNERS).quorum_time == 7
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"\n", b"ok\n", b"\xff\n", "— name AAAA".encode(), bytes(10**6)]
-)
+@for_each("body", [b"", b"\n", b"ok\n", b"\xff\n", "— name AAAA".encode(), bytes(10**6)])
 def test_other_answers_are_refused(body: Any) -> None:
     with pytest.raises(MalformedNote):
         protocol.parse_cosignatures(body)

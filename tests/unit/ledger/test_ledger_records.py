@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.digests import leaf_data
@@ -45,13 +46,13 @@ BODIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.KIND)
+@for_each("body", BODIES)
 def test_bodies_round_trip(body: Any) -> None:
     assert parse_body(body.KIND, body.encode()) == body
     assert entry_leaf_data(D[9], body) == leaf_data(D[9], body.KIND, body.encode())
 
 
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.KIND)
+@for_each("body", BODIES)
 def test_there_is_one_encoding(body: Any) -> None:
     data = body.encode()
     for wrong in (b"", data[:-1], data + b"\0", data[:40]):
@@ -133,7 +134,7 @@ def test_an_opening_cannot_claim_fields_that_are_not_there() -> None:
             Opening.parse(data[:head] + count.to_bytes(2, "little") + data[head + 2 :])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"window": "W"}, {"tenant": ""}, {"policy_digest": b"x"}, {"filter_digest": bytes(31)},
@@ -143,14 +144,13 @@ def test_an_opening_cannot_claim_fields_that_are_not_there() -> None:
         {"epoch": 0}, {"slot": -1}, {"slot": 1_000_000}, {"counter": -1}, {"counter": 1_000_000},
         {"activation": 0}, {"time": -1}, {"time": 2**53},
     ],
-    ids=str,
 )  # fmt: skip
 def test_record_fields_are_in_range(change: Any) -> None:
     with pytest.raises(MalformedRecord):
         replace(RECORD, **change)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "change"),
     [
         (1, {"slot": 1_000_000}), (1, {"anchor": b"x"}),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.digests import structure
@@ -44,7 +45,7 @@ def test_rows_are_listed_in_rising_order() -> None:
     assert made.others == (1,)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [
         {"served": {2: 9}},
@@ -87,7 +88,7 @@ def test_answers_that_name_the_first_rows(
     check_named(selected, served, withdrawn, top_k)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("selected", "served", "withdrawn", "top_k", "reason"),
     [
         ([1, 2], [1], [], 2, "1 rows served or withdrawn"),

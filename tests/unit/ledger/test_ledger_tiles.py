@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.ledger.errors import MalformedTile
@@ -32,7 +33,7 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize(("path", "place"), PATHS.items())
+@for_each(("path", "place"), PATHS.items())
 def test_paths_go_both_ways(path: Any, place: Any) -> None:
     assert parse_path(path) == place
     assert (tile_path(place) if isinstance(place, Tile) else entries_path(place)) == path
@@ -45,7 +46,7 @@ def test_paths_round_trip(level: Any, index: Any, width: Any) -> None:
     assert parse_path(entries_path(bundle)) == bundle
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     [
         "", "tile", "tile/0", "tile/0/", "tile/0/5", "tile/0/05", "tile/0/0005", "tile/00/005",

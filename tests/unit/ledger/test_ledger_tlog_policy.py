@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.signing import PrivateKey
@@ -161,7 +162,7 @@ VOUCHER = SigningKey("own", COSIGNATURE_V1, LOG.private).verifier_key
 NEXT_KEY = SigningKey(ORIGIN, ED25519, PrivateKey.from_seed(b"\x0b" * 32)).verifier_key
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lines", "number", "message"),
     [
         (["quorums none"], 1, "unknown keyword"),

@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json
@@ -98,7 +99,7 @@ def test_every_member_is_signed_and_none_is_optional(kind: str) -> None:
             parse(other)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "strata",
     [
         [{}],
@@ -129,7 +130,7 @@ def test_the_digest_of_receipts_distinguishes_groups() -> None:
     assert len(digests) == 7
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         {},
@@ -172,7 +173,7 @@ def test_responses(shown: bool) -> None:
     assert Response.parse(response.encode(), 4) == response
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [
         {"embedding": (1, 2, 3)},
@@ -260,7 +261,7 @@ def test_accounts() -> None:
         assert ShownAccount.from_json(account.to_json()) == account
 
 
-@pytest.mark.parametrize("name", list(ACCOUNT.to_json()))
+@for_each("name", list(ACCOUNT.to_json()))
 def test_accounts_of_another_form(name: str) -> None:
     value = ACCOUNT.to_json()
     less = {key: each for key, each in value.items() if key != name}
@@ -269,7 +270,7 @@ def test_accounts_of_another_form(name: str) -> None:
             ShownAccount.from_json(changed)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [{"index": 0}, {"salt": "00"}, {"body": "00" * 4097}, {"proof": ""}, {"proof": 1}, {"more": 1}],
 )
@@ -297,7 +298,7 @@ def test_keys(keys: ShownKeys) -> None:
     assert ShownKeys.from_json(keys.to_json()) == keys
 
 
-@pytest.mark.parametrize("name", list(KEYS.to_json()))
+@for_each("name", list(KEYS.to_json()))
 def test_keys_of_another_form(name: str) -> None:
     value = KEYS.to_json()
     less = {key: each for key, each in value.items() if key != name}
@@ -316,7 +317,7 @@ def test_pages_of_claims(page: ClaimsPage) -> None:
     assert ClaimsPage.from_json(page.to_json()) == page
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         None, [], {"claims": []}, {"claims": {}, "next": None}, {"claims": [], "next": "00"},

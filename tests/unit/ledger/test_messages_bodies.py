@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages import bodies
@@ -33,12 +34,12 @@ def of(body: bodies.Body, document: Any) -> bodies.Body:
     return type(body).from_json(document)
 
 
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
+@for_each("body", BODIES)
 def test_round_trips(body: bodies.Body) -> None:
     assert of(body, loads(body.encode())) == body
 
 
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
+@for_each("body", BODIES)
 def test_members_are_exactly_these(body: bodies.Body) -> None:
     document = body.to_json()
     for name in document:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import MalformedError, RagauditError
@@ -109,7 +110,7 @@ LIES: dict[str, tuple[Callable[[], MissingEntry], type[RagauditError], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lie", LIES)
+@for_each("lie", LIES)
 def test_a_false_accusation_is_rejected(lie: str) -> None:
     made, kind, words = LIES[lie]
     proof = MissingEntry.parse(made().encode())
@@ -127,7 +128,7 @@ def test_the_keys_are_those_of_the_policy() -> None:
         proof.verify(replace(POLICY, keys=replace(keys, log=keys.cosigner)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"leaf": None}, {"entry": "record"}, {"entry": None}, {"path": ["00" * 32] * 64},

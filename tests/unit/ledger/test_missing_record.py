@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.signing import PrivateKey
@@ -218,7 +219,7 @@ LIES: dict[str, tuple[Callable[[], MissingRecord], type[RagauditError], str]] = 
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
+@for_each("lie", LIES)
 def test_a_false_accusation_is_rejected(lie: str) -> None:
     made, kind, words = LIES[lie]
     # Written and read first: what is refused must be refused of a file.
@@ -234,7 +235,7 @@ def test_the_keys_are_those_of_the_policy() -> None:
         ANOTHER_LEAF.verify(policy(**{"keys/log": str(OTHER_LOG.verifier_key)}))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"leaf": None},

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from integrity_scene import IN_ENGLISH, KEYS, ROWS, SECRET, integrity_scene
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
@@ -36,7 +37,7 @@ ASKED: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@for_each("asked", ASKED)
 def test_honest_answers_pass(asked: dict[str, Any]) -> None:
     made = owned(**asked)
     steps = made.check(embed=None)
@@ -119,7 +120,7 @@ def test_a_withdrawn_row_has_the_key_of_the_id_that_it_is_named_by() -> None:
 # Forms
 
 
-@pytest.mark.parametrize("secret", ["", "00" * 31, "00" * 33, None, 1, "ZZ" * 32])
+@for_each("secret", ["", "00" * 31, "00" * 33, None, 1, "ZZ" * 32])
 def test_a_secret_of_another_form_is_malformed(secret: Any) -> None:
     value = owned().file().to_json()
     value["private"]["document_secret"] = secret

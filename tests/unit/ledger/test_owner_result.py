@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from owner_scene import OTHER, OWNER, TENANT, VECTOR, policy
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
@@ -31,7 +32,7 @@ def test_a_verdict_can_refer_to_it() -> None:
     assert reference.digest == hashlib.sha256(ENVELOPE).digest()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("owned", "committed", "result"),
     [
         ((4, 4, 4, 0, 0), (4, 4, 0, 1), "PASSED"),
@@ -71,7 +72,7 @@ def forged(change: dict[str, Any], **predicate: Any) -> bytes:
     return Envelope.seal(canonical_json.dumps(value), OWNER)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "envelope",
     [
         forged({}, result="PASSED"),

@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from for_each import for_each
 from integrity_scene import COLUMNS, DELETED, NOISE, digest_of, index, policy_value
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
@@ -47,21 +48,21 @@ def test_a_window_without_noise() -> None:
     assert (terms.metric, terms.largest_norm, terms.retry_seconds) == ("cosine", None, 60)
 
 
-@pytest.mark.parametrize("name", NOISE_MEMBERS)
+@for_each("name", NOISE_MEMBERS)
 def test_terms_of_noise_raise_where_there_is_none(name: str) -> None:
     with pytest.raises(UnsupportedError, match="no noise"):
         getattr(Policy.from_json(policy_value()), name)
     assert getattr(Policy.from_json(noised()), name) == NOISE[name]
 
 
-@pytest.mark.parametrize("name", [*NOISE_MEMBERS, "sampler", "experiment_seed"])
+@for_each("name", [*NOISE_MEMBERS, "sampler", "experiment_seed"])
 def test_without_noise_nothing_is_said_of_it(name: str) -> None:
     said = {**NOISE, "experiment_seed": "seed"}[name]
     with pytest.raises((MalformedError, UnsupportedError)):
         Policy.from_json(policy_value(**{name: said}))
 
 
-@pytest.mark.parametrize("name", [*NOISE_MEMBERS, "sampler"])
+@for_each("name", [*NOISE_MEMBERS, "sampler"])
 def test_with_noise_all_of_it_is_said(name: str) -> None:
     with pytest.raises((MalformedError, UnsupportedError)):
         Policy.from_json(noised(**{name: None}))
@@ -80,7 +81,7 @@ def test_version_1_has_one_value_of_each() -> None:
     assert (policy.retrieval.query_kinds, policy.retrieval.filters) == (("text",), False)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"privacy": "laplace"}, {"privacy": None}, {"norm_bound": 4096}, {"norm_bound": 128},
@@ -141,7 +142,7 @@ def test_owners_check_documents_or_are_not_mentioned() -> None:
     assert without.owners is None and b"owners" not in without.canonical
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         owned(owners=None), owned(owners=True), owned(owners={}), owned(owners={"rows": []}),

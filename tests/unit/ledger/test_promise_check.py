@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.digests import salted
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.promises import Promise
@@ -35,7 +36,7 @@ def test_an_honest_promise_passes() -> None:
     checked(promise_of({}), embed=None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"policy_digest": bytes(32)}, {"window": "w2"}, {"tenant": "zeta"}, {"version": 2},
@@ -43,7 +44,6 @@ def test_an_honest_promise_passes() -> None:
         {"pseudonym": bytes(32)}, {"time": 999_999}, {"query_digest": bytes(32)},
         {"embedding_digest": bytes(32)}, {"sketch_digest": bytes(32)}, {"filter_digest": bytes(32)},
     ],
-    ids=lambda change: next(iter(change)),
 )  # fmt: skip
 def test_a_promise_that_is_false_in_one_field(change: dict[str, Any]) -> None:
     with pytest.raises(ReceiptRejected, match="promise"):

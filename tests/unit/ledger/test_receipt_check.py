@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.digests import salted
@@ -134,7 +135,7 @@ def test_inclusion_can_be_checked_alone_when_a_receipt_is_completed() -> None:
             check_inclusion(other, scene().view)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "message"),
     [
         ({"policy_digest": bytes(32)}, "policy"),
@@ -256,7 +257,7 @@ def test_documents_other_than_the_rows(change: dict[str, str]) -> None:
     replace(scene(), answer=forged).fails(7, "not the receipt's rows")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "message"),
     [
         ({"salt": bytes(32)}, "row of C_idx"),
@@ -352,7 +353,7 @@ FILE = _scenes()[True].file().to_json()
 PATHS = leaves(FILE)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: ".".join(map(str, path)))
+@for_each("path", PATHS)
 def test_no_member_of_the_file_can_change(path: tuple[Any, ...]) -> None:
     file = copy.deepcopy(FILE)
     place = file

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.result_references import (
@@ -43,7 +44,7 @@ def test_known_answers() -> None:
     reference().check(RESULT, POLICY)
 
 
-@pytest.mark.parametrize("case", sorted(VECTORS["refused"]))
+@for_each("case", sorted(VECTORS["refused"]))
 def test_other_results_are_refused_by_name(case: str) -> None:
     with pytest.raises(RagauditError, match=REFUSALS[case]):
         ResultReference.of("membership", VECTORS["refused"][case].encode(), KEY, POLICY)

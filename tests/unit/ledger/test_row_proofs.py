@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from owner_scene import OTHER, TENANT, VECTOR, Held, OwnedWindow, policy, stand_in
@@ -160,7 +161,7 @@ LIES: dict[str, tuple[Callable[[], RowProof], type[RagauditError], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lie", LIES)
+@for_each("lie", LIES)
 def test_a_false_proof_is_rejected(lie: str) -> None:
     made, kind, words = LIES[lie]
     proof = RowProof.parse(made().encode())
@@ -212,7 +213,7 @@ def test_a_window_without_owners_proves_none() -> None:
         FIRST.verify(Policy.from_json(value), stand_in)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"announced": json.loads(VECTOR["rows"]["gone"])["announced"]},

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
@@ -141,7 +142,7 @@ def fields(**changed: object) -> bytes:
     return enc(ROW_TAG, *(values | changed).values())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changed", "reason"),
     [
         ({"position": -1}, "position out of range"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.errors import ChainRejected, MalformedRecord
@@ -93,7 +94,7 @@ def test_what_is_shown_is_authenticated() -> None:
     assert WINDOW.authenticate() == (WINDOW.countersignature, OPENING)
 
 
-@pytest.mark.parametrize("name", list(WINDOW.to_json()))
+@for_each("name", list(WINDOW.to_json()))
 def test_no_member_is_optional_or_of_another_form(name: str) -> None:
     value = WINDOW.to_json()
     less = {key: each for key, each in value.items() if key != name}
@@ -106,7 +107,7 @@ def test_no_member_is_optional_or_of_another_form(name: str) -> None:
             ShownWindow.from_json(changed)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [
         {"index": 1}, {"index": False}, {"salt": "00" * 31}, {"salt": None}, {"body": "0"},
@@ -131,7 +132,7 @@ def test_lists_of_another_form(value: Any) -> None:
         WindowList.from_json(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("window", "error", "where"),
     [
         (DRAFT, RejectedError, "not countersigned"),
@@ -184,7 +185,7 @@ def test_another_window_than_was_countersigned(
             check()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("window", "error"),
     [
         (replace(WINDOW, embedder=replace(EMBEDDER, name="other")), RejectedError),

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.public_halves import query_index
@@ -15,7 +16,7 @@ def test_submissions_add_up() -> None:
     assert Submission.total([]) == (0, 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "reply",
     [
         None, [], {}, {"accepted": 1}, {"accepted": 1, "known": True}, {"accepted": -1, "known": 0},

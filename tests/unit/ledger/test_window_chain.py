@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PublicKey
@@ -129,7 +130,7 @@ FALSE: dict[str, tuple[Callable[[], Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lie", FALSE)
+@for_each("lie", FALSE)
 def test_a_false_chain_is_rejected(lie: str) -> None:
     windows, words = FALSE[lie]
     chain = WindowChain.from_json({**VALUE, "windows": windows()})
@@ -149,7 +150,7 @@ def test_another_providers_windows_are_rejected() -> None:
         chain.verify([VERIFIER])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"provider": "No Name"},

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from coins import ScriptedCoins
+from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_ksa import KeywordAnswer
@@ -123,7 +124,7 @@ def test_votes_outside_the_vocabulary_are_refused() -> None:
         rag().answer("?", [""] * 2, Copier(), ScriptedCoins(["0"]))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "given",
     [
         {"epsilon": "0"}, {"token": "0"}, {"voters": 0}, {"slots_per_voter": 0}, {"end": 3},
@@ -202,7 +203,7 @@ def test_small_gaps_are_told_apart_by_nothing() -> None:
         assert len({ksa().passes(gap, ScriptedCoins([noise])) for gap in (0, 1, 2)}) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "given",
     [
         {"sizes": ()}, {"sizes": (1, 1)}, {"sizes": (0,)}, {"slots": 0}, {"sigma": Fraction(0)},

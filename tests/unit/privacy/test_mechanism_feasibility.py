@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.accounting.keyword_sets import pass_probability
 from ragaudit.privacy.mechanisms import feasibility
@@ -137,7 +138,7 @@ def test_uses_are_shared_out() -> None:
     assert chances[1] > chances[2] > chances[3] > chances[4] > chances[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "call",
     [
         lambda: choice_chance(1, 1, 1), lambda: choice_chance(2, -1, 1),

@@ -7,6 +7,7 @@ from typing import Any
 
 import mpmath
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError
@@ -121,7 +122,7 @@ def test_larger_draws_never_give_smaller_noise(uniform: int, scale: Fraction) ->
     assert abs(step) <= 90 * scale + 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "call",
     [
         lambda: samplers.laplace(-1, Fraction(1)),

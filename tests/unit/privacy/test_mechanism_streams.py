@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from coins import ScriptedCoins
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError
@@ -128,7 +129,7 @@ def test_a_drained_corpus_is_read_to_the_last_bin_and_no_further() -> None:
     assert outcome.charged == frozenset() and budgets.left(2) == Fraction(5, 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "bins",
     [
         [], [(0, 1), (1, 2)], [(1, 2), (1, 2)], [(1, 3), (0, 2)], [(2, 2)], [(2, 1)],

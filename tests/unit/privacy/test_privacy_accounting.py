@@ -12,6 +12,7 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
@@ -47,7 +48,7 @@ def exact_delta(mu: Any, eps: Any) -> Any:
 # --- decimal arithmetic (claim 12) ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     "x",
     ["0", "1e-9", "0.3", "1", "3.9999", "4", "4.0001", "5.99", "6", "7", "12", "38", "90", "500"],
 )
@@ -130,7 +131,7 @@ def test_units_agree_with_the_other_member() -> None:
     assert GAMMA == CERTIFIED
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sigma", "relation", "group", "queries"),
     [
         ("0.0009", "replace", 1, 1),
@@ -205,11 +206,11 @@ def discrete_composed_delta(sigma: float, shift: int, times: int, eps: float) ->
     return float(np.sum(total * np.maximum(0, 1 - math.exp(eps) * ratio)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sigma", "shift", "times"),
     [(16, 1, 1), (16, 7, 1), (16, 40, 1), (16, 9, 3), (40, 64, 4), (64, 16, 1)],
 )
-@pytest.mark.parametrize("eps", [0.0, 0.1, 1.0, 3.0])
+@for_each("eps", [0.0, 0.1, 1.0, 3.0])
 def test_claims_2_and_3_bound_the_exact_discrete_profile(
     sigma: int, shift: int, times: int, eps: float
 ) -> None:

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
@@ -56,7 +57,7 @@ def test_claim_17_a_composition_is_flat() -> None:
     assert releases(nested) == (a, b.with_queries(21), b)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("build", "field"),
     [
         (lambda: Coalition(scores(), 0), "accounts"),
@@ -85,8 +86,8 @@ class Subsampled:
     queries, slack, samples = 1, Fraction(0), 1
 
 
-@pytest.mark.parametrize("accountant", ACCOUNTANTS, ids=lambda a: a.name)
-@pytest.mark.parametrize("event", [Subsampled(), None, "scores"])
+@for_each("accountant", ACCOUNTANTS)
+@for_each("event", [Subsampled(), None, "scores"])
 def test_unknown_events_are_refused(accountant: Accountant, event: Any) -> None:
     with pytest.raises(UnsupportedError, match="unknown event"):
         accountant.price(event, DELTA)
@@ -94,8 +95,8 @@ def test_unknown_events_are_refused(accountant: Accountant, event: Any) -> None:
         Composition((scores(), event))
 
 
-@pytest.mark.parametrize("accountant", ACCOUNTANTS, ids=lambda a: a.name)
-@pytest.mark.parametrize("delta", ["x", True, Fraction(0), Fraction(1), Fraction(-1, 2)])
+@for_each("accountant", ACCOUNTANTS)
+@for_each("delta", ["x", True, Fraction(0), Fraction(1), Fraction(-1, 2)])
 def test_bad_deltas_are_refused_by_name(accountant: Accountant, delta: Any) -> None:
     with pytest.raises(MalformedError) as caught:
         accountant.price(scores(), delta)
@@ -294,10 +295,10 @@ def test_conversions_are_known_and_need_orders() -> None:
 # --- extremes ---
 
 
-@pytest.mark.parametrize("queries", [0, 1, 10**7])
-@pytest.mark.parametrize("sigma", ["0.001", "1", "60000000"])
-@pytest.mark.parametrize("delta", [Fraction(1, 10**12), Fraction(999, 1000)])
-@pytest.mark.parametrize("accountant", CERTIFICATES, ids=lambda a: a.name)
+@for_each("queries", [0, 1, 10**7])
+@for_each("sigma", ["0.001", "1", "60000000"])
+@for_each("delta", [Fraction(1, 10**12), Fraction(999, 1000)])
+@for_each("accountant", CERTIFICATES)
 def test_extreme_events_are_finite_or_refused(
     accountant: Accountant, delta: Fraction, sigma: str, queries: int
 ) -> None:
@@ -313,7 +314,7 @@ def test_extreme_events_are_finite_or_refused(
             assert price.epsilon == 0
 
 
-@pytest.mark.parametrize("mu", ["1e-12", "1e-6", "0.01", "1", "50", "500"])
+@for_each("mu", ["1e-12", "1e-6", "0.01", "1", "50", "500"])
 def test_claim_3_the_curve_is_inverted_over_its_whole_range(mu: str) -> None:
     """epsilon 1e-6 to 1e4: what the curve gives at an epsilon is met there."""
     for value in ("1e-6", "0.01", "1", "40", "1e4"):

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
@@ -129,7 +130,7 @@ GOOD: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "value"),
     [
         ("epsilon", "0"), ("epsilon", "nan"), ("epsilon", "-1"), ("delta", "0"), ("delta", "1"),

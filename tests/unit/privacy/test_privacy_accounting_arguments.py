@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, RefusedError
 from ragaudit.privacy import accounting
 from ragaudit.privacy.accounting import (
@@ -142,7 +143,7 @@ CASES: list[tuple[str, Callable[[], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "call"), CASES, ids=range(len(CASES)))
+@for_each(("field", "call"), CASES)
 def test_refusals_name_the_field(field: str, call: Callable[[], object]) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         call()
@@ -194,7 +195,7 @@ CALLS: list[tuple[Callable[[Any], object], str, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "field", "value"),
     [(call, field, value) for call, field, values in CALLS for value in values],
 )

@@ -9,6 +9,7 @@ from fractions import Fraction
 import dp_accounting
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
+from for_each import for_each
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.encoding.text import floor_decimal, parse_decimal
@@ -95,7 +96,7 @@ def test_claim_8_replace_needs_twice_the_noise_of_null_replace() -> None:
     assert abs(twice / once - 2) < Fraction(1, 10**6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("eps", "delta", "queries", "places", "error"),
     [
         ("0.000000000001", "0.000000000001", 10**12, 6, RefusedError),
@@ -135,7 +136,7 @@ def test_claim_9_auc(mu: str, expected: float) -> None:
     assert float(risk.auc(Decimal(mu))) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("mu", "candidates", "second", "first"),
     [
         ("0.5", 2, 0.0987063256829237, None),

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError
@@ -190,7 +191,7 @@ def test_claim_24_add_remove_has_no_useful_delta() -> None:
         assert caught.value.where == field
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "field"),
     [
         ({"epsilon_acc": Fraction(0)}, "epsilon_acc"),
@@ -211,7 +212,7 @@ def test_bad_classes_are_refused_by_name(changes: dict[str, Any], field: str) ->
     assert caught.value.where == field
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "field"),
     [
         (lambda: release().coalition(0, DELTA), "accounts"),

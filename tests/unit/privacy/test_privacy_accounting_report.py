@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json
@@ -115,7 +116,7 @@ def test_directed_decimals(value: Fraction, places: int) -> None:
     assert (low == high) == ((value * 10**places).denominator == 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", ".", "1.", ".1", "+1", "-0", "00", "1e5", "1 ", "٣", "1234567890", "0.1234567890123"],
 )
@@ -140,7 +141,7 @@ def changed(change: Callable[[Table], object]) -> Table:
     return table
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table["parameters"]["sigma"])
+@for_each("table", TABLES)
 def test_reading_and_writing_lose_nothing(table: Table) -> None:
     found = EpsilonTable.from_json(table)
     assert canonical_json.dumps(found.to_json()) == canonical_json.dumps(table)
@@ -148,7 +149,7 @@ def test_reading_and_writing_lose_nothing(table: Table) -> None:
     assert found.headline.epsilon == table["headline"]["epsilon"]
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table["parameters"]["sigma"])
+@for_each("table", TABLES)
 def test_every_way_of_counting_is_listed_as_it_is_stated(table: Table) -> None:
     ways = {way.name: way for way in EpsilonTable.from_json(table).ways}
     rows = {name: row for name, row in table.items() if isinstance(row, dict)}
@@ -198,7 +199,7 @@ def test_a_gamma_that_is_no_power_of_two_is_a_fraction() -> None:
     assert EpsilonTable.from_json(other.to_json()) == other
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         None,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
@@ -41,7 +42,7 @@ KNOWN_THRESHOLDS = [
 ]
 
 
-@pytest.mark.parametrize(("theta", "bits", "expected"), KNOWN_THRESHOLDS)
+@for_each(("theta", "bits", "expected"), KNOWN_THRESHOLDS)
 def test_known_thresholds(theta: str, bits: int, expected: int) -> None:
     assert hamming_threshold(theta, bits) == expected
 
@@ -58,7 +59,7 @@ def test_threshold_is_the_floor(millionths: int, octets: int) -> None:
             assert found == bits // 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("theta", "bits"),
     [("0", 64), ("1", 64), ("1.5", 64), ("0.8", 63), ("0.8", 56), ("0.8", 520), ("x", 64)],
 )
@@ -310,7 +311,7 @@ def test_parts_of_few_or_distant_records() -> None:
     assert parts_of(np.zeros(4, np.int64), 2**63, 1) == [(0, 1), (1, 2), (2, 4)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "match"),
     [
         ({"part": (1, 3)}, "part: 1..3 of 2 records"),

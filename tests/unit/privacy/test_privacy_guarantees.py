@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation as LibraryRelation
 from dp_accounting.pld import privacy_loss_distribution
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError
@@ -72,7 +73,7 @@ def in_scope() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("name", "key"), in_scope())
+@for_each(("name", "key"), in_scope())
 def test_oracle(name: str, key: str) -> None:
     entry = ENTRIES[name]
     found = float(COMPUTED[key](entry["inputs"]))
@@ -109,8 +110,8 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "what"), BAD)
-@pytest.mark.parametrize(
+@for_each(("value", "what"), BAD)
+@for_each(
     ("build", "field"),
     [
         (lambda value: ApproximateDp.of(value, 0, REPLACE), "epsilon"),
@@ -137,7 +138,7 @@ def test_every_kind_of_number_is_read_exactly() -> None:
     assert ApproximateDp.of(0.1, 0, REPLACE).epsilon == Fraction(0.1) != Fraction("0.1")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("guarantee", "words"),
     [
         (ApproximateDp.of("14.66451", 1e-6, REPLACE), "(14.665, 1e-6)-DP, replace"),
@@ -204,8 +205,8 @@ def test_claim_14_kinds_are_converted_alike(mu: Fraction) -> None:
     assert source.under(REPLACE).zero_concentrated() == source.zero_concentrated().under(REPLACE)
 
 
-@pytest.mark.parametrize("source", NeighboringRelation)
-@pytest.mark.parametrize("target", NeighboringRelation)
+@for_each("source", NeighboringRelation)
+@for_each("target", NeighboringRelation)
 def test_claim_14_what_does_not_follow_is_refused(
     source: NeighboringRelation, target: NeighboringRelation
 ) -> None:
@@ -298,7 +299,7 @@ def test_claim_15_delta_at_zero_is_total_variation() -> None:
         assert TotalVariation(at.delta, REPLACE).approximate() == at
 
 
-@pytest.mark.parametrize("value", ["0", "1e-9999", "1e-30", "1e-6", "1e4", "1e15"])
+@for_each("value", ["0", "1e-9999", "1e-30", "1e-6", "1e4", "1e15"])
 def test_extreme_parameters_stay_finite(value: str) -> None:
     number = Decimal(value)
     loss = ApproximateDp.of(number, DELTA, ADD_REMOVE)

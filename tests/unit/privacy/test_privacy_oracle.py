@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy import sample
 from ragaudit.privacy.accounting import (
@@ -267,7 +268,7 @@ def test_every_entry_is_planned() -> None:
 IN_SCOPE = [entry for entry in ENTRIES if plan(entry)[0]]
 
 
-@pytest.mark.parametrize("entry", IN_SCOPE, ids=lambda e: e["name"])
+@for_each("entry", IN_SCOPE)
 def test_oracle(entry: Entry) -> None:
     key, _ = plan(entry)
     assert key is not None

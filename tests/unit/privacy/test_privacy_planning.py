@@ -4,6 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError
@@ -245,7 +246,7 @@ def test_curves() -> None:
     assert (planned.sigma, planned.paper_sigma) == (made.sigma, made.paper.sigma)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "value"),
     [
         ("epsilon", "0"), ("epsilon", "-1"), ("epsilon", "1e3"), ("delta", "0"), ("delta", "1"),
@@ -267,7 +268,7 @@ def test_more_queries_than_can_be_accounted_for_are_refused() -> None:
     assert caught.value.where == "queries"
 
 
-@pytest.mark.parametrize("sigma", ["0", "0.0009", "70000000", "x", "-1", "1e2"])
+@for_each("sigma", ["0", "0.0009", "70000000", "x", "-1", "1e2"])
 def test_sigma_outside_the_sampler_is_refused(sigma: str) -> None:
     with pytest.raises(MalformedError) as caught:
         budget(TARGETS, sigma=sigma)

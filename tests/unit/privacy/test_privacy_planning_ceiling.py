@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
@@ -91,7 +92,7 @@ def test_the_ceiling_of_a_price() -> None:
     assert isinstance(ceiling_of(many, 0.005), Missing)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("where", "arguments"),
     [
         ("epsilon", (-1, 0, 1, 0.1)),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
@@ -51,7 +52,7 @@ def largest(noised: Scores, top_k: int) -> Sequence[int]:
 FIVE = scores(30, 50, 10, 40, 20)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("returned", "found", "loss"),
     [
         ([1, 3], 1.0, 0.0),
@@ -107,7 +108,7 @@ def test_recall_and_rank_loss_against_counting(values: list[int], data: st.DataO
     assert loss == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "where"),
     [
         (lambda: recall(FIVE, [0, 0], 2), "returned"),
@@ -219,7 +220,7 @@ def test_points_rise_with_sigma_and_are_found_by_value() -> None:
         found.at("3")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "where"),
     [
         ({"noise": {}}, "noise"),

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.words import (
     EMPTY_ADVANTAGE,
@@ -18,7 +19,7 @@ from ragaudit.privacy.words import (
 TINY = Fraction(1, 10**30)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("advantage", "expected"),
     [
         (0, Strength.MEANINGFUL),
@@ -54,7 +55,7 @@ def test_the_sentence_on_membership_rounds_up() -> None:
     assert "at most 33.34 percentage points above" in found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("where", "call"),
     [
         ("advantage", lambda: strength(Fraction(-1, 10))),
