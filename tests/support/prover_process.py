@@ -219,6 +219,8 @@ class Setting:
 
     def open(self, **overrides: Any) -> None:
         """Start the prover, open the window, register everybody."""
+        if self.prover.forks is None:
+            self.prover.fork()
         self.prover.start()
         self.register(**overrides)
         seconds = overrides.get("opens_after_seconds", 0) + 120
@@ -266,6 +268,8 @@ class Setting:
     def stop(self) -> None:
         if self.prover.process is not None and self.prover.process.poll() is None:
             self.prover.kill(signal.SIGTERM)
+        if self.prover.forks is not None:
+            self.prover.forks.close()
         self.prover.http.close()
         self.verifier.stop()
 
