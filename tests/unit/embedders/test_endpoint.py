@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -141,12 +140,6 @@ def test_a_text_without_embedding_is_named() -> None:
     service.instead = lambda body: answer([{"index": 0, "embedding": [0.0] * D}])
     with pytest.raises(MalformedError, match="text 0: null embedding"):
         EndpointEmbedder(options(service)).embed(["x"])
-
-
-def test_authorities_must_be_certificates(tmp_path: Path) -> None:
-    (tmp_path / "ca.pem").write_text("none")
-    with pytest.raises(EmbedderUnavailable, match="no certificates"):
-        EndpointEmbedder(options(Service(), authorities=tmp_path / "ca.pem"))
 
 
 def test_the_manifest_commits_to_model_and_probes() -> None:

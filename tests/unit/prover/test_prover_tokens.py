@@ -3,10 +3,7 @@
 import json
 import logging
 import math
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import Any
 
@@ -14,6 +11,7 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from dripping import dripping
 from fastapi.testclient import TestClient
 from ragaudit.encoding.errors import NotAuthenticated, UnavailableError
 from ragaudit.prover.surface_settings import JwtSettings
@@ -62,32 +60,6 @@ class Time:
 
     def monotonic(self) -> float:
         return self.now
-
-
-@contextmanager
-def dripping() -> Iterator[tuple[str, threading.Event]]:
-    """A server that sends a byte of a head now and then; its address, and whether it was asked."""
-    listener, asked = socket.create_server(("127.0.0.1", 0)), threading.Event()
-    ended = threading.Event()
-
-    def drip(peer: socket.socket) -> None:
-        asked.set()
-        with peer, suppress(OSError):
-            peer.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
-            while not ended.wait(0.01):
-                peer.sendall(b"x")
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=drip, args=(listener.accept()[0],), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
-    finally:
-        ended.set()
-        listener.close()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from dripping import dripping
 from integrity_scene import policy_value
 from ragaudit.embedders import endpoint, registry
 from ragaudit.embedders.base import EmbedderUnavailable
@@ -52,7 +53,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     service = Service()
 
     def options(**members: Any) -> EndpointOptions:
-        return EndpointOptions(**members, transport=httpx.MockTransport(service))
+        return EndpointOptions(**{**members, "transport": httpx.MockTransport(service)})
 
     # Imported before the options are exchanged, as its types are.
     importlib.import_module("ragaudit.embedders.replay")
@@ -61,9 +62,9 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def committed(service: Service) -> EmbedderManifest:
-    options = EndpointOptions("http://provider.example/v1", "m", D)
     transport = httpx.MockTransport(service)
-    return EndpointEmbedder(replace(options, transport=transport)).manifest()
+    options = EndpointOptions("http://provider.example/v1", "m", D, transport=transport)
+    return EndpointEmbedder(options).manifest()
 
 
 def evidence(manifest: EmbedderManifest) -> Evidence:
@@ -102,6 +103,21 @@ def test_a_model_that_the_verifier_does_not_name_is_not_asked(service: Service) 
     assert committed_embedder(evidence(tuned), OWN) is None
     assert committed_embedder(evidence(manifest)) is None
     assert service.asked == before
+
+
+def test_a_service_that_sends_its_head_byte_by_byte_has_an_end() -> None:
+    manifest = committed(Service())
+    with dripping() as (url, asked):
+        own = EndpointSettings(url=url, models=("m",), timeout_seconds=0.05)
+        assert committed_embedder(evidence(manifest), EmbedderSettings(endpoint=own)) is None
+        assert asked.is_set()
+
+
+def test_authorities_must_be_certificates(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "ca.pem").write_text("none")
+    own = EndpointSettings(url="https://a.example", models=("m",), ca_file=tmp_path / "ca.pem")
+    found = committed_embedder(evidence(committed(Service())), EmbedderSettings(endpoint=own))
+    assert found is None and "no certificates" in caplog.text
 
 
 def test_files_cannot_stand_for_a_service(service: Service) -> None:

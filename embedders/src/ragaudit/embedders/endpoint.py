@@ -6,11 +6,9 @@ service that was exchanged, not one that answers the probes apart.
 """
 
 import logging
-import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 import httpx
@@ -61,8 +59,8 @@ class EndpointOptions:
         probes: texts of the manifest.
         batch: texts of one call.
         timeout: seconds for each phase of a call.
-        authorities: PEM file of the certificate authorities to trust instead of the usual.
-        transport: instead of the network, for tests.
+        transport: how the service is reached; what it takes until an answer's body begins is for
+            the transport to bound.
     """
 
     url: str
@@ -74,8 +72,7 @@ class EndpointOptions:
     probes: tuple[str, ...] = PROBES
     batch: int = 64
     timeout: float = 30.0
-    authorities: Path | None = None
-    transport: httpx.BaseTransport | None = field(default=None, repr=False)
+    transport: httpx.BaseTransport = field(repr=False, kw_only=True)
 
 
 class EndpointEmbedder:
@@ -88,11 +85,7 @@ class EndpointEmbedder:
     name = NAME
 
     def __init__(self, options: EndpointOptions) -> None:
-        """Prepare the calls; nothing is sent yet.
-
-        Raises:
-            EmbedderUnavailable: the file of the authorities holds no certificates.
-        """
+        """Prepare the calls; nothing is sent yet."""
         self.dimension = options.dimension
         self._options = options
         headers = {"Accept-Encoding": "identity"}
@@ -103,7 +96,6 @@ class EndpointEmbedder:
             timeout=options.timeout,
             # The environment of the process decides nothing.
             trust_env=False,
-            verify=_authorities(options.authorities),
             transport=options.transport,
             headers=headers,
         )
@@ -237,14 +229,3 @@ def _rows(value: Any, count: int) -> list[list[Any]] | None:
             case {"index": int(index), "embedding": list(row)} if 0 <= index < count:
                 rows[index] = row
     return [rows[index] for index in range(count)] if len(rows) == count else None
-
-
-def _authorities(file: Path | None) -> ssl.SSLContext | bool:
-    if file is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=file)
-    except (OSError, ssl.SSLError):
-        raise EmbedderUnavailable(
-            "no certificates", where=f"embedder ca_file: {file}", expected="a PEM file"
-        ) from None
