@@ -17,6 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import postgresql_server
 
+# The threads of BLAS turn while they wait: a small product that takes one thread 5 ms takes two
+# 100 ms of a processor, and as much from the tests of another worker.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Tests start hundreds of processes: Python keeps what it compiled, whatever the environment says.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
