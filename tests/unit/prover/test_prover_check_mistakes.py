@@ -128,6 +128,9 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "a sigma beside a promise that it does not keep": (
         "noise", {"window": {"sigma": "6", "epsilon_acc": "2"}},
         "sigma 6 keeps an epsilon_acc of 5.897299, not 2", "window.sigma"),
+    "a sample of more rows than a verifier takes": (
+        "policy", {"window": {"privacy": "none", "owners": {"rows": {"beta": "0.001"}}}},
+        "6929 rows of a large index would be sampled", "window.owners.rows"),
     "proofs that are handed over when the audit is over": (
         "policy", {"window": {"release_seconds": 7200, "audit": {"deadline_seconds": 3600}}},
         "", "policy: release_seconds"),

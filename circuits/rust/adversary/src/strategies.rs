@@ -111,7 +111,8 @@ impl Ranking {
             return self.miscount_kept(lie);
         }
         let room = self.remaining;
-        if room == 0 && lie != Lie::TooMany {
+        // Of rows that are all selected, as only kept ties allow, none is left to take instead.
+        if (room == 0 && lie != Lie::TooMany) || room == self.order.len() {
             return None;
         }
         if lie == Lie::TooMany {

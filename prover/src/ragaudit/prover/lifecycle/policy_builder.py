@@ -23,6 +23,7 @@ from ragaudit.ledger.messages.schedule_terms import NO_BEACON, BeaconTerms
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
 from ragaudit.privacy.coalition import hamming_threshold
+from ragaudit.privacy.row_sample import MOST_SAMPLED, largest_sample
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.settings import WindowSettings
 
@@ -78,11 +79,19 @@ class PolicyBuilder:
         """
         document = self.document(**about)
         try:
-            return Policy.from_json(document)
+            policy = Policy.from_json(document)
         except (MalformedError, UnsupportedError) as error:
             raise MalformedSettings(
                 error.what, where=f"policy: {error.where}", expected=error.expected
             ) from error
+        rows = None if policy.owners is None else policy.owners.rows
+        if rows is not None and (most := largest_sample(rows)) > MOST_SAMPLED:
+            raise MalformedSettings(
+                f"{most} rows of a large index would be sampled, and no verifier takes so many",
+                where="window.owners.rows",
+                expected=f"a larger beta or eta, for at most {MOST_SAMPLED}",
+            )
+        return policy
 
     def document(
         self,
