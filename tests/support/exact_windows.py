@@ -8,7 +8,6 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.states import State
 from scenario import ProverScenario
 from sqlalchemy import delete, update
 
@@ -54,15 +53,7 @@ def start(
     store.add("one", documents or texts(), replace=True)
     for user in users:
         scenario.keys[user] = scenario.service.accounts.add("one", user)
-    scenario.service.create_window("w1", {**EXACT, **more})
-    scenario.drive(State.COUNTERSIGNED)
-    scenario.register("ada")
-    scenario.register("cyd")
-    for user in users:
-        scenario.register(user)
-    scenario.service.driver.checkpoint("w1")
-    scenario.clock.at(scenario.policy().start)
-    scenario.drive(State.OPEN)
+    scenario.open(window=EXACT, registered=("ada", "cyd", *users), **more)
 
 
 def ask(scenario: ProverScenario, query: str = "bread", top_k: int = 3, **more: Any) -> ReceiptFile:

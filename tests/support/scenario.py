@@ -4,21 +4,25 @@ A prover and the real verifier in one process, on one clock that the tests set; 
 window for cheats to go on from.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from kept_folders import KeptFolder
 from procedure_cases import use_cached_table
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
+from ragaudit.embedders.wordllama import WordLlamaEmbedder
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.exact import ExactScenario
-from ragaudit.lab.scenario.policy import small_terms_file
 from ragaudit.lab.scenario.provision import documents
 from ragaudit.lab.scenario.scenario import Prepared, Scenario
 from ragaudit.lab.scenario.transport import AppTransport, Loop
@@ -31,13 +35,9 @@ from ragaudit.prover.settings import Settings, load_settings
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
-from ragaudit.serving.rounds import BeaconSettings
-from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.app import create_app as create_verifier
-from ragaudit.verifier.service.database import create_tables
-from ragaudit.verifier.settings import Settings as VerifierSettings
-from ragaudit.verifier.settings import make_data_folder
+from ragaudit.verifier.service.database import Database, create_tables
+from regulator import Regulator
 
 START = 1_790_000_000_000
 ROWS = 12
@@ -59,13 +59,39 @@ WINDOW = {
 }
 
 
+ELSEWHERE = {"RAGAUDIT_PROVER__STORE__URL", "RAGAUDIT_VERIFIER__DATABASE"}
+"""Variables of a test whose databases are not in its folder."""
+NOT_OPENING = {
+    *("mechanism", "stages", "promises", "closing", "challenges", "refresher", "watcher"),
+    *("pause", "embedder", "transport", "clock"),
+}
+"""Components that have no part in a window until it is open, or are looked at one by one."""
+EVERYBODY = ("ada", "bob", "cyd")
+KEPT_WINDOWS = 16  # of a megabyte each
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A window that is open, from which another scenario goes on."""
+
+    folder: KeptFolder
+    now: int
+    chains: dict[str, NonceChain]
+    said: tuple[dict[str, Any], dict[str, Any], list[tuple[str, str]]]
+
+
+_set_up: list[tuple[KeptFolder, dict[str, str]]] = []
+_opened: dict[bytes | None, Kept] = {}
+STANDARD = Components()
+
+
 @dataclass
 class ProverScenario:
     """Everything a test needs; `service` is not started: `drive` takes the steps."""
 
     folder: Path
     clock: Clock
-    verifier: TestClient
+    regulator: Regulator
     transport: AppTransport
     settings: Settings
     components: Components
@@ -73,6 +99,10 @@ class ProverScenario:
     api: TestClient
     keys: dict[str, str]
     chains: dict[str, NonceChain] = field(default_factory=dict)
+
+    @property
+    def verifier(self) -> TestClient:
+        return self.regulator.client
 
     def headers(self, account: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.keys[account]}"}
@@ -112,13 +142,73 @@ class ProverScenario:
         answer = self.post(f"/v1/windows/{name}/registration", account, {"anchor": anchor})
         assert answer.status_code in {200, 201}, answer.text
 
-    def open(self, name: str = "w1", **overrides: Any) -> None:
-        """Create a window, register ada and cyd (plain) and bob (anchored), and open it."""
-        self.create(name, **overrides)
+    def open(
+        self,
+        name: str = "w1",
+        window: dict[str, Any] = WINDOW,
+        registered: Sequence[str] = EVERYBODY,
+        **overrides: Any,
+    ) -> None:
+        """Bring a window to where it is open; or go on, as after a restart, from one like it.
+
+        Everybody registers plainly, and bob with an anchor.
+        """
+        options = {**window, **overrides}
+        like = self._like(name, options, registered)
+        if (kept := _opened.get(like)) is not None:
+            self._go_on_from(kept, name)
+            return
+        self.open_anew(name, options, registered)
+        if like is not None:
+            folder = KeptFolder.of(self.folder, ("prover", "verifier/data"))
+            said = (self.transport.asked, self.transport.answered, self.transport.calls)
+            _opened[like] = Kept(folder, self.clock.now, dict(self.chains), deepcopy(said))
+            if len(_opened) > KEPT_WINDOWS:
+                del _opened[next(iter(_opened))]
+
+    def _like(self, *about: Any) -> bytes | None:
+        """All that a window comes from; None where it comes from more than a scenario has."""
+        service, verifier = self.service, self.regulator.settings
+        if (
+            any(
+                getattr(self.components, each.name) != getattr(STANDARD, each.name)
+                for each in fields(Components)
+                if each.name not in NOT_OPENING
+            )
+            or (self.components.transport, self.components.clock) != (self.transport, self.clock)
+            or type(service.embedder) not in {HashEmbedder, WordLlamaEmbedder}
+            or self.regulator.started
+            or verifier.time_stamp_roots is not None
+            or verifier.beacon.chain_file is not None
+            or os.environ.keys() & ELSEWHERE
+        ):
+            return None
+        settings = [each.model_dump() for each in (service.settings, verifier)]
+        parts = repr((about, self.clock.now, service.embedder.manifest(), settings))
+        found = sha256(parts.replace(str(self.folder), "").encode())
+        for path, (_, data) in KeptFolder.of(self.folder, ("",)).files.items():
+            found.update(repr((path, data)).encode())
+        return found.digest()
+
+    def _go_on_from(self, kept: Kept, name: str) -> None:
+        self.service.store.engine.dispose()
+        kept.folder.restore(self.folder)
+        self.clock.now = kept.now
+        self.chains = dict(kept.chains)
+        transport = self.transport
+        transport.asked, transport.answered, transport.calls = deepcopy(kept.said)
+        self.service.open_windows.get(name)  # in memory, as once it was opened
+
+    def open_anew(
+        self,
+        name: str = "w1",
+        options: dict[str, Any] = WINDOW,
+        registered: Sequence[str] = EVERYBODY,
+    ) -> None:
+        self.service.create_window(name, options)
         self.drive(State.COUNTERSIGNED, name)
-        self.register("ada", name=name)
-        self.register("bob", anchored=True, name=name)
-        self.register("cyd", name=name)
+        for account in registered:
+            self.register(account, anchored=account == "bob", name=name)
         self.service.driver.checkpoint(name)
         self.clock.at(self.policy(name).start)
         self.drive(State.OPEN, name)
@@ -172,33 +262,17 @@ def scenarios(folder: Path) -> Iterator[Callable[..., ProverScenario]]:
     """Yield a function that makes a scenario with other components, and stop it afterwards."""
     made: list[ProverScenario] = []
     clock = Clock(START, step=1)
-    secrets = folder / "verifier/secrets"
-    verifier_keys.create(secrets, "regulator.example/cosigner")
-    regulator = VerifierSettings(
-        name="regulator.example/cosigner",
-        data=folder / "verifier/data",
-        secrets=secrets,
-        terms=small_terms_file(folder / "verifier"),
-        time_stamp_roots=roots if (roots := folder / "verifier/roots.pem").exists() else None,
-        beacon=_beacon(folder / "verifier"),
-        tick_seconds=0.05,
-    )
-    make_data_folder(regulator)
-    create_tables(regulator.database_url)
-    verifier = create_verifier(regulator, clock=clock)
+    if _set_up:
+        _set_up[0][0].restore(folder, "verifier/secrets")
+    regulator = Regulator(folder / "verifier", clock)
     with ExitStack() as stack:
         loop = Loop()
         stack.callback(loop.close)
-        client = stack.enter_context(TestClient(verifier))
+        stack.callback(regulator.stop)
 
         def make(**components: Any) -> ProverScenario:
-            transport = AppTransport(verifier, loop)
-            paths = set_up(
-                folder / "prover", provider="provider.example", verifier="http://verifier"
-            )
-            providers.add(verifier.state.service.database, "provider.example", paths.provider_key)
-            settings = pinned(load_settings(paths.settings), verifier.state.service.keys.public())
-            keys = _fill(settings)
+            transport = AppTransport(regulator, loop)
+            settings, keys = _provider(folder, regulator)
             standard = {
                 "embedder": lambda _: HashEmbedder(16),
                 "transport": transport,
@@ -208,7 +282,7 @@ def scenarios(folder: Path) -> Iterator[Callable[..., ProverScenario]]:
             app = create_app(settings, components=parts)
             api = TestClient(app, raise_server_exceptions=False)
             scenario = ProverScenario(
-                folder, clock, client, transport, settings, parts, app.state.service, api, keys
+                folder, clock, regulator, transport, settings, parts, app.state.service, api, keys
             )
             made.append(scenario)
             return scenario
@@ -218,13 +292,23 @@ def scenarios(folder: Path) -> Iterator[Callable[..., ProverScenario]]:
             scenario.service.stop()
 
 
-def _beacon(folder: Path) -> BeaconSettings:
-    """Of the folder's chain and rounds, where a test has put a chain there."""
-    chain = folder / "chain.json"
-    if not chain.exists():
-        return BeaconSettings()
-    sources = (str(folder / "first"), str(folder / "second"))
-    return BeaconSettings(sources=sources, chain_file=chain, every_seconds=0.1)
+def _provider(folder: Path, regulator: Regulator) -> tuple[Settings, dict[str, str]]:
+    """Settings of a provider that the verifier knows, and the API keys of its accounts."""
+    keeps = not os.environ.keys() & ELSEWHERE
+    if keeps and _set_up:
+        kept, keys = _set_up[0]
+        kept.restore(folder)
+        return pinned(load_settings(folder / "prover/prover.yaml"), regulator.keys), dict(keys)
+    paths = set_up(folder / "prover", provider="provider.example", verifier="http://verifier")
+    create_tables(regulator.settings.database_url)
+    with closing(Database(regulator.settings.database_url, lambda: START)) as database:
+        providers.add(database, "provider.example", paths.provider_key)
+    settings = pinned(load_settings(paths.settings), regulator.keys)
+    keys = _fill(settings)
+    if keeps:
+        parts = ("prover", "verifier/data", "verifier/secrets")
+        _set_up.append((KeptFolder.of(folder, parts), dict(keys)))
+    return settings, keys
 
 
 def _fill(settings: Settings) -> dict[str, str]:

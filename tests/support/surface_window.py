@@ -5,7 +5,6 @@ from typing import Any
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.states import State
 from ragaudit.prover.surface_settings import SurfaceSettings
 from scenario import ProverScenario
 from sqlalchemy import func, select
@@ -54,13 +53,7 @@ def start(scenario: ProverScenario, window: dict[str, Any], **surfaces: Any) -> 
     store = StoredDocuments(scenario.service.store)
     for tenant in ("one", "two"):
         store.add(tenant, texts(tenant), replace=True)
-    scenario.service.create_window("w1", window)
-    scenario.drive(State.COUNTERSIGNED)
-    scenario.register("ada")
-    scenario.register("cyd")
-    scenario.service.driver.checkpoint("w1")
-    scenario.clock.at(scenario.policy().start)
-    scenario.drive(State.OPEN)
+    scenario.open(window=window, registered=("ada", "cyd"))
 
 
 def logged(scenario: ProverScenario) -> int:

@@ -35,7 +35,7 @@ def test_tasks_of_a_whole_window_hold_no_secret_of_it(make_scenario: Any, monkey
         submit(given)
 
     monkeypatch.setattr(service.runner._executor, "submit", noted)
-    scenario.open()
+    scenario.open_anew()
     for number in range(4):
         assert scenario.ask("ada", query=f"tickets {number}").status_code == 200
     live, window = service.open_windows.get("w1"), service.windows.get("w1")

@@ -263,7 +263,7 @@ class TestBackups:
             def add_checkpoint(self, _request: Any, _read: Any) -> SizeConflict:
                 return SizeConflict(999)
 
-        scenario.open()
+        scenario.open_anew()
         scenario.ask()
         scenario.service.driver._checkpointer = Checkpointer(Ahead(), scenario.service.clock)  # type: ignore[arg-type]
         scenario.service.driver.checkpoint("w1")

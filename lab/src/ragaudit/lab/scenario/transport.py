@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 
 class Loop:
@@ -48,7 +48,7 @@ class AppTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         down: whether the application cannot be reached.
     """
 
-    def __init__(self, app: FastAPI, loop: Loop) -> None:
+    def __init__(self, app: ASGIApp, loop: Loop) -> None:
         """Lead into an application.
 
         Args:
