@@ -129,17 +129,15 @@ fuzz:
 	$(foreach target,$(FUZZ_TARGETS),($(FUZZ) $(target) -- -max_total_time=$(FUZZ_SECONDS) \
 		-dict=fuzz/encodings.dict -max_len=8192) &&) true
 
-# Types are judged by one processor, and so is most of what is compiled.
-lint: setup
-	$(MAKE) --jobs 2 --output-sync=target lint-python lint-rust
+lint: lint-python lint-rust
 
-lint-python:
+lint-python: setup
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
-lint-rust:
+lint-rust: setup
 	cd circuits/rust && cargo fmt --all --check
 	cd circuits/rust && cargo clippy --locked --release --workspace --all-targets -- -D warnings
 
