@@ -72,8 +72,9 @@ test-slow: setup
 	$(RUN)/pytest -m "slow and not nightly" $(SLOW_OPTIONS)
 
 # What .ci/run has no time for, some hours: installations from wheels and from a clean clone, every
-# mutant of the core, floods and simulations at length, coverage, the comparison with Groth16, random
-# statements, fuzzing, and programs of others. Needs what `strangers` and `fuzz` need.
+# mutant of the core, services on PostgreSQL, floods and simulations at length, coverage, the
+# comparison with Groth16, random statements, fuzzing, and programs of others. Needs what `strangers`
+# and `fuzz` need.
 nightly: setup setup-servers setup-frameworks
 	$(RUN)/pytest -m nightly $(SLOW_OPTIONS) --durations=20
 	$(RUN)/pytest -n 2 -q --cov --cov-report=
