@@ -1,14 +1,12 @@
 """What the tests of the verifier service share: a provider, its log, a clock, a service."""
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fastapi.testclient import TestClient
 from httpx import Response
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
@@ -16,7 +14,6 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.policy import policy_document, seeded, small_terms_file
-from ragaudit.ledger.errors import CorruptLog
 from ragaudit.ledger.log.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
@@ -32,13 +29,10 @@ from ragaudit.ledger.messages.requests import Openings, Request, embedding_diges
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.verifier import keys
-from ragaudit.verifier.service import providers, tables, windows
-from ragaudit.verifier.service.app import create_app
+from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.auditor import Auditor
-from ragaudit.verifier.service.database import create_tables
-from ragaudit.verifier.settings import Settings, make_data_folder
-from sqlalchemy import Engine, func, select
-from sqlalchemy.exc import DatabaseError
+from ragaudit.verifier.settings import Settings
+from run_verifier import RunVerifier
 
 NOW = 1_800_000_000_000
 START = 1_800_000_200
@@ -70,12 +64,11 @@ class Log:
         return AddCheckpointRequest(old, proof, self.checkpoint(new)).encode()
 
 
-class VerifierScenario:
+class VerifierScenario(RunVerifier):
     """One verifier service, one pinned provider, and what they say to each other."""
 
     def __init__(self, folder: Path, auditor: Auditor | None, clock: Clock | None = None) -> None:
-        self.clock = clock or Clock(NOW)
-        self.auditor = auditor
+        super().__init__(folder, auditor, clock or Clock(NOW))
         self.settings = Settings(
             name=NAME,
             data=folder / "data",
@@ -84,28 +77,10 @@ class VerifierScenario:
             tick_seconds=60,
         )
         if not self.settings.secrets.exists():
-            keys.create(self.settings.secrets, NAME)
+            self.once("secrets", lambda: keys.create(self.settings.secrets, NAME))
         self.keys = keys.load(self.settings.secrets, NAME)
         self.provider, self.provider_key = PROVIDER, seeded("provider")
         self.log = Log(SigningKey(ORIGIN, ED25519, seeded("log")))
-
-    @contextmanager
-    def running(self, settings: Settings | None = None) -> Iterator["VerifierScenario"]:
-        make_data_folder(settings or self.settings)
-        create_tables((settings or self.settings).database_url)
-        self.app = app = create_app(
-            settings or self.settings, clock=self.clock, auditor=self.auditor
-        )
-        self.service = app.state.service
-        providers.add(self.service.database, PROVIDER, self.provider_key.public)
-        with TestClient(app, raise_server_exceptions=False) as client:
-            self.client = client
-            yield self
-            # Whatever a test did: the sums that decide what there is room for are the true ones.
-            # Of a database that a test has spoiled there is nothing to say.
-            with suppress(DatabaseError, CorruptLog):
-                engine = self.service.database.engine
-                assert summed_up(engine) == kept_sums(engine)
 
     def policy(self, **changes: Any) -> dict[str, Any]:
         public = self.keys.public()
@@ -177,7 +152,7 @@ class VerifierScenario:
     def countersign(self) -> Response:
         return self.send("POST", f"/v1/windows/{WINDOW}/countersign", self.opening())
 
-    def open_window(self) -> None:
+    def open_anew(self) -> None:
         assert self.register().status_code == 201
         self.put_indexes()
         answer = self.countersign()
@@ -378,23 +353,3 @@ class Story:
         assert self.send("PUT", "records", self.handover()).status_code == 204
         closed = self.send("POST", "close", {"final_checkpoint": final.decode()})
         assert closed.status_code == 204, closed.text
-
-
-def summed_up(engine: Engine) -> dict[tuple[str, str, bytes], int]:
-    """Return what the documents of each window, kind and account take, bytes."""
-    table = tables.submission
-    owner = (table.c.window, table.c.kind, table.c.account)
-    query = select(*owner, func.sum(func.length(table.c.document))).group_by(*owner)
-    with engine.connect() as connection:
-        return {
-            (one, kind, account): size for one, kind, account, size in connection.execute(query)
-        }
-
-
-def kept_sums(engine: Engine) -> dict[tuple[str, str, bytes], int]:
-    """Return the same as the service keeps it, without sums of nothing."""
-    table = tables.submission_space
-    query = select(table.c.window, table.c.kind, table.c.account, table.c.bytes)
-    with engine.connect() as connection:
-        rows = connection.execute(query.where(table.c.bytes != 0))
-        return {(one, kind, account): size for one, kind, account, size in rows}

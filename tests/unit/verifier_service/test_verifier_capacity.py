@@ -42,7 +42,7 @@ def test_less_is_said_at_start(
     limits = Limits(**least, entries=1, checkpoints=1, version_bytes=1024, submitted_bytes=MIB)
     scenario = VerifierScenario(tmp_path, auditor)
     with scenario.running(scenario.settings.model_copy(update={"limits": limits})):
-        pass
+        assert scenario.client.get("/readyz").status_code == 200
     said = [each.getMessage() for each in caplog.records if "limits." in each.getMessage()]
     assert len(said) == 9
     line = "limits.entries is 1, below the specification's 400000: windows that may need more"

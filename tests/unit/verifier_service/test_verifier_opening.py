@@ -31,7 +31,7 @@ COUNTERSIGN = f"/v1/windows/{WINDOW}/countersign"
 
 
 def test_a_window_opens(scenario: Any, auditor: Any) -> None:
-    scenario.open_window()
+    scenario.open_anew()
     assert sorted(auditor.seen[0]) == [
         "public/embedder.json", "public/empty-checkpoint.txt", "public/index/t1/1.bin",
         "public/index/t2/1.bin", "public/opening.json", "public/policy.json", "public/terms.json",
@@ -180,7 +180,7 @@ def test_an_index_larger_than_memory_and_chunk(scenario: Any) -> None:
 
 
 def test_an_index_after_the_countersignature(scenario: Any) -> None:
-    scenario.open_window()
+    scenario.open_anew()
     assert scenario.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
     problem_of(scenario.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
 
@@ -193,7 +193,7 @@ def test_no_countersignature_before_every_index(scenario: Any) -> None:
 
 
 def test_another_opening_after_the_countersignature(scenario: Any) -> None:
-    scenario.open_window()
+    scenario.open_anew()
     for change in ({"salt": "22" * 32}, {"opening": "00"}, {"empty_checkpoint": "x"}):
         answer = scenario.send("POST", COUNTERSIGN, {**scenario.opening(), **change})
         problem_of(answer, 409, "conflict")

@@ -209,8 +209,10 @@ def test_commands_before_the_first_start_need_no_fence(tmp_path: Path) -> None:
 
 
 def test_one_process_serves_a_database(tmp_path: Path) -> None:
-    with opened(tmp_path).running(), pytest.raises(RefusedError), opened(tmp_path).running():
-        pass
+    with opened(tmp_path).running() as first:
+        assert first.client.get("/readyz").status_code == 200
+        with pytest.raises(RefusedError), opened(tmp_path).running():
+            pass
 
 
 def test_what_still_runs_after_the_close_writes_nowhere(tmp_path: Path) -> None:
