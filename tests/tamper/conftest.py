@@ -6,6 +6,9 @@ from types import ModuleType
 
 import pytest
 from reference_mutants import Mutant
+from remembered_proofs import remembered_proofs
+
+__all__ = ["remembered_proofs"]
 
 
 @pytest.fixture

@@ -40,9 +40,9 @@ def test_a_ties_vector_is_decided_wrongly(
     mutant: Mutant, load: Callable[[Mutant], ModuleType]
 ) -> None:
     package = load(mutant)
-    wrong = [case for case in cases("ties") if decision(package, "ties", case) != case["expect"]]
     # A rule that is missing lets something through; a transcript of its own refuses the rest too.
-    assert any(case["expect"] == "reject" for case in wrong)
+    refused = (case for case in cases("ties") if case["expect"] == "reject")
+    assert any(decision(package, "ties", case) != "reject" for case in refused)
 
 
 FORGERIES = {case["name"]: case for case in index_forgeries()}

@@ -1,11 +1,12 @@
 """What holds of every command: help, options, exit codes, and what reaches the terminal."""
 
 import ast
+import io
 import re
-import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -321,17 +322,22 @@ def test_a_part_that_is_not_installed_is_bad_input() -> None:
     assert shown.stderr.startswith("error: this needs the module matplotlib")
 
 
-def test_output_that_nobody_takes_is_said_and_is_no_verdict() -> None:
+def test_output_that_nobody_takes_is_said_and_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Also where an object was to say so: a full disk takes none."""
-    program = "from ragaudit.cli.main import run; run()"
+    monkeypatch.setattr(main, "keep_private", lambda: None)  # of the tests' own process
     for arguments in (["attack", "list", "--json"], ["attack", "list"], ["-h"]):
-        with Path("/dev/full").open("w") as full:
-            done = subprocess.run(
-                [sys.executable, "-c", program, *arguments], stdout=full,
-                stderr=subprocess.PIPE, text=True, check=False,
-            )  # fmt: skip
-        assert done.returncode == ExitCode.UNAVAILABLE
-        assert done.stderr == "error: output: cannot be written: No space left on device\n"
+        monkeypatch.setattr(sys, "argv", ["ragaudit", *arguments])
+        with monkeypatch.context() as patch, Path("/dev/full").open("wb", buffering=0) as full:
+            patch.setattr(sys, "stdout", io.TextIOWrapper(full, write_through=True))
+            with pytest.raises(SystemExit) as done:
+                main.run()
+            with suppress(OSError):
+                sys.stdout.close()
+        assert done.value.code == ExitCode.UNAVAILABLE
+        said = "error: output: cannot be written: No space left on device\n"
+        assert capsys.readouterr().err == said
 
 
 def test_an_interrupt_is_no_verdict() -> None:

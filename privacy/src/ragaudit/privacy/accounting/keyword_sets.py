@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from ragaudit.encoding.text import ceil_decimal
 from ragaudit.privacy.accounting.renyi import RenyiBound, canonne_inner
@@ -167,8 +168,14 @@ def channel_loss(
         InvalidArgumentError: one of them is out of range.
     """
     rounded = exact(epsilon_choice, "epsilon_choice") + CHOICE_ROUNDING
-    times = count(uses, "uses")
-    found = KeywordSetLoss(rounded, sigma, times).epsilon(delta_conversion).epsilon
+    loss = KeywordSetLoss(rounded, sigma, count(uses, "uses"))
+    return _stated(loss, exact(delta_conversion, "delta_conversion", above=0, below=1))
+
+
+# A policy, its answers and its verdict ask for the same one; a search takes 0.1 s.
+@lru_cache(maxsize=256)
+def _stated(loss: KeywordSetLoss, delta_conversion: Fraction) -> Fraction:
+    found = loss.epsilon(delta_conversion).epsilon
     return Fraction(ceil_decimal(Fraction(found), PLACES))
 
 
