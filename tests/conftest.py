@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
@@ -28,6 +29,9 @@ settings.register_profile("ragaudit", deadline=None)
 # Elsewhere every run looks at new examples; a change is judged on the same ones each time.
 settings.register_profile("ragaudit-ci", deadline=None, derandomize=True)
 settings.load_profile("ragaudit-ci" if os.environ.get("CI") else "ragaudit")
+
+# Of an app its commands are made once, as in a process of its own; not at each of its calls.
+vars(typer.testing)["_get_command"] = cache(vars(typer.testing)["_get_command"])
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**30  # bytes, generously: what a test that passed has written is removed
