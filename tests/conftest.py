@@ -17,6 +17,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import postgresql_server
+from compiled_sql import share_compiled
 
 # The threads of BLAS turn while they wait: a small product that takes one thread 5 ms takes two
 # 100 ms of a processor, and as much from the tests of another worker.
@@ -30,6 +31,7 @@ settings.register_profile("ragaudit", deadline=None)
 settings.register_profile("ragaudit-ci", deadline=None, derandomize=True)
 settings.load_profile("ragaudit-ci" if os.environ.get("CI") else "ragaudit")
 
+share_compiled()
 # Of an app its commands are made once, as in a process of its own; not at each of its calls.
 vars(typer.testing)["_get_command"] = cache(vars(typer.testing)["_get_command"])
 
