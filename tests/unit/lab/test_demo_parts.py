@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.cli import corpus as corpus_of_cli
 from ragaudit.cli.corpus import (
     LARGEST_COSINE,
     PASSAGES_PER_TENANT,
@@ -194,6 +195,7 @@ def test_corpus_has_three_tenants_and_enough_passages(corpus: dict[str, list[Pas
         assert len(passages) <= PASSAGES_PER_TENANT
         assert len({passage.id for passage in passages}) == len(passages)
         assert all(len(passage.id.encode()) <= 512 for passage in passages)
+    corpus_of_cli._docstrings.cache_clear()
     assert load_corpus() == corpus
 
 

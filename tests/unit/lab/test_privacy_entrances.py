@@ -141,7 +141,6 @@ FIELDS = {
     "labels": {"auxiliary", "labels"}, "value": {"value", "epsilon"}, "event": {"event"},
     "confidence": {"confidence"},
 }  # fmt: skip
-ids = [f"{each.name}-{number}" for number, each in enumerate(ENTRANCES)]
 
 
 def called(entrance: Entrance, **changed: Any) -> Any:
@@ -182,7 +181,7 @@ def test_the_right_arguments_are_taken(entrance: Entrance) -> None:
     called(entrance)
 
 
-@pytest.mark.parametrize("entrance", ENTRANCES, ids=ids)
+@for_each("entrance", ENTRANCES)
 def test_wrong_objects_and_huge_numbers_are_answered_or_refused_by_name(entrance: Entrance) -> None:
     for name in entrance.arguments:
         for value in WRONG:
@@ -207,9 +206,7 @@ def test_another_type_is_called_a_type_and_names_the_argument(entrance: Entrance
             assert "type" in caught.value.what
 
 
-@pytest.mark.parametrize(
-    "entrance", [each for each in ENTRANCES if each.numbers], ids=lambda each: each.name
-)
+@for_each("entrance", [each for each in ENTRANCES if each.numbers])
 def test_every_kind_of_number_gives_the_same(entrance: Entrance) -> None:
     expected = called(entrance)
     for name in entrance.numbers:

@@ -12,6 +12,7 @@ import re
 import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,14 +98,17 @@ def _topics() -> Iterator[Passage]:
         yield from _cut(f"topics/{name}", topics[name])
 
 
-def _docstrings(modules: tuple[str, ...]) -> Iterator[Passage]:
+@cache
+def _docstrings(modules: tuple[str, ...]) -> tuple[Passage, ...]:
+    found: list[Passage] = []
     library = Path(sysconfig.get_path("stdlib"))
     for module in modules:
         folder = library / module
         for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [library / f"{module}.py"]:
             if path.is_file() and "test" not in path.parts:
                 name = ".".join(path.relative_to(library).with_suffix("").parts)
-                yield from _module_docstrings(name.removesuffix(".__init__"), path)
+                found += _module_docstrings(name.removesuffix(".__init__"), path)
+    return tuple(found)
 
 
 def _module_docstrings(module: str, path: Path) -> Iterator[Passage]:
