@@ -12,11 +12,11 @@ import pytest
 from ragaudit import core
 
 
-def _remembering(function: Callable[..., bytes]) -> Callable[..., bytes]:
-    known: dict[bytes, bytes] = {}
+def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[bytes, Any] = {}
 
     @wraps(function)
-    def run(*given: Any, **options: Any) -> bytes:
+    def run(*given: Any, **options: Any) -> Any:
         if options:
             return function(*given, **options)
         case = sha256(pickle.dumps(given)).digest()
@@ -31,14 +31,17 @@ REMEMBERING = {
     name: _remembering(getattr(core, name))
     for name in (
         "commit_rows", "prove_index", "prove_selection", "prove_ties", "prove_charges",
-        "prove_budget",
+        "prove_budget", "verify_index", "verify_selections",
     )
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
 def remembered_proofs() -> Iterator[None]:
-    """What is proven again of the same secrets is the proof that was made of them."""
+    """What is proven again of the same secrets is the proof that was made of them.
+
+    What was accepted is not verified again, what was rejected is.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name, function in REMEMBERING.items():
             patch.setattr(core, name, function)
