@@ -19,6 +19,7 @@ from ragaudit.encoding.errors import (
     UnsupportedError,
 )
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
+from ragaudit.ledger.log import pools
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.serving.clock import system_clock
 from ragaudit.verifier.history import FencePlace
@@ -299,8 +300,11 @@ def test_a_server_that_goes_and_comes_back(
     assert remote.client.get(BASE).json()["state"] == "countersigned"
 
 
-def test_sessions_that_are_cut_off(remote: VerifierScenario, postgresql: Server) -> None:
+def test_sessions_that_are_cut_off(
+    remote: VerifierScenario, postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As by a restart between two requests: the next one takes a new session."""
+    monkeypatch.setattr(pools, "_FRESH_SECONDS", 0)  # no restart is as fast as this
     postgresql.execute(
         "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = 'verifier'"
     )
