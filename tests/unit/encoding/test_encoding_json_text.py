@@ -52,6 +52,19 @@ def test_agrees_with_the_reference_encoder(value: Any) -> None:
     assert canonical_json.dumps(value) == rfc8785.dumps(value)
 
 
+@given(documents, st.integers(1, 3), st.integers(0, 3))
+def test_long_documents_are_compared_in_pieces(value: Any, at_once: int, few: int) -> None:
+    data = canonical_json.dumps(value)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in (("_COMPARED", 1), ("_AT_ONCE", at_once), ("_FEW", few)):
+            patch.setattr(canonical_json, name, size)
+        assert canonical_json.loads(data) == value
+        for other in (b" " + data, data + b"\n", data.replace(b",", b", ", 1)):
+            if other != data and json.loads(other) == value:
+                with pytest.raises(MalformedError, match="canonical"):
+                    canonical_json.loads(other)
+
+
 @given(documents, st.sampled_from([b" ", b"\n", b"\t", b"\x00", b"1"]), st.data())
 def test_one_form_only(value: Any, extra: bytes, data: st.DataObject) -> None:
     """Whatever is accepted is the encoding of what it parses to."""

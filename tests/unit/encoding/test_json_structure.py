@@ -35,6 +35,16 @@ def test_memory_is_bounded_by_the_bytes_received() -> None:
         assert taken <= allowed(data), f"{name}: {taken / len(data):.1f} bytes for a byte"
 
 
+def test_shorter_documents_are_no_dearer() -> None:
+    """They may be made of more objects: the spare bytes are more beside them."""
+    for size in (209_000, 290_000, 524_000, 681_000):
+        for name, data in documents(size):
+            if name not in {"members", "texts", "wide texts", "one object"}:
+                continue
+            taken = peak(partial(read, canonical_json.loads, data), allowed(data))
+            assert taken <= allowed(data), f"{name} of {size}: {taken / allowed(data):.2f}"
+
+
 @pytest.mark.parametrize("reader", [canonical_json.loads_any, json_structure.loads])
 def test_other_readers(reader: Callable[[bytes], Any]) -> None:
     for unit in ("lists", "longer integers", "longer texts"):

@@ -1,7 +1,7 @@
 """Canonical JSON: RFC 8785 without floating point (docs/spec/01-encoding.md §1.4)."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 import rfc8785
@@ -20,6 +20,9 @@ MAX_BYTES = 2**28
 MAX_INTEGER = 2**53 - 1
 
 _COMPARED = 2**16  # characters that are encoded at a time
+_AT_ONCE = 2**8  # items of a list, and members of an object, that are encoded at a time
+_FEW = 2**5  # elements of one of them
+_CONTAINERS = {list, dict}
 
 
 def dumps(value: object) -> bytes:
@@ -149,13 +152,58 @@ def _encodes_to(value: object, data: bytes) -> bool:
         if beyond_basic_plane(data):
             rfc8785.dump(value, compared)  # type: ignore[arg-type]  # it only writes
         else:
-            text = _dumped(value)
-            for start in range(0, len(text), _COMPARED):
-                compared.write(text[start : start + _COMPARED].encode("utf-8"))
+            for text in _pieces(value) if len(data) > _COMPARED else [_dumped(value)]:
+                for start in range(0, len(text), _COMPARED):
+                    compared.write(text[start : start + _COMPARED].encode("utf-8"))
     except (UnicodeEncodeError, rfc8785.CanonicalizationError):
         _check_texts(value, "")
         raise
     return compared.ended
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """Yield what `_dumped` returns of a parsed value, a part at a time.
+
+    The compiled encoder holds a text of its own for each element until it is done.
+    """
+    if type(value) is dict:
+        yield "{"
+        keys = sorted(value)
+        for start in range(0, len(keys), _AT_ONCE):
+            members = {key: value[key] for key in keys[start : start + _AT_ONCE]}
+            if _all_small(members.values()):
+                yield "," * bool(start) + _dumped(members)[1:-1]
+                continue
+            for key, item in members.items():
+                yield "," * (key != keys[0]) + f"{_dumped(key)}:"
+                yield from _pieces(item)
+        yield "}"
+    elif type(value) is list:
+        yield "["
+        for start in range(0, len(value), _AT_ONCE):
+            items = value[start : start + _AT_ONCE]
+            if _all_small(items):
+                yield "," * bool(start) + _dumped(items)[1:-1]
+                continue
+            for place, item in enumerate(items, start):
+                yield "," * bool(place)
+                yield from _pieces(item)
+        yield "]"
+    else:
+        yield _dumped(value)
+
+
+def _all_small(values: Collection[Any]) -> bool:
+    """Return whether all have few elements, and those none of their own."""
+    return _CONTAINERS.isdisjoint(map(type, values)) or all(map(_is_small, values))
+
+
+def _is_small(value: Any) -> bool:
+    if type(value) not in _CONTAINERS:
+        return True
+    if len(value) > _FEW:
+        return False
+    return _CONTAINERS.isdisjoint(map(type, value.values() if type(value) is dict else value))
 
 
 def _dumped(value: object) -> str:
