@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from image_files import ROOT, build_environment, network_environment
+from image_files import ROOT, building, network_environment
 from ragaudit.lab.demo.services import command
 from ragaudit.prover.store.schema import SCHEMA as PROVER
 from ragaudit.verifier.service.schema import SCHEMA as VERIFIER
@@ -69,8 +69,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     if cargo is None:
         pytest.fail("cargo is not on PATH: the core's wheel cannot be built (see README.md)")
     built = folder / "dist"
-    environment = build_environment(Path(cargo).parent, Path(sys.executable).parent)
-    run(["make", "wheels", f"DIST={built}"], environment, ROOT)
+    with building(Path(cargo).parent, Path(sys.executable).parent) as environment:
+        run(["make", "wheels", f"DIST={built}"], environment, ROOT)
     wheels = sorted(built.glob("*.whl"))
     yield Installed(wheels, _environment(folder / "everybody", wheels))
     shutil.rmtree(folder)  # hundreds of megabytes

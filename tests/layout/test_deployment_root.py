@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from image_files import ROOT, build_environment
+from image_files import ROOT, building
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
@@ -25,11 +25,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     cargo = shutil.which("cargo")
     if cargo is None:
         pytest.fail("cargo is not on PATH: the core cannot be built (see README.md)")
-    variables = build_environment(Path(cargo).parent)
     # Most modules are never loaded here: Python compiles those that are.
     options = ["--quiet", "--no-compile", "--disable-pip-version-check"]
     install = ["-m", "pip", "install", *options, str(clone)]
-    _run(folder, str(folder / "venv/bin/python"), *install, environment=variables)
+    with building(Path(cargo).parent) as variables:
+        _run(folder, str(folder / "venv/bin/python"), *install, environment=variables)
     shutil.rmtree(clone)  # what was installed needs no sources
     yield folder
     shutil.rmtree(folder)  # hundreds of megabytes

@@ -24,7 +24,7 @@ from image_files import (
     ROOT,
     Context,
     Dockerfile,
-    build_environment,
+    building,
     chapter_commands,
     network_environment,
     read_dockerfile,
@@ -86,9 +86,9 @@ def _build(dockerfile: Dockerfile, folder: Path, source: Path) -> Path:
     if cargo is None:
         pytest.fail("cargo is not on PATH: the wheels cannot be built (see README.md)")
     replaced = {"/opt/build": folder / "build", "/wheels": folder / "wheels"}
-    environment = build_environment(folder / "build" / "bin", Path(cargo).parent)
-    for command in dockerfile.stage("wheels").commands:
-        _run(_here(command, replaced), environment, source)
+    with building(folder / "build" / "bin", Path(cargo).parent) as environment:
+        for command in dockerfile.stage("wheels").commands:
+            _run(_here(command, replaced), environment, source)
     return folder / "wheels"
 
 

@@ -1,11 +1,13 @@
 """Reading a Dockerfile and a .dockerignore as the builder does, as far as ours go."""
 
+import fcntl
 import json
 import os
 import re
 import shlex
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -169,18 +171,24 @@ def network_environment() -> dict[str, str]:
     }
 
 
-def build_environment(*folders: Path | str) -> dict[str, str]:
+@contextmanager
+def building(*folders: Path | str) -> Iterator[dict[str, str]]:
     """What building needs beside the network: the toolchain's places, and ``folders`` on PATH.
 
-    The target folder is the repository's: crates that are compiled already are taken from it.
+    The target folder is the repository's: crates that are compiled already are taken from it. One
+    build at a time: each writes its wheel of the core to the same file there.
     """
     kept = ("HOME", "CARGO_HOME", "RUSTUP_HOME", "UV_CACHE_DIR")
-    return {
-        **network_environment(),
-        **{name: os.environ[name] for name in kept if name in os.environ},
-        "PATH": os.pathsep.join([*map(str, folders), "/usr/bin", "/bin"]),
-        "CARGO_TARGET_DIR": str(ROOT / "circuits" / "rust" / "target"),
-    }
+    target = ROOT / "circuits" / "rust" / "target"
+    target.mkdir(exist_ok=True)
+    with (target / ".building").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield {
+            **network_environment(),
+            **{name: os.environ[name] for name in kept if name in os.environ},
+            "PATH": os.pathsep.join([*map(str, folders), "/usr/bin", "/bin"]),
+            "CARGO_TARGET_DIR": str(target),
+        }
 
 
 def chapter_commands(chapter: Path) -> set[tuple[str, ...]]:
