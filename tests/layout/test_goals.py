@@ -1,0 +1,56 @@
+"""tools/goals.py counts what it says it counts."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = '''"""A docstring
+of two lines."""
+
+# a comment
+NUMBERS = (
+    1,
+
+    2,
+)
+TEXT = """
+two lines"""
+
+
+def one(it: int) -> int:
+    """Return it."""
+    return it
+
+
+class Two:
+    """A class."""
+
+    def more(self) -> None:
+        print(1)  # a comment
+
+        print(2)
+'''
+
+
+@pytest.fixture
+def goals() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("goals", ROOT / "tools" / "goals.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_lines_of_code_and_functions_of_one_line(goals: ModuleType, tmp_path: Path) -> None:
+    assert goals.code_lines(MODULE) == 12
+    path = tmp_path / "module.py"
+    path.write_text(MODULE)
+    assert goals.one_liners([path]) == 0.5
+
+
+def test_the_repository_is_measured(goals: ModuleType) -> None:
+    assert ROOT / "tools/goals.py" in goals.tracked("tools/", "*.py")
+    assert goals.importers()["ragaudit.encoding.errors"] > 100
