@@ -11,12 +11,12 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from dripping import dripping
 from fastapi.testclient import TestClient
 from ragaudit.encoding.errors import NotAuthenticated, UnavailableError
 from ragaudit.prover.surface_settings import JwtSettings
 from ragaudit.prover.surfaces import tokens
 from ragaudit.prover.surfaces.tokens import Tokens
+from raw_server import dripping
 from surface_app import MemoryPort, surface_app
 from surface_calls import ask
 

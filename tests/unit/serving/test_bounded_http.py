@@ -1,38 +1,16 @@
 """A call to a server that is not ours ends in time, whatever that server does."""
 
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
 from ragaudit.serving import bounded_http
 from ragaudit.serving.bounded_http import ANSWER_TIMEOUTS, BoundedHttp, BoundedTransport
+from raw_server import raw_server
 
 TIMEOUT = 0.05
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n"
-
-
-@contextmanager
-def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve(peer: socket.socket) -> None:
-        with peer, suppress(OSError):
-            answer(peer)
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        listener.close()
 
 
 def drip(peer: socket.socket, before: bytes) -> None:
@@ -65,7 +43,7 @@ def test_a_peer_that_sends_a_byte_now_and_then_is_cut_off(monkeypatch: pytest.Mo
         "heads before the answer's": continued,
     }.items():
         since = time.monotonic()
-        with server(play) as url, pytest.raises(httpx.TimeoutException):
+        with raw_server(play) as url, pytest.raises(httpx.TimeoutException):
             send(url, b"x" * 1000)
         spent = time.monotonic() - since
         assert spent < 3 * ANSWER_TIMEOUTS * TIMEOUT, f"{name}: {spent} s"
@@ -75,7 +53,7 @@ def test_another_client_on_this_network_waits_for_no_head_without_end() -> None:
     transport = BoundedTransport(timeout=TIMEOUT, verify=True)
     since = time.monotonic()
     with (
-        server(lambda peer: drip(peer, b"HTTP/1.1 200 OK\r\nX-Long: ")) as url,
+        raw_server(lambda peer: drip(peer, b"HTTP/1.1 200 OK\r\nX-Long: ")) as url,
         httpx.Client(transport=transport, timeout=TIMEOUT) as http,
         pytest.raises(httpx.TimeoutException),
     ):
@@ -91,7 +69,7 @@ def test_a_long_body_has_time_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(bounded_http, "ANSWER_TIMEOUTS", 0.1)
     body = b"x" * 2**22 + b"end"
-    with server(slow) as url:
+    with raw_server(slow) as url:
         assert send(url, body, timeout=2).status_code == 204
         monkeypatch.setattr(bounded_http, "LEAST_RATE", 2**40)
         with pytest.raises(httpx.TimeoutException):

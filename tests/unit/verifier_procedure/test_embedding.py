@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from dripping import dripping
 from integrity_scene import policy_value
 from ragaudit.embedders import endpoint, registry
 from ragaudit.embedders.base import EmbedderUnavailable
@@ -25,6 +24,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import CommittedEmbedder
 from ragaudit.verifier.procedure import Status, run
 from ragaudit.verifier.settings import load
+from raw_server import dripping
 
 D = 8
 
