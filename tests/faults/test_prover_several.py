@@ -188,7 +188,7 @@ def test_processes_die_stand_still_and_lose_their_server_under_load(
     setting: Several, postgresql: postgresql_server.Server
 ) -> None:
     """In one window, one after the other; every answer stays, and the window passes."""
-    setting.open(length_seconds=186, **PATIENT)
+    setting.open(length_seconds=246, **PATIENT)
     setting.join()
     threads = load(setting, 10)
     until_answered(threads, 5)
