@@ -8,6 +8,7 @@ that nobody waits for it longer than `SILENT_SECONDS`.
 import hashlib
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 from ragaudit.encoding.errors import UnsupportedError
@@ -24,6 +25,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.002, 0.05
 _LEAST_SERVER = 140_000  # the first that ends sessions which are idle
 _TRY = text("SELECT pg_try_advisory_lock(:key)")
 _UNLOCK = text("SELECT pg_advisory_unlock(:key)")
+_UNLOCK_ALL = text("SELECT pg_advisory_unlock_all()")
 _HELD = text(
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -115,9 +117,14 @@ class Session:
                 raise
 
     def close(self) -> None:
-        """End the session."""
+        """End the session; its locks are free then, if the server answers."""
+        ended = self.ended
         self._closed.set()
         with self._guard:
+            if not ended and not self._connection.invalidated:
+                # A server that is only told of the end lets go of them some time later.
+                with suppress(SQLAlchemyError):
+                    self._connection.execute(_UNLOCK_ALL)
             self._connection.close()
 
     def _ping(self) -> None:
