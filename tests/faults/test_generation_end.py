@@ -110,9 +110,10 @@ def test_killed_at_each_step_of_settling_a_window(scene: Scene) -> None:
     ((_, answer),) = logged_of(scene.setting, Generated)
     assert (answer.charge, answer.nonce) == (places[2], chain.nonce(0))
     assert scene.count(Close) == 1
-    # The account that revealed has its answer, signed over what was logged.
+    # The account that revealed has its answer, signed over what was logged, once it may leave.
     headers = {"Authorization": f"Bearer {scene.setting.keys[ANCHORED]}"}
-    shown = scene.prover.http.get(f"/v1/receipts/w1.{places[2]}", headers=headers)
-    file = GeneratedFile.parse(shown.content)
+    receipt = partial(scene.prover.http.get, f"/v1/receipts/w1.{places[2]}", headers=headers)
+    scene.until(lambda: receipt().is_success)
+    file = GeneratedFile.parse(receipt().content)
     file.verify_answer_digest()
     assert file.public.answered == answer
