@@ -5,29 +5,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover import work
 from ragaudit.prover.window.records import records
-from ragaudit.serving.jobs.cluster import Order
 from ragaudit.serving.jobs.job import Job
-
-cloudpickle = pytest.importorskip("ray.cloudpickle", reason="Ray is not installed")
-
-
-def forms(job: Job) -> tuple[bytes, ...]:
-    """A job as it leaves the process: in a table, to a cluster's driver, and from it to Ray."""
-    order = Order(job.key, job.kind, job.window, job.task)
-    call = (work.KINDS[order.kind], (order.kind, order.window, order.task), "folder", 2)
-    assert order.encode().count(job.key.encode()) == 1
-    return job.task, order.encode().replace(job.key.encode(), b""), cloudpickle.dumps(call)
 
 
 def test_tasks_of_a_whole_window_hold_no_secret_of_it(make_scenario: Any, monkeypatch: Any) -> None:
     scenario = make_scenario()
     service = scenario.service
     jobs: list[Job] = []
-    # What every executor gets, and all that a queue, a table or a cluster can pass on.
+    # What every executor gets, and all that a table can pass on; a queue has keys.
     submit = service.runner._executor.submit
 
     def noted(given: Sequence[Job]) -> None:
@@ -62,7 +50,7 @@ def test_tasks_of_a_whole_window_hold_no_secret_of_it(make_scenario: Any, monkey
         index = live.index_of(tenant, 1)
         secrets += [bytes(row) for row in index.blindings]
         secrets += [index.salts[at : at + 32] for at in range(0, len(index.salts), 32)]
-    found = b"".join(form for job in jobs for form in forms(job))
+    found = b"".join(job.task for job in jobs)
     for position, each in logged.items():
         record = Record.parse(each.body)
         noise = service.mechanism.draw_noise(live, live.index_of("one", 1), record, record.nonce)

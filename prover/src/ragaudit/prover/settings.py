@@ -331,7 +331,7 @@ def _absolute(settings: Settings, folder: Path) -> Settings:
             "store": settings.store.beside(folder),
             "generator": generator and generator.beside(folder),
             "keys": beside(folder, settings.keys, *KeySettings.model_fields),
-            "jobs": beside(folder, settings.jobs, "folder", "ray_token_file"),
+            "jobs": beside(folder, settings.jobs, "folder"),
             "operation": settings.operation.beside(folder),
             "surfaces": settings.surfaces.beside(folder),
         }

@@ -376,7 +376,7 @@ KINDS: Final[Kinds] = {
 """What a worker of the prover can do."""
 
 
-JOBS: Final = JobService(tables.jobs, KINDS, "ragaudit_prover", "ragaudit.prover.cluster")
+JOBS: Final = JobService(tables.jobs, KINDS, "ragaudit_prover")
 """The prover's jobs, for the service and its workers."""
 
 

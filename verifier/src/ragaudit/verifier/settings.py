@@ -183,7 +183,7 @@ def load(path: Path) -> Settings:
     sections = {
         "database": url,
         "beacon": read.beacon.beside(folder),
-        "jobs": beside(folder, read.jobs, "folder", "ray_token_file"),
+        "jobs": beside(folder, read.jobs, "folder"),
         "operation": read.operation.beside(folder),
         "embedder": absolute_embedder(folder, read.embedder),
         "generator": None if read.generator is None else read.generator.beside(folder),

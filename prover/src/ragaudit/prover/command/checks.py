@@ -323,7 +323,7 @@ _OTHERWISE: Mapping[str, tuple[str, str]] = {
     "noise": ("window", "noise that keeps the promise"),
     "policy": ("window", "members that make a policy together"),
     "operation": ("operation", "what the service can open"),
-    "jobs": ("jobs", "process, a queue and workers, or a cluster"),
+    "jobs": ("jobs", "process, or a queue and workers"),
     "listening": ("server", "a free address of this machine"),
     "surfaces": ("surfaces", "tenants and accounts that are there"),
     "end users": ("surfaces.delegation.jwt", "keys of tokens"),

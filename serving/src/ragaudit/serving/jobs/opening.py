@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 from ragaudit.encoding.errors import UnavailableError, UnsupportedError
 from ragaudit.ledger.log.database import close_engine, open_engine
 from ragaudit.serving.jobs.arrays import ArrayFiles, MemoryArrays
-from ragaudit.serving.jobs.cluster import Cluster, ClusterAddress
 from ragaudit.serving.jobs.in_process import InProcess
 from ragaudit.serving.jobs.job import Kinds
 from ragaudit.serving.jobs.runner import Runner
-from ragaudit.serving.jobs.settings import PROCESS, PROCRASTINATE, RAY, JobSettings
+from ragaudit.serving.jobs.settings import PROCESS, PROCRASTINATE, JobSettings
 from ragaudit.serving.jobs.table import JobTable, JobTables
-from ragaudit.serving.secret_files import read_secret_file
 from sqlalchemy import URL, Engine
 
 if TYPE_CHECKING:
@@ -34,13 +32,11 @@ class JobService:
         tables: of jobs and results, in its database.
         kinds: what its workers can do.
         queue: name of its queue, an SQL name.
-        driver: module that is run between it and a cluster; None if it uses none.
     """
 
     tables: JobTables
     kinds: Kinds
     queue: str
-    driver: str | None = None
 
 
 def open_runner(settings: JobSettings, service: JobService, engine: Engine) -> Runner:
@@ -58,8 +54,6 @@ def open_runner(settings: JobSettings, service: JobService, engine: Engine) -> R
     if settings.executor == PROCESS:
         memory = MemoryArrays()
         return Runner(table, memory, InProcess(table, memory, service.kinds))
-    if settings.executor == RAY:
-        return Runner(table, ArrayFiles(settings.folder), _cluster(settings, service, table))
     return Runner(table, ArrayFiles(settings.folder), _queue(settings, service, engine))
 
 
@@ -102,9 +96,6 @@ def check_jobs(settings: JobSettings, service: JobService, url: str) -> None:
     """
     if settings.executor == PROCESS:
         return
-    if settings.executor == RAY:
-        _check_cluster(settings, service, url)
-        return
     with open_queue(settings, service, url) as queue:
         if not queue.state().workers:
             raise UnavailableError(
@@ -131,48 +122,14 @@ def work(settings: JobSettings, service: JobService, engine: Engine) -> None:
     )
 
 
-def _check_cluster(settings: JobSettings, service: JobService, url: str) -> None:
-    engine = open_engine(url)
-    cluster = _cluster(settings, service, JobTable(engine, service.tables))
-    try:
-        if not cluster.check():
-            raise UnavailableError(
-                f"no node has {settings.ray_cores} cores: nothing would be proven",
-                where="jobs.ray_cores",
-                expected="nodes with as many cores, or fewer",
-            )
-    finally:
-        cluster.close()
-        close_engine(engine)
-
-
-def _cluster(settings: JobSettings, service: JobService, table: JobTable) -> Cluster:
-    address, token_file = settings.ray_address, settings.ray_token_file
-    # The settings make sure of the latter.
-    if service.driver is None or address is None or token_file is None:
-        raise UnsupportedError(
-            "this service's jobs are not done by a cluster",
-            where="jobs.executor",
-            expected=f"{PROCESS} or {PROCRASTINATE}",
-        )
-    _demand_installed("ray", ["ray"])
-    read_secret_file(token_file)  # refused here, not by Ray, which says it to nobody
-    where = ClusterAddress(address, token_file, settings.folder, settings.ray_cores, service.driver)
-    return Cluster(table, where)
-
-
-def _demand_installed(extra: str, modules: Sequence[str]) -> None:
-    for needed in modules:
+def _queue(settings: JobSettings, service: JobService, engine: Engine) -> Queue:
+    for needed in ("procrastinate", "psycopg_pool"):
         if find_spec(needed) is None:
             raise UnsupportedError(
                 f"{needed} is not installed",
                 where="jobs.executor",
-                expected=f"the extra {extra}, or executor: process",
+                expected="the extra procrastinate, or executor: process",
             )
-
-
-def _queue(settings: JobSettings, service: JobService, engine: Engine) -> Queue:
-    _demand_installed("procrastinate", ["procrastinate", "psycopg_pool"])
     from ragaudit.serving.jobs.queue import Queue  # noqa: PLC0415
 
     table = JobTable(engine, service.tables)
