@@ -7,7 +7,8 @@ out=$2
 members="encoding circuits circuits/rust ledger embedders $service cli"
 package="ragaudit-$service"
 case $service in
-    prover) extras="--extra postgres --extra otel" members="privacy serving $members" ;;
+    # With the bundled embedder: settings that name no other one work as they are.
+    prover) extras="--extra postgres --extra otel --extra wordllama" members="privacy serving $members" ;;
     verifier) extras="--extra fast --extra embedder --extra otel" members="privacy serving $members" ;;
     client) extras="--extra embedder" ;;
     all) extras="" package=ragaudit-lab

@@ -107,5 +107,5 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     importlib.util.find_spec("sentence_transformers") is not None, reason="it is installed"
 )
 def test_without_the_library_the_extra_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EmbedderUnavailable, match=r"not installed .*the extra"):
+    with pytest.raises(EmbedderUnavailable, match=r"not installed .*pip install"):
         registry.load(NAME, EmbedderOptions(folder=saved(tmp_path)))

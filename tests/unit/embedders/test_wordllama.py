@@ -82,6 +82,15 @@ def test_the_root_logger_is_left_alone() -> None:
     assert (root.handlers, root.level) == before
 
 
+def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wordllama", None)
+    with pytest.raises(
+        EmbedderUnavailable,
+        match=r'wordllama is not installed .*pip install "ragaudit-embedders\[wordllama\]"',
+    ):
+        registry.load()
+
+
 def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wordllama, "_package_folder", lambda: tmp_path)
     with pytest.raises(EmbedderUnavailable, match="missing"):

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -180,6 +181,15 @@ def test_workers_without_their_library(prover: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(opening, "find_spec", lambda _name: None)
     fault = found(prover, "jobs", jobs__executor="procrastinate")
     assert "not installed" in fault["what"] and "extra procrastinate" in fault["expected"]
+
+
+def test_the_bundled_embedder_without_its_library(
+    prover: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wordllama", None)
+    fault = found(prover, "embedder")
+    assert "wordllama is not installed" in fault["what"]
+    assert 'pip install "ragaudit-embedders[wordllama]"' in fault["expected"]
 
 
 def test_a_queue_without_tables_and_one_without_workers(

@@ -78,7 +78,9 @@ def _endpoint(options: EmbedderOptions) -> Embedder:
     if options.endpoint is None:
         raise EmbedderUnavailable("no endpoint is named", expected="its address and model")
     if find_spec("httpx") is None:
-        raise EmbedderUnavailable("httpx is not installed", expected="the extra 'endpoint'")
+        raise EmbedderUnavailable(
+            "httpx is not installed", expected='pip install "ragaudit-embedders[endpoint]"'
+        )
     # An extra: an auditor of other windows does without a client.
     from ragaudit.embedders.endpoint import EndpointEmbedder  # noqa: PLC0415
 

@@ -47,7 +47,8 @@ class SentenceTransformersEmbedder:
         """
         if importlib.util.find_spec("sentence_transformers") is None:
             raise EmbedderUnavailable(
-                "sentence-transformers is not installed", expected="the extra of this name"
+                "sentence-transformers is not installed",
+                expected='pip install "ragaudit-embedders[sentence-transformers]"',
             )
         # Before anything parses the files.
         self._files = folder_digests(folder)

@@ -90,7 +90,11 @@ class WordLlamaEmbedder:
 def _package_folder() -> Path:
     spec = importlib.util.find_spec("wordllama")
     if spec is None or not spec.submodule_search_locations:
-        raise EmbedderUnavailable("wordllama is not installed", expected="the extra 'wordllama'")
+        raise EmbedderUnavailable(
+            "wordllama is not installed",
+            where=f"embedder {NAME}",
+            expected='pip install "ragaudit-embedders[wordllama]", or another embedder',
+        )
     return Path(spec.submodule_search_locations[0])
 
 
