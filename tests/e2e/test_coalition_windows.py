@@ -14,8 +14,7 @@ from ragaudit.lab.reproduce.attacks_laws import hit_probability
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.provision import SETTINGS, WINDOW, Offer, documents
 from ragaudit.lab.scenario.scenario import Conclusion, Scenario
-from ragaudit.privacy.coalition import Record, estimate
-from ragaudit.privacy.direction import estimate_direction
+from ragaudit.privacy.coalition import Record, estimate, estimate_direction
 from ragaudit.prover.service import Components
 from ragaudit.prover.settings import EstimatorSettings, WindowSettings
 from ragaudit.verifier.engines import engine

@@ -9,7 +9,7 @@ import postgresql_server
 import pytest
 from chroma_program import DIMENSION, ids, query, run, vectors
 from ragaudit.cli.up.pgvector_tables import pgvector_tables
-from ragaudit.cli.up.sources import of_pgvector
+from ragaudit.cli.up.store import of_pgvector
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from up_process import UpProcess
 

@@ -14,7 +14,7 @@ import pytest
 import wordnet
 from framework_corpus import Corpus
 from framework_scene import PYTHON, Scene
-from ragaudit.cli.up.comparison import ROUNDING
+from ragaudit.cli.up.shadow import ROUNDING
 from ragaudit.lab.demo.services import command
 
 pytestmark = [

@@ -7,8 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 # What each of them reads, nobody else wrote, or its caller has bounded it.
 OF_OUR_OWN = {
+    "cli/up/run.py": "the state that this command wrote",
     "cli/up/shadow.py": "questions and answers of the operator's own application",
-    "cli/up/window.py": "the state that this command wrote",
     "encoding/canonical_json.py": "behind check_structure",
     "encoding/canonical_lists.py": "behind check_structure, where an element is long",
     "encoding/json_structure.py": "behind check_structure",

@@ -4,19 +4,17 @@ from decimal import Decimal
 from fractions import Fraction
 
 from entrances import EPSILON, EVENT, HALF, MU, REPLACE, TENTH, entrance
-from ragaudit.privacy import guarantees, sample, words
+from ragaudit.privacy import guarantees, sample
 from ragaudit.privacy.accounting import (
-    NoisyScores,
     accountants,
-    affordable,
-    calibration,
     collusion,
     events,
     gaussian,
-    keyword_sets,
+    generation,
     renyi,
     risk,
 )
+from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.coalition import hamming_threshold
 
@@ -34,9 +32,9 @@ ACCOUNTING = [
     entrance(MU.at_delta, delta=TENTH),
     entrance(MU.at_epsilon, epsilon=HALF),
     entrance(guarantees.ApproximateDp.compose, parts=[EPSILON, EPSILON]),
-    entrance(words.strength, advantage=HALF),
-    entrance(words.membership_sentence, advantage=HALF, relation=REPLACE),
-    entrance(words.guarantee_sentence, advantage=HALF, relation=REPLACE, accounts=3),
+    entrance(guarantees.strength, advantage=HALF),
+    entrance(guarantees.membership_sentence, advantage=HALF, relation=REPLACE),
+    entrance(guarantees.guarantee_sentence, advantage=HALF, relation=REPLACE, accounts=3),
     entrance(
         NoisyScores, sigma_units=200, relation=REPLACE, group_size=1, queries=5, gamma=TENTH
     ),
@@ -67,18 +65,18 @@ ACCOUNTING = [
     entrance(renyi.mironov_epsilon, rho=HALF, target=TENTH, order=2),
     entrance(renyi.canonne_epsilon, rho=HALF, target=TENTH, order=2),
     entrance(renyi.optimal, rho=HALF, target=TENTH),
-    entrance(keyword_sets.bounded_range, order=2, epsilon=HALF),
-    entrance(keyword_sets.pure_or_bounded_range, order=2, epsilon=HALF),
-    entrance(keyword_sets.KeywordSetLoss, epsilon_choice=HALF, sigma=2, questions=1),
-    entrance(keyword_sets.calibrated, epsilon=HALF, delta_conversion=TENTH, questions=1),
+    entrance(generation.bounded_range, order=2, epsilon=HALF),
+    entrance(generation.pure_or_bounded_range, order=2, epsilon=HALF),
+    entrance(generation.KeywordSetLoss, epsilon_choice=HALF, sigma=2, questions=1),
+    entrance(generation.calibrated, epsilon=HALF, delta_conversion=TENTH, questions=1),
     entrance(
-        keyword_sets.channel_loss,
+        generation.channel_loss,
         epsilon_choice=HALF,
         sigma=2,
         uses=1,
         delta_conversion=TENTH,
     ),
-    entrance(keyword_sets.pass_probability, gap=3, sigma=2, delta_test=TENTH),
+    entrance(generation.pass_probability, gap=3, sigma=2, delta_test=TENTH),
     entrance(renyi.bound, event=EVENT, target=TENTH),
     entrance(risk.membership_advantage, mu=HALF),
     entrance(risk.auc, mu=HALF),
@@ -86,17 +84,17 @@ ACCOUNTING = [
     entrance(risk.attribute_advantage, mu=HALF, prior=ACCOUNT_PRIOR),
     entrance(risk.reconstruction_advantage, mu=HALF, prior=ACCOUNT_PRIOR),
     entrance(risk.record_mu, event=EVENT),
-    entrance(calibration.largest_mu, epsilon_value=1, target=TENTH, slack=0),
+    entrance(gaussian.largest_mu, epsilon_value=1, target=TENTH, slack=0),
     entrance(
-        calibration.calibrate, epsilon_value=1, target=TENTH, queries=3, relation=REPLACE,
+        gaussian.calibrate, epsilon_value=1, target=TENTH, queries=3, relation=REPLACE,
         group_size=1, gamma=Fraction(1, 2**100), places=6,
     ),
-    entrance(affordable.largest_queries, mechanism=EVENT, epsilon=1, delta=TENTH),
-    entrance(affordable.largest_rate, mechanism=EVENT, epsilon=1, delta=TENTH, accounts=2),
-    entrance(affordable.largest_coalition, mechanism=EVENT, epsilon=1, delta=TENTH, rate=2),
-    entrance(affordable.remaining_queries, spent=EVENT, mechanism=EVENT, budget=EPSILON),
+    entrance(accountants.largest_queries, mechanism=EVENT, epsilon=1, delta=TENTH),
+    entrance(accountants.largest_rate, mechanism=EVENT, epsilon=1, delta=TENTH, accounts=2),
+    entrance(accountants.largest_coalition, mechanism=EVENT, epsilon=1, delta=TENTH, rate=2),
+    entrance(accountants.remaining_queries, spent=EVENT, mechanism=EVENT, budget=EPSILON),
     entrance(
-        affordable.calibrate_coalition, epsilon=1, delta=TENTH, accounts=2, rate=3,
+        accountants.calibrate_coalition, epsilon=1, delta=TENTH, accounts=2, rate=3,
         relation=REPLACE, group_size=1, windows=1, gamma=Fraction(1, 2**100), places=6,
     ),
     entrance(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.privacy import guarantees
-from ragaudit.privacy.accounting import NoisyScores
+from ragaudit.privacy.accounting.events import NoisyScores
 
 REPLACE = NeighboringRelation.REPLACE
 HALF, TENTH = Fraction(1, 2), Fraction(1, 8)

@@ -4,8 +4,9 @@ from typing import Any
 
 from ragaudit.cli.plan.collection import QuestionSource
 from ragaudit.cli.plan.command import app
-from ragaudit.privacy.planning import Service, Targets
-from ragaudit.privacy.words import Strength
+from ragaudit.privacy.guarantees import Strength
+from ragaudit.privacy.planning.budget import Targets
+from ragaudit.privacy.planning.retrieval import Service
 from typer.testing import CliRunner, Result
 
 RUNNER = CliRunner()

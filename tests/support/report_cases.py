@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.ledger.messages.verdict import Verdict
-from ragaudit.privacy.accounting import GAMMA
+from ragaudit.privacy.accounting.events import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, covered
 

@@ -31,7 +31,7 @@ from ragaudit.lab.risk import (
 from ragaudit.lab.risk import calibration as inversion
 from ragaudit.lab.risk.best_bound import best_bound, channel_bounds
 from ragaudit.privacy import guarantees
-from ragaudit.privacy.accounting import NoisyScores
+from ragaudit.privacy.accounting.events import NoisyScores
 
 PRIOR = priors.FinitePrior.uniform(3)
 SUMMARY = priors.PriorSummary.uniform(3)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk import (
     calibration,
     closed_forms,
@@ -36,15 +37,9 @@ from ragaudit.lab.risk.trade_off import (
     composed_total_variation,
     gaussian_total_variation,
 )
-from ragaudit.privacy.guarantees import (
-    ApproximateDp,
-    GaussianDp,
-    NeighboringRelation,
-    TotalVariation,
-)
-from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariation
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
-from ragaudit.privacy.mechanisms.streams import Bin, MuragAda
+from ragaudit.privacy.mechanisms.streams import Bin, DocumentBudgets, MuragAda
 
 Entry = dict[str, Any]
 Inputs = dict[str, Any]

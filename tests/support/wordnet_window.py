@@ -22,8 +22,7 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 import wordnet
-from ragaudit.cli.up.prepare import Parties
-from ragaudit.cli.up.run import Options, Stop, run_integrity
+from ragaudit.cli.up.run import Options, Parties, Stop, run_integrity
 from ragaudit.cli.up.store import Found, chosen, chroma_collections
 from ragaudit.embedders import registry
 from ragaudit.ledger.messages.verdict import Verdict

@@ -21,12 +21,11 @@ from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.replays import Replay
 from ragaudit.ledger.messages.verdict import Status
-from ragaudit.privacy.accounting.channel import ChannelEpsilon
-from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
-from ragaudit.privacy.mechanisms.coins import Coins, KeyedCoins
+from ragaudit.privacy.accounting.generation import ChannelEpsilon
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters
 from ragaudit.privacy.mechanisms.retrieval import Row
-from ragaudit.privacy.mechanisms.streams import Adaptive, Bin, MuragAda
+from ragaudit.privacy.mechanisms.samplers import Coins, KeyedCoins
+from ragaudit.privacy.mechanisms.streams import Adaptive, Bin, DocumentBudgets, MuragAda
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import Outcome
 from second_policies import judged

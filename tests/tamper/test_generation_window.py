@@ -24,7 +24,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.predicate import Predicate
 from ragaudit.ledger.messages.replays import Replay
 from ragaudit.ledger.messages.verdict import Status, Verdict
-from ragaudit.privacy.accounting.channel import ChannelEpsilon
+from ragaudit.privacy.accounting.generation import ChannelEpsilon
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

@@ -14,7 +14,7 @@ from ragaudit.lab.scenario.charging import CopyGenerator
 from ragaudit.lab.scenario.keywords import AnsweringModel, KeywordWindow
 from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
 from ragaudit.ledger.messages.verdict import Status, Verdict
-from ragaudit.privacy.accounting.channel import KeywordChannelEpsilon, read_channel
+from ragaudit.privacy.accounting.generation import KeywordChannelEpsilon, read_channel
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

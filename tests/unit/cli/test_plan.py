@@ -12,12 +12,11 @@ from for_each import for_each
 from jsonschema import Draft202012Validator
 from plan_command import ARGUMENTS, RUNNER, SCHEMA, TARGETS, run
 from ragaudit.cli.main import app as root
-from ragaudit.cli.plan.command import app
-from ragaudit.cli.plan.options import decimal_text
+from ragaudit.cli.plan.command import app, decimal_text
 from ragaudit.cli.plan.plots import draw, left_out, write
 from ragaudit.cli.plan.run import Plan, Trial, make_plan
 from ragaudit.encoding.errors import MalformedError, UnavailableError
-from ragaudit.privacy.planning import Targets, budget
+from ragaudit.privacy.planning.budget import Targets, budget
 
 
 class Silent:

@@ -8,8 +8,9 @@ import pytest
 from chapters import DOCS, blocks, run_program, shell
 from ragaudit.cli.plan.collection import FEWEST_SUGGESTED
 from ragaudit.cli.plan.run import SIGMAS
-from ragaudit.privacy.planning import GOOD_GAIN, USELESS_GAIN, Service, Targets, budget
-from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, Strength
+from ragaudit.privacy.guarantees import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, Strength
+from ragaudit.privacy.planning.budget import Targets, budget
+from ragaudit.privacy.planning.retrieval import GOOD_GAIN, USELESS_GAIN, Service
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store

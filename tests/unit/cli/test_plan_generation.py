@@ -11,7 +11,7 @@ from for_each import for_each
 from jsonschema import Draft202012Validator
 from plan_command import COUNT, NUMBER, RUNNER, members, several
 from ragaudit.cli.plan.command import app
-from ragaudit.privacy.accounting.keyword_sets import channel_loss
+from ragaudit.privacy.accounting.generation import channel_loss
 from typer.testing import Result
 
 TERMS = {"--epsilon": "8", "--questions": "100", "--supporting": "40", "--vocabulary": "211",

@@ -9,10 +9,17 @@ from jsonschema import Draft202012Validator
 from plan_command import SCHEMA, run
 from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.selection import select
-from ragaudit.cli.plan.collection import Collection, QuestionSource, load
-from ragaudit.cli.plan.mechanism import SeededNoise, noise_of, quantised_recall, scored
+from ragaudit.cli.plan.collection import (
+    Collection,
+    QuestionSource,
+    SeededNoise,
+    load,
+    noise_of,
+    quantised_recall,
+    scored,
+)
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.privacy.planning import simulate
+from ragaudit.privacy.planning.retrieval import simulate
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store

@@ -12,11 +12,9 @@ import httpx
 import numpy as np
 import pytest
 from for_each import for_each
-from ragaudit.cli.up.clock import SharedClock
 from ragaudit.cli.up.command import app
-from ragaudit.cli.up.comparison import ROUNDING, Compared, Exact, Tally
-from ragaudit.cli.up.prepare import dispute_key_file, prepare
-from ragaudit.cli.up.shadow import Shadow
+from ragaudit.cli.up.run import SharedClock, dispute_key_file, prepare
+from ragaudit.cli.up.shadow import ROUNDING, Compared, Exact, Shadow, Tally
 from ragaudit.cli.up.show import Shown
 from ragaudit.cli.up.store import Collection, chosen, chroma_collections
 from ragaudit.encoding.console import Console

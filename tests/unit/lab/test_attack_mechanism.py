@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from ragaudit.circuits.selection import select
 from ragaudit.encoding.errors import InvalidArgumentError, UnsupportedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.attacks.mechanism import (
     SUBJECTS,
@@ -23,7 +24,7 @@ from ragaudit.lab.attacks.mechanism.auditing import test_by as judged_by
 from ragaudit.lab.attacks.mechanism.subjects import Documents, Retrieval, Terms
 from ragaudit.lab.attacks.mechanism.tester import Claim, ThresholdAttack
 from ragaudit.lab.risk.estimation import proportion_low
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 from scipy.stats import binom, norm
 from typer.testing import CliRunner
 

@@ -7,7 +7,7 @@ import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import parse_ratio
-from ragaudit.privacy.accounting.channel import (
+from ragaudit.privacy.accounting.generation import (
     ChannelEpsilon,
     KeywordChannelEpsilon,
     read_channel,

@@ -25,8 +25,8 @@ from ragaudit.lab.generation.transformer import Transformer, shapes
 from ragaudit.lab.generation.vocabulary import END, OTHER, TOKENS, decode, encode, token
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY, LocalVoters
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.serving.generators.answers import WholeAnswers
 from ragaudit.serving.generators.asking import Asking, GeneratorOptions
 from ragaudit.serving.generators.tokens import NextTokens

@@ -23,16 +23,13 @@ from risk_entrances import RISK
 ENTRANCES = [*ACCOUNTING, *RISK]
 MODULES = [
     "privacy.guarantees",
-    "privacy.words",
     "privacy.accounting.events",
     "privacy.accounting.accountants",
     "privacy.accounting.gaussian",
     "privacy.accounting.renyi",
     "privacy.accounting.risk",
-    "privacy.accounting.calibration",
-    "privacy.accounting.affordable",
     "privacy.accounting.collusion",
-    "privacy.accounting.keyword_sets",
+    "privacy.accounting.generation",
     "privacy.sample",
     "privacy.accounting.report",
     "lab.bridges.loss_distributions",
@@ -126,6 +123,34 @@ OTHERS = [
     "strata",
     "stratum_size",
     "tenant_stratum_id",
+    "Columns",
+    "Direction",
+    "RowRule",
+    "charge_stratum_id",
+    "draw_charges",
+    "draw_rows",
+    "estimate_direction",
+    "join_links",
+    "largest_sample",
+    "parts_of",
+    "read_records",
+    "row_sample_size",
+    "row_stratum_id",
+    "strongest",
+    # Steps between numbers that were read, and costs that a verdict states.
+    "ChannelEpsilon",
+    "ClosedForm",
+    "KeywordChannelEpsilon",
+    "Loss",
+    "agrees",
+    "class_sigma",
+    "closed_form",
+    "composed",
+    "composed_epsilon",
+    "library_epsilon",
+    "per_query",
+    "read_channel",
+    "well_formed",
 ]
 
 HUGE = 10**400
@@ -159,14 +184,17 @@ def told(result: object) -> str:
 
 
 def public_names() -> set[str]:
-    """Functions and classes of the modules' front lists that take arguments of a caller."""
+    """Functions and classes of the modules that take arguments of a caller."""
     found = set()
     for module_name in MODULES:
         module = importlib.import_module(f"ragaudit.{module_name}")
-        for name in module.__all__:
-            each = getattr(module, name)
+        for name, each in vars(module).items():
             own = getattr(each, "__module__", None) == module.__name__
-            if own and (inspect.isfunction(each) or inspect.isclass(each)):
+            if (
+                own
+                and not name.startswith("_")
+                and (inspect.isfunction(each) or inspect.isclass(each))
+            ):
                 found.add(name)
     return found - {*RESULTS, *OTHERS}
 

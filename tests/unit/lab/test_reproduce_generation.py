@@ -24,11 +24,10 @@ from ragaudit.lab.reproduce.generation_arms import (
 )
 from ragaudit.lab.reproduce.generation_attack import cap, retrieval_auc
 from ragaudit.lab.reproduce.generation_results import COMPARISON, cells
-from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer
 from ragaudit.privacy.mechanisms.retrieval import Row
-from ragaudit.privacy.mechanisms.streams import Murag, Outcome
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
+from ragaudit.privacy.mechanisms.streams import DocumentBudgets, Murag, Outcome
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()

@@ -16,6 +16,7 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk import auditing, closed_forms
 from ragaudit.lab.risk.auditing import (
     CertifiedLowerBound,
@@ -36,7 +37,7 @@ from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatMode
 from ragaudit.lab.risk.translation import Nearness, largest_auc, translate
 from ragaudit.lab.risk.validation import AssumptionError
 from ragaudit.privacy.accounting.report import epsilon_report
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 from scipy import stats
 
 ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "dp_oracle.json").read_bytes())

@@ -11,6 +11,7 @@ import pytest
 from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk import closed_forms, mechanisms
 from ragaudit.lab.risk.best_bound import best_bound
 from ragaudit.lab.risk.continuous import continuous_advantage
@@ -29,12 +30,7 @@ from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
 from ragaudit.lab.risk.scenario import Knowledge, Scenario
 from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import PrivacyProfile, approximate_total_variation
-from ragaudit.privacy.guarantees import (
-    ApproximateDp,
-    GaussianDp,
-    NeighboringRelation,
-    TotalVariation,
-)
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariation
 from scipy import integrate, optimize, stats
 
 REPLACE = NeighboringRelation.REPLACE

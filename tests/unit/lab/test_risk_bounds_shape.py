@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from for_each import for_each
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk import closed_forms, mechanisms
 from ragaudit.lab.risk.best_bound import best_bound, channel_bounds
 from ragaudit.lab.risk.finite import channel_total_variation
@@ -35,12 +36,7 @@ from ragaudit.lab.risk.trade_off import (
     composed_total_variation,
 )
 from ragaudit.privacy.accounting import risk as verdict
-from ragaudit.privacy.guarantees import (
-    ApproximateDp,
-    GaussianDp,
-    NeighboringRelation,
-    TotalVariation,
-)
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariation
 
 REPLACE = NeighboringRelation.REPLACE
 ROUNDING = 1e-12

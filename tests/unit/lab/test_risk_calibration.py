@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from for_each import for_each
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk import calibration, closed_forms, mechanisms
 from ragaudit.lab.risk.best_bound import best_bound
 from ragaudit.lab.risk.general_bounds import trade_off_forms, uniform_exact_guess_value
@@ -16,7 +17,7 @@ from ragaudit.lab.risk.priors import FinitePrior, PriorSummary
 from ragaudit.lab.risk.scenario import Scenario
 from ragaudit.lab.risk.threat import ThreatModel
 from ragaudit.lab.risk.trade_off import GaussianTradeOff, approximate_total_variation
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 
 TARGETS = [1e-6, 0.01, 0.1, 0.3, 0.45]
 

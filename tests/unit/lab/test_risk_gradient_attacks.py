@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk.general_bounds import trade_off_bound
 from ragaudit.lab.risk.gradient_attack import (
     GradientAttack,
@@ -23,7 +24,7 @@ from ragaudit.lab.risk.gradient_attack import (
 from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.scenario import Scenario
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
-from ragaudit.privacy.guarantees import GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import GaussianDp
 from scipy import integrate, stats
 
 ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "dp_oracle.json").read_bytes())

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk import calibration, closed_forms, general_bounds, mechanisms
 from ragaudit.lab.risk.best_bound import best_bound
 from ragaudit.lab.risk.continuous import continuous_advantage
@@ -37,7 +38,6 @@ from ragaudit.lab.risk.validation import AssumptionError
 from ragaudit.privacy.guarantees import (
     ApproximateDp,
     GaussianDp,
-    NeighboringRelation,
     TotalVariation,
     ZeroConcentratedDp,
 )

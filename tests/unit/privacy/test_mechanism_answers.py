@@ -11,9 +11,9 @@ import pytest
 from coins import ScriptedCoins
 from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_ksa import KeywordAnswer
 from ragaudit.privacy.mechanisms.dp_rag import DpRag, TokenAnswer
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from voters import END, Copier, Speaker, ksa, rag
 
 

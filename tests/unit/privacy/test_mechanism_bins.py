@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from coins import ScriptedCoins
 from ragaudit.privacy.mechanisms import samplers
-from ragaudit.privacy.mechanisms.bins import bin_counts, running_sums
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
+from ragaudit.privacy.mechanisms.streams import bin_counts, running_sums
 
 KEY = bytes(range(32))
 

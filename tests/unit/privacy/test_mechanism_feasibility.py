@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.accounting.keyword_sets import pass_probability
+from ragaudit.privacy.accounting.generation import pass_probability
 from ragaudit.privacy.mechanisms import feasibility
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.feasibility import (
     answer_chance,
@@ -24,6 +23,7 @@ from ragaudit.privacy.mechanisms.feasibility import (
     private_chance,
     stream_plan,
 )
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "dp_oracle.json").read_bytes())
 ORACLE = {entry["id"]: entry for entry in VECTORS["entries"]}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from coins import ScriptedCoins
-from ragaudit.privacy.accounting.keyword_sets import (
+from ragaudit.privacy.accounting.generation import (
     KeywordSetLoss,
     bounded_range,
     calibrated,
@@ -21,11 +21,10 @@ from ragaudit.privacy.accounting.keyword_sets import (
     pure_or_bounded_range,
 )
 from ragaudit.privacy.accounting.renyi import mironov_epsilon
-from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, gaps, histogram
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.samplers import weights
-from ragaudit.privacy.mechanisms.streams import Naive
+from ragaudit.privacy.mechanisms.streams import DocumentBudgets, Naive
 
 Inputs = dict[str, Any]
 

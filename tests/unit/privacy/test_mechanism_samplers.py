@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.mechanisms import samplers
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 
 TOP = 2**256 - 1
 VECTORS = Path(__file__).parents[2] / "vectors"

@@ -11,10 +11,17 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.mechanisms.budgets import BudgetExhausted, DocumentBudgets
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer
 from ragaudit.privacy.mechanisms.retrieval import Row, groups, top_slots
-from ragaudit.privacy.mechanisms.streams import Adaptive, Bin, Murag, MuragAda, Naive
+from ragaudit.privacy.mechanisms.streams import (
+    Adaptive,
+    Bin,
+    BudgetExhausted,
+    DocumentBudgets,
+    Murag,
+    MuragAda,
+    Naive,
+)
 from voters import Copier, Speaker, ksa, rag
 
 

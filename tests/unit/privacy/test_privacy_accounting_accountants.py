@@ -9,7 +9,8 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
-from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gaussian, renyi
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.accounting import gaussian, renyi
 from ragaudit.privacy.accounting.accountants import (
     ACCOUNTANTS,
     LEAST_ORDER,
@@ -22,11 +23,12 @@ from ragaudit.privacy.accounting.accountants import (
 from ragaudit.privacy.accounting.events import (
     Coalition,
     Composition,
+    NoisyScores,
     RealisedCoalition,
     WholeTenant,
     releases,
 )
-from ragaudit.privacy.guarantees import NeighboringRelation
+from ragaudit.privacy.accounting.gaussian import NoFiniteBound, epsilon
 
 DELTA = Fraction(1, 10**6)
 GAUSSIAN, RENYI, ZERO, LOSS = ACCOUNTANTS

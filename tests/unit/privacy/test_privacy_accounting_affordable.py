@@ -9,17 +9,18 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
-from ragaudit.privacy.accounting import GAMMA, NoisyScores, calibrate, gives
-from ragaudit.privacy.accounting.accountants import GaussianAccountant
-from ragaudit.privacy.accounting.affordable import (
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.accounting.accountants import (
+    GaussianAccountant,
     calibrate_coalition,
     largest_coalition,
     largest_queries,
     largest_rate,
     remaining_queries,
 )
-from ragaudit.privacy.accounting.events import Coalition, Composition
-from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
+from ragaudit.privacy.accounting.events import GAMMA, Coalition, Composition, NoisyScores
+from ragaudit.privacy.accounting.gaussian import calibrate, gives
+from ragaudit.privacy.guarantees import ApproximateDp
 
 ONE, DELTA = Fraction(1), Fraction(1, 10**6)
 

@@ -11,27 +11,20 @@ from typing import Any
 import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, RefusedError
-from ragaudit.privacy import accounting
-from ragaudit.privacy.accounting import (
-    NoisyScores,
-    calibrate,
-    calibration,
-    collusion,
-    gaussian,
-    gives,
-    renyi,
-    risk,
-)
-from ragaudit.privacy.accounting.accountants import GaussianAccountant
-from ragaudit.privacy.accounting.affordable import (
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy import sample
+from ragaudit.privacy.accounting import collusion, gaussian, renyi, risk
+from ragaudit.privacy.accounting.accountants import (
+    GaussianAccountant,
     calibrate_coalition,
     largest_queries,
     remaining_queries,
 )
-from ragaudit.privacy.accounting.events import Composition, RealisedCoalition
+from ragaudit.privacy.accounting.events import Composition, NoisyScores, RealisedCoalition
+from ragaudit.privacy.accounting.gaussian import calibrate, gives
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.coalition import Record, estimate, hamming_threshold
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 from ragaudit.privacy.numbers import count, decimal
 
 REPLACE = NeighboringRelation.REPLACE
@@ -105,14 +98,14 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("realised_counts", lambda: report(realised_counts=[3, True])),
     ("relation", lambda: report(relation="foo")),
     ("relation", lambda: report(relation="add_remove")),
-    ("population", lambda: accounting.sample_size(True, Fraction(1, 10), Fraction(1, 10))),
-    ("beta", lambda: accounting.sample_size(10, None, Fraction(1, 10))),  # type: ignore[arg-type]
-    ("eta", lambda: accounting.sample_size(10, Fraction(1, 10), Fraction(1))),
-    ("population", lambda: accounting.bad_records(-1, Fraction(1, 10))),
-    ("bad", lambda: accounting.miss_probability(3, 4, 1)),
-    ("sample", lambda: accounting.miss_probability(3, 1, 4)),
-    ("beta", lambda: accounting.sample_size_unbounded(Fraction(0), Fraction(1, 2))),
-    ("sample", lambda: accounting.detection(Fraction(1, 2), -1)),
+    ("population", lambda: sample.sample_size(True, Fraction(1, 10), Fraction(1, 10))),
+    ("beta", lambda: sample.sample_size(10, None, Fraction(1, 10))),  # type: ignore[arg-type]
+    ("eta", lambda: sample.sample_size(10, Fraction(1, 10), Fraction(1))),
+    ("population", lambda: sample.bad_records(-1, Fraction(1, 10))),
+    ("bad", lambda: sample.miss_probability(3, 4, 1)),
+    ("sample", lambda: sample.miss_probability(3, 1, 4)),
+    ("beta", lambda: sample.sample_size_unbounded(Fraction(0), Fraction(1, 2))),
+    ("sample", lambda: sample.detection(Fraction(1, 2), -1)),
     ("records", lambda: risk.PriorSummary.uniform(1)),
     ("collision_probability", lambda: risk.PriorSummary(Fraction(-1), HALF, HALF)),
     ("least_ball", lambda: risk.PriorSummary(HALF, HALF, Fraction(1, 3))),
@@ -127,7 +120,7 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("sketch", lambda: estimate([record(), record(sketch=bytes(9))], tau=1, threshold=1)),
     ("epsilon", lambda: gives(EVENT, -1.0, Fraction(1, 10))),
     ("event", lambda: gives("x", Fraction(1), Fraction(1, 10))),  # type: ignore[arg-type]
-    ("event", lambda: accounting.epsilon("x", Fraction(1, 10))),  # type: ignore[arg-type]
+    ("event", lambda: gaussian.epsilon("x", Fraction(1, 10))),  # type: ignore[arg-type]
     ("mechanism", lambda: largest_queries("x", Fraction(1), Fraction(1, 10))),  # type: ignore[arg-type]
     ("mechanism", lambda: remaining_queries(EVENT, "x", BUDGET)),  # type: ignore[arg-type]
     ("budget", lambda: remaining_queries(EVENT, EVENT, (8, 1e-6))),  # type: ignore[arg-type]
@@ -191,7 +184,7 @@ CALLS: list[tuple[Callable[[Any], object], str, list[Any]]] = [
     (lambda v: calibrate("1", v, 1, "replace", 1), "delta", ["0", "1"]),
     (lambda v: calibrate("1", "0.1", v, "replace", 1), "queries", [0, True, 1.0]),
     (lambda v: calibrate("1", "0.1", 1, "replace", 1, places=v), "places", [0, 13, True]),
-    (lambda v: calibration.largest_mu(Fraction(1), v), "delta", [Fraction(0), Fraction(1)]),
+    (lambda v: gaussian.largest_mu(Fraction(1), v), "delta", [Fraction(0), Fraction(1)]),
 ]
 
 

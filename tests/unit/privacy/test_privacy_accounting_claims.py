@@ -13,16 +13,9 @@ from for_each import for_each
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.encoding.text import floor_decimal, parse_decimal
-from ragaudit.privacy.accounting import (
-    NoisyScores,
-    calibrate,
-    calibration,
-    gaussian,
-    gives,
-    least_epsilon,
-    loss_distribution,
-    risk,
-)
+from ragaudit.privacy.accounting import accountants, gaussian, risk
+from ragaudit.privacy.accounting.events import NoisyScores
+from ragaudit.privacy.accounting.gaussian import calibrate, gives, least_epsilon
 
 DELTA = Fraction(1, 10**6)
 
@@ -33,12 +26,12 @@ DELTA = Fraction(1, 10**6)
 @pytest.mark.parametrize(("sigma", "queries"), [("50", 500), ("20", 10), ("400", 3), ("10", 100)])
 def test_claim_6_cross_check_agrees(sigma: str, queries: int) -> None:
     event = NoisyScores.of_policy(sigma, "replace", 1, queries)
-    found = loss_distribution.epsilon(event, DELTA)
+    found = accountants.library_epsilon(event, DELTA)
     reference = least_epsilon(event.mu_gaussian_limit(), DELTA)
     assert found is not None and reference is not None
-    assert loss_distribution.agrees(found, reference)
+    assert accountants.agrees(found, reference)
     assert found == pytest.approx(float(reference), rel=1e-5)
-    assert not loss_distribution.agrees(found * 1.01 + 0.001, reference)
+    assert not accountants.agrees(found * 1.01 + 0.001, reference)
 
 
 def test_claim_6_against_a_true_self_composition() -> None:
@@ -65,7 +58,9 @@ def test_claim_6_discrete_mechanism_of_the_library_is_below_the_headline() -> No
 
 
 def test_cross_check_is_left_out_for_large_mu() -> None:
-    assert loss_distribution.epsilon(NoisyScores.of_policy("1", "replace", 1, 1000), DELTA) is None
+    assert (
+        accountants.library_epsilon(NoisyScores.of_policy("1", "replace", 1, 1000), DELTA) is None
+    )
 
 
 # --- claim 8: calibration ---
@@ -118,7 +113,7 @@ def test_calibration_refusals(
 def test_a_sampler_that_is_too_far_cannot_be_calibrated() -> None:
     with pytest.raises(RefusedError, match="no noise"):
         calibrate("1", "0.000001", 1000, "replace", 1, gamma=Fraction(1, 10**8))
-    assert calibration.largest_mu(Fraction(1), DELTA, DELTA) is None
+    assert gaussian.largest_mu(Fraction(1), DELTA, DELTA) is None
 
 
 # --- risk (claims 9 to 11); values of the RAD note, recomputed there by enumeration ---

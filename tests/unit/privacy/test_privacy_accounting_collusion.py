@@ -13,6 +13,7 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.privacy.accounting.collusion import (
     ScoreReleaseClass,
     advanced_composition,
@@ -21,7 +22,7 @@ from ragaudit.privacy.accounting.collusion import (
     renyi_closed_form,
     renyi_sigma,
 )
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 
 DELTA = Fraction(1, 10**6)
 REPLACE = NeighboringRelation.REPLACE

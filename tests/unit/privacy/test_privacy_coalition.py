@@ -19,9 +19,10 @@ from ragaudit.privacy.coalition import (
     Record,
     estimate,
     hamming_threshold,
+    join_links,
     link_accounts,
+    parts_of,
 )
-from ragaudit.privacy.coalition_parts import join_links, parts_of
 
 LINKS = pytest.mark.parametrize("link", [link_accounts, core.link_accounts], ids=["numpy", "core"])
 """Both, the reference and the compiled core, are held to the definition."""

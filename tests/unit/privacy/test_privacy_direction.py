@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.privacy.coalition import Estimate, Record
-from ragaudit.privacy.direction import estimate_direction
+from ragaudit.privacy.coalition import Estimate, Record, estimate_direction
 
 Vector = list[int]
 

@@ -19,12 +19,11 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError
-from ragaudit.encoding.relations import FIXED_SIZE
+from ragaudit.encoding.relations import FIXED_SIZE, NeighboringRelation
 from ragaudit.privacy.accounting import risk
 from ragaudit.privacy.guarantees import (
     ApproximateDp,
     GaussianDp,
-    NeighboringRelation,
     TotalVariation,
     ZeroConcentratedDp,
 )

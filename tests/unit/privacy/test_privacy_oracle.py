@@ -18,13 +18,7 @@ import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy import sample
-from ragaudit.privacy.accounting import (
-    calibration,
-    collusion,
-    gaussian,
-    renyi,
-    risk,
-)
+from ragaudit.privacy.accounting import collusion, gaussian, renyi, risk
 from ragaudit.privacy.accounting.events import NoisyScores
 from scipy import stats
 
@@ -66,7 +60,7 @@ def eps_of(mu: Decimal, delta: Fraction) -> Decimal:
 
 
 def mu_for(eps: float, delta: float = 1e-6) -> Decimal:
-    found = calibration.largest_mu(exact(eps), exact(delta))
+    found = gaussian.largest_mu(exact(eps), exact(delta))
     assert found is not None
     return found
 
@@ -167,7 +161,7 @@ COMPUTED: dict[str, Callable[[Entry], object]] = {
     "calib/sigma_per_query_analytic": lambda i: (
         1
         / (
-            calibration.largest_mu(
+            gaussian.largest_mu(
                 Fraction(
                     collusion.per_query(exact(i["eps_acc"]), exact(i["delta_acc"]), i["n"])[0]
                 ),

@@ -8,11 +8,12 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.encoding.text import ceil_decimal
-from ragaudit.privacy.accounting import NoisyScores, epsilon
-from ragaudit.privacy.accounting.affordable import calibrate_coalition
-from ragaudit.privacy.guarantees import NeighboringRelation
-from ragaudit.privacy.planning import (
+from ragaudit.privacy.accounting.accountants import calibrate_coalition
+from ragaudit.privacy.accounting.events import NoisyScores
+from ragaudit.privacy.accounting.gaussian import epsilon
+from ragaudit.privacy.planning.budget import (
     Missing,
     PaperNoise,
     Price,
@@ -21,10 +22,10 @@ from ragaudit.privacy.planning import (
     epsilon_by_accounts,
     price_of_account,
     price_of_coalition,
+    round_counts,
     sigma_by_queries,
     sigma_for,
 )
-from ragaudit.privacy.planning.budget import round_counts
 
 TARGETS = Targets("8", "0.000001", 50, 3, "0.00001")
 FEW = settings(max_examples=6, deadline=None)

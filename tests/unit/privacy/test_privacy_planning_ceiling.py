@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.privacy.planning import Missing, Price, ceiling_of, largest_recall
+from ragaudit.privacy.planning.budget import Missing, Price
+from ragaudit.privacy.planning.retrieval import ceiling_of, largest_recall
 
 
 def difference(trials: int, more: Any, less: Any, epsilon: Any) -> Any:

@@ -14,15 +14,14 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.privacy.planning import (
-    Budget,
+from ragaudit.privacy.guarantees import Strength
+from ragaudit.privacy.planning.budget import Budget, Targets, budget
+from ragaudit.privacy.planning.retrieval import (
     Interval,
     Ranking,
     Retrieval,
     Service,
     Simulation,
-    Targets,
-    budget,
     cost_of_recall,
     judge,
     mean_interval,
@@ -30,7 +29,6 @@ from ragaudit.privacy.planning import (
     recall,
     simulate,
 )
-from ragaudit.privacy.words import Strength
 
 Scores = npt.NDArray[np.int64]
 TARGETS = Targets("8", "0.000001", 50, 1, "0.00001", slots=1)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy import sample as sampling
-from ragaudit.privacy.accounting import (
+from ragaudit.privacy.sample import (
     bad_records,
     detection,
     miss_probability,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.words import (
+from ragaudit.privacy.guarantees import (
     EMPTY_ADVANTAGE,
     WEAK_ADVANTAGE,
     Strength,

@@ -35,8 +35,8 @@ from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
 from ragaudit.ledger.messages.replays import Replay, Votes
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
-from ragaudit.privacy.charge_sample import charge_stratum_id
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
+from ragaudit.privacy.sample import charge_stratum_id
 from ragaudit.prover import work
 from ragaudit.prover.errors import ChallengeRejected, VerifierRefused
 from ragaudit.prover.generation.answerers import token_mechanism

@@ -28,7 +28,7 @@ from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.charges import Charge, Void
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.records import Close
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.generation import channel as settling
 from ragaudit.prover.generation.due import coins_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from ragaudit.encoding.errors import MalformedSettings
-from ragaudit.privacy.accounting.keyword_sets import channel_loss
+from ragaudit.privacy.accounting.generation import channel_loss
 from ragaudit.prover.generation_settings import ChannelSettings
 
 KEYWORDS: dict[str, Any] = {

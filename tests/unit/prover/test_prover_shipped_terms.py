@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ragaudit.cli.up.prepare import _window
+from ragaudit.cli.up.run import _window
 from ragaudit.cli.up.store import Collection, Found
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey

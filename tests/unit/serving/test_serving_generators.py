@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.serving.generators import asking as asking_module
 from ragaudit.serving.generators.answers import WholeAnswers
 from ragaudit.serving.generators.asking import Asking, GeneratorOptions, Prompt

@@ -8,7 +8,7 @@ import pytest
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.verifier.procedure.keyword_replay import StatedResponses, check_keywords
 
 QUESTION = "what helps?"

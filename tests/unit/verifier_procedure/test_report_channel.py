@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.privacy.accounting.channel import (
+from ragaudit.privacy.accounting.generation import (
     ChannelCosts,
     ChannelEpsilon,
     KeywordChannelEpsilon,

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from memory_taken import peak
 from ragaudit.ledger.messages.owner_terms import RowTerms
 from ragaudit.ledger.messages.policy_terms import StratumTerms
-from ragaudit.privacy.accounting import bad_records, miss_probability
-from ragaudit.privacy.row_sample import (
+from ragaudit.privacy.sample import (
     MOST_SAMPLED,
+    bad_records,
     draw_rows,
     largest_sample,
+    miss_probability,
     row_sample_size,
 )
 

@@ -8,9 +8,9 @@ import pytest
 from ragaudit.encoding.tagged import enc
 from ragaudit.encoding.text import parse_decimal
 from ragaudit.ledger.messages.policy import AuditTerms, StratumTerms
-from ragaudit.privacy.accounting import bad_records
 from ragaudit.privacy.sample import (
     LoggedRecord,
+    bad_records,
     draw_sample,
     order,
     sampling_seed,

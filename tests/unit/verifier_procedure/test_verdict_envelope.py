@@ -14,7 +14,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages import verdict
 from ragaudit.ledger.messages.verdict import MalformedVerdict, Status, Verdict, VerdictRejected
-from ragaudit.privacy.accounting import GAMMA
+from ragaudit.privacy.accounting.events import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.verifier.procedure.framework import CheckResult, Outcome, conclude, signed_epsilon
 

@@ -19,8 +19,6 @@ from ragaudit.encoding.commands import ExitCode, Unwritable, escaped_output, rep
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["Command", "Group", "adopted", "ended", "flowing"]
-
 # Any fault of a command line; typer exports only the class under it.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 

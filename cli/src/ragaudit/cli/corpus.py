@@ -20,8 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import UnsupportedError
 
-__all__ = ["Passage", "candidates", "distinct", "load_corpus", "spread"]
-
 T = TypeVar("T")
 
 # Characters of a passage: long enough to mean something, short enough for 500 a tenant.

@@ -15,8 +15,6 @@ from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableEr
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 
-__all__ = ["app"]
-
 app = typer.Typer(
     no_args_is_help=True,
     help="Ed25519 key files: make them, show their public halves.\n\n"

@@ -15,8 +15,6 @@ from ragaudit.cli.commands import Command, Group, adopted, ended
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.private_process import keep_private
 
-__all__ = ["app", "run"]
-
 _COMPLETION = {"install_completion", "show_completion"}
 GROUP = "ragaudit.commands"
 """Members add a command group by an entry point of this group that names a typer app.

@@ -13,8 +13,6 @@ from types import TracebackType
 import httpx
 from ragaudit.encoding.errors import UnavailableError
 
-__all__ = ["ServiceFailed", "ServiceProcess", "free_port"]
-
 _POLL_SECONDS = 0.1
 _GRACE_SECONDS = 8.0
 _TAIL_LINES = 25

@@ -10,23 +10,12 @@ kind (:mod:`ragaudit.privacy.numbers`).
 """
 
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.privacy.accounting import (
-    GAMMA,
-    NoFiniteBound,
-    NoisyScores,
-    calibrate,
-    epsilon,
-    gives,
-    sample_size,
-)
 from ragaudit.privacy.accounting.accountants import (
     ACCOUNTANTS,
     GaussianAccountant,
     LossDistributionAccountant,
     RenyiAccountant,
     ZeroConcentratedAccountant,
-)
-from ragaudit.privacy.accounting.affordable import (
     calibrate_coalition,
     largest_coalition,
     largest_queries,
@@ -34,21 +23,28 @@ from ragaudit.privacy.accounting.affordable import (
     remaining_queries,
 )
 from ragaudit.privacy.accounting.events import (
+    GAMMA,
     Coalition,
     Composition,
+    NoisyScores,
     RealisedCoalition,
     WholeTenant,
 )
+from ragaudit.privacy.accounting.gaussian import NoFiniteBound, calibrate, epsilon, gives
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.guarantees import (
     ApproximateDp,
     GaussianDp,
+    Strength,
     TotalVariation,
     ZeroConcentratedDp,
+    guarantee_sentence,
+    membership_sentence,
+    strength,
 )
 from ragaudit.privacy.numbers import Number
-from ragaudit.privacy.words import Strength, guarantee_sentence, membership_sentence, strength
+from ragaudit.privacy.sample import sample_size
 
 __all__ = [
     "ACCOUNTANTS",

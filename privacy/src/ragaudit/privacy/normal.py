@@ -11,18 +11,6 @@ from fractions import Fraction
 from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 
-__all__ = [
-    "cdf",
-    "decimal_of",
-    "density",
-    "fraction_of",
-    "mills",
-    "precise",
-    "quantile",
-    "root_up",
-    "tail",
-]
-
 DIGITS = 80
 CONTEXT = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
@@ -73,11 +61,6 @@ def root_up(square: Fraction) -> Decimal:
     root = decimal_of(square).sqrt()
     # Checked exactly: a root that is too small would make mu too small.
     return root if Fraction(root) ** 2 >= square else root * (1 + Decimal("1e-70"))
-
-
-def fraction_of(value: Decimal) -> Fraction:
-    """Return the exact rational value of a decimal."""
-    return Fraction(value)
 
 
 @precise

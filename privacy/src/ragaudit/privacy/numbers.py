@@ -21,18 +21,6 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.normal import decimal_of
 
-__all__ = [
-    "LARGEST_COUNT",
-    "Number",
-    "count",
-    "decimal",
-    "exact",
-    "instance",
-    "real",
-    "sequence",
-    "shown",
-]
-
 Number = int | float | str | Fraction | Decimal
 """What :func:`exact` reads. A float stands for the binary number that it is."""
 

@@ -1,43 +1,24 @@
 """How many records are checked, and which: one code for prover and verifier.
 
 `sample_size` follows from what an undetected share of bad records may be
-(docs/spec/07-coalition.md §7.3, 09-audit.md §9.1). The verifier draws with `draw_sample`, the
-prover recomputes the draw before it opens anything.
+(docs/spec/07-coalition.md §7.3, 09-audit.md §9.1). The verifier draws with `draw_sample`, charge
+entries of the generation channel with `draw_charges`, rows of each tenant's index with `draw_rows`
+(§9.11); the prover recomputes the draw before it opens anything.
 """
 
 import hashlib
 import hmac
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
-from typing import Protocol
+from typing import Final, Protocol
 
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.tagged import enc
 from ragaudit.encoding.text import parse_decimal
 from ragaudit.privacy.numbers import Number, count, exact
-
-__all__ = [
-    "DrawnStratum",
-    "LoggedRecord",
-    "SamplingRule",
-    "Stratum",
-    "StratumRule",
-    "bad_records",
-    "detection",
-    "draw",
-    "draw_sample",
-    "miss_probability",
-    "order",
-    "sample_size",
-    "sample_size_unbounded",
-    "sampling_seed",
-    "strata",
-    "stratum_size",
-    "tenant_stratum_id",
-]
 
 # (1 - beta)^s is computed in whole numbers of this many bits, rounded up.
 _BITS = 256
@@ -391,3 +372,136 @@ def _submitted_id(record: LoggedRecord, rule: SamplingRule) -> str:
 
 def _receipts_id(tenant: str) -> str:
     return f"receipts:{tenant}"
+
+
+CHARGES = "charges:"
+"""What the ids of these strata begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A rule by which strata are taken whole, else as another one says."""
+
+    rule: SamplingRule
+    mode: str = "A"
+
+    @property
+    def beta(self) -> str:
+        return self.rule.beta
+
+    @property
+    def tenants(self) -> StratumRule:
+        return self.rule.tenants
+
+    @property
+    def submitters(self) -> StratumRule:
+        return self.rule.submitters
+
+    @property
+    def submitters_by(self) -> str:
+        return self.rule.submitters_by
+
+
+def charge_stratum_id(tenant: str) -> str:
+    """Return the id of the stratum with all charge entries of a tenant."""
+    return f"{CHARGES}{tenant}"
+
+
+def draw_charges(
+    charges: Iterable[LoggedRecord],
+    *,
+    tenants: Sequence[str],
+    rule: SamplingRule,
+    whole: bool,
+    seed: bytes,
+) -> tuple[DrawnStratum, ...]:
+    """Return one stratum of charge entries for each tenant, with its sample.
+
+    Args:
+        charges: all charge entries of the log, in its order.
+        tenants: the policy's, in its order; each has a stratum, even an empty one.
+        rule: the policy's; strata are drawn as those of a tenant's records.
+        whole: whether the policy has all charge entries proven.
+        seed: of `sampling_seed`.
+    """
+    of_tenants: dict[str, list[int]] = {tenant: [] for tenant in tenants}
+    for charge in charges:
+        if charge.tenant in of_tenants:
+            of_tenants[charge.tenant].append(charge.index)
+    drawn_by: SamplingRule = _Whole(rule) if whole else rule
+    return tuple(
+        draw(seed, drawn_by, Stratum(charge_stratum_id(tenant), tuple(found), rule.tenants))
+        for tenant, found in of_tenants.items()
+    )
+
+
+ROWS: Final = "rows:"
+"""What the ids of these strata begin with."""
+
+MOST_SAMPLED: Final = 4096
+"""Rows of one tenant, whatever the policy: a response opens each with its whole text."""
+
+
+class RowRule(Protocol):
+    """The policy's ``owners.rows``, as `ragaudit.ledger.messages.owner_terms.RowTerms` holds it."""
+
+    @property
+    def beta(self) -> str:
+        """Return the share of bad rows that a sample is to find, a decimal in (0, 1)."""
+
+    @property
+    def sample(self) -> StratumRule:
+        """Return the rule of each tenant's stratum."""
+
+
+def row_stratum_id(tenant: str) -> str:
+    """Return the id of the stratum with all positions of a tenant's index."""
+    return f"{ROWS}{tenant}"
+
+
+def row_sample_size(rows: int, rule: RowRule) -> int:
+    """Return how many of ``rows`` rows are sampled, whatever the audit's mode.
+
+    Args:
+        rows: N.
+        rule: the policy's.
+
+    Raises:
+        MalformedError: the rule's decimals.
+    """
+    return stratum_size(rows, parse_decimal(rule.beta), rule.sample)
+
+
+def largest_sample(rule: RowRule) -> int:
+    """Return how many rows a sample has at most, however large the index.
+
+    A beta above 1/2, which no terms allow, takes small indexes whole beside that.
+
+    Args:
+        rule: the policy's.
+
+    Raises:
+        MalformedError: the rule's decimals.
+    """
+    bound = sample_size_unbounded(parse_decimal(rule.beta), parse_decimal(rule.sample.eta))
+    return max(bound, rule.sample.minimum)
+
+
+def draw_rows(rows: Mapping[str, int], *, rule: RowRule, seed: bytes) -> tuple[DrawnStratum, ...]:
+    """Return one stratum of positions for each tenant, with its sample.
+
+    Args:
+        rows: N of the last version of each tenant's index, in the policy's order.
+        rule: the policy's.
+        seed: of `sampling_seed`.
+
+    Raises:
+        MalformedError: the rule's decimals.
+    """
+    drawn = []
+    for tenant, size in rows.items():
+        # A range, not a list: of a large index only the sample is held.
+        stratum = Stratum(row_stratum_id(tenant), range(size), rule.sample)
+        chosen = order(seed, stratum.id, stratum.population, row_sample_size(size, rule))
+        drawn.append(DrawnStratum(stratum, tuple(sorted(chosen))))
+    return tuple(drawn)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from ragaudit.encoding.errors import MalformedSettings
-from ragaudit.privacy.accounting.keyword_sets import channel_loss
+from ragaudit.privacy.accounting.generation import channel_loss
 from ragaudit.prover.backend_settings import Url
 from ragaudit.serving.settings import Section, beside
 

@@ -6,7 +6,7 @@ from typing import Final
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.privacy.accounting.channel import (
+from ragaudit.privacy.accounting.generation import (
     ChannelCosts,
     ChannelEpsilon,
     KeywordChannelEpsilon,

@@ -26,7 +26,7 @@ from ragaudit.circuits.statement_bytes import (
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.errors import InternalError, RagauditError, UnavailableError
 from ragaudit.encoding.tagged import decode, enc, read_int
-from ragaudit.privacy.coalition_parts import join_links, parts_of
+from ragaudit.privacy.coalition import join_links, parts_of
 from ragaudit.serving.jobs.job import Arrays, Job, JobsStopped, Kinds, Progress
 from ragaudit.serving.jobs.opening import JobService
 from ragaudit.serving.jobs.runner import Notify, Runner

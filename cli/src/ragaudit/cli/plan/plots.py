@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ragaudit.cli.figures import COLORS, axes, render
 from ragaudit.cli.plan.run import Plan, RetrievalPlan
 from ragaudit.encoding.errors import UnavailableError
-from ragaudit.privacy.planning import (
+from ragaudit.privacy.planning.budget import (
     Budget,
     BudgetRow,
     Missing,
@@ -26,9 +26,6 @@ from ragaudit.privacy.planning import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-
-__all__ = ["Plots", "check_folder", "draw", "left_out", "write"]
-
 
 _OURS, _PAPER, *_, _MARK = COLORS
 _BLIND = "#999999"

@@ -7,26 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.privacy.planning import (
+from ragaudit.privacy.planning.budget import (
     Budget,
-    Interval,
     Price,
+    Targets,
+    budget,
+    price_of_account,
+    price_of_coalition,
+)
+from ragaudit.privacy.planning.retrieval import (
+    Interval,
     RecallCost,
     Simulation,
-    Targets,
     Verdict,
-    budget,
     cost_of_recall,
     judge,
     mean_interval,
-    price_of_account,
-    price_of_coalition,
 )
 
 if TYPE_CHECKING:
     from ragaudit.cli.plan.collection import Collection
-
-__all__ = ["SIGMAS", "IndexSummary", "Plan", "RetrievalPlan", "Trial", "Watcher", "make_plan"]
 
 SIGMAS = (
     "0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10",
@@ -169,9 +169,14 @@ def make_plan(targets: Targets, sigma: str | None, trial: Trial | None, watcher:
 
 def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
     # Imported here: numpy, the compiled core and the embedder, for a simulation only.
-    from ragaudit.cli.plan.collection import load  # noqa: PLC0415
-    from ragaudit.cli.plan.mechanism import noise_of, quantised_recall, scored, select  # noqa: PLC0415
-    from ragaudit.privacy.planning import simulate  # noqa: PLC0415
+    from ragaudit.circuits.selection import select  # noqa: PLC0415
+    from ragaudit.cli.plan.collection import (  # noqa: PLC0415
+        load,
+        noise_of,
+        quantised_recall,
+        scored,
+    )
+    from ragaudit.privacy.planning.retrieval import simulate  # noqa: PLC0415
 
     loaded = load(trial.index, trial.questions, trial.tenant, trial.top_k, watcher.stage)
     collections = loaded.collections

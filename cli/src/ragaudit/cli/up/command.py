@@ -17,9 +17,7 @@ from ragaudit.encoding.settings import service_url
 
 if TYPE_CHECKING:
     from ragaudit.cli.up.show import Shown
-    from ragaudit.cli.up.sources import Source
-
-__all__ = ["app"]
+    from ragaudit.cli.up.store import Source
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
@@ -81,15 +79,15 @@ def up(
 ) -> None:
     """Put a prover in front of your vector store, with a verifier that lives as long as it.
 
-    Nothing of the store is changed but by what your application writes (with --read-only nothing is
-    written), and nothing of your application but the address and a key. The window proves
-    integrity: that each answer is the exact best rows of what the store held when the window
-    opened, and that no query is missing from the log. No epsilon is claimed. Both parties run on
-    this machine, so the verdict convinces nobody else: for that, the verifier is somebody else's.
+    The store is only changed by your application's own writes (with --read-only by nothing), and
+    your application only by the address and a key. The window proves integrity: that each answer
+    is the exact best rows of what the store held when the window opened, and that no query is
+    missing from the log. No epsilon is claimed. You play both parties here, so the verdict proves
+    nothing to others: in production, run them at two organisations.
     """
     with failing(as_json):
-        from ragaudit.cli.up import sources  # noqa: PLC0415 - imports every party
         from ragaudit.cli.up.show import Shown  # noqa: PLC0415
+        from ragaudit.cli.up.store import of_chroma, of_pgvector  # noqa: PLC0415 - imports every party
         from ragaudit.encoding.console import Console  # noqa: PLC0415
 
         columns = _columns(column or [])
@@ -100,11 +98,9 @@ def up(
         if (chroma is None) == (pgvector is None):
             raise MalformedError("one store", where="options", expected="--chroma or --pgvector")
         source = (
-            sources.of_pgvector(pgvector, collection or [])
+            of_pgvector(pgvector, collection or [])
             if pgvector is not None
-            else sources.of_chroma(
-                service_url(chroma or "", "--chroma"), token_file, collection or []
-            )
+            else of_chroma(service_url(chroma or "", "--chroma"), token_file, collection or [])
         )
         shown = Shown(Console(stderr=as_json))
         shown.left_out(source.found)
@@ -168,8 +164,11 @@ def _shadow(
     as_json: bool,
 ) -> None:
     from ragaudit.cli.processes import free_port  # noqa: PLC0415
-    from ragaudit.cli.up.comparison import Tally  # noqa: PLC0415
-    from ragaudit.cli.up.shadow import create_shadow, exact_rows  # noqa: PLC0415
+    from ragaudit.cli.up.shadow import (  # noqa: PLC0415
+        Tally,
+        create_shadow,
+        exact_rows,
+    )
     from ragaudit.prover.backend_settings import ChromaSettings  # noqa: PLC0415
     from ragaudit.prover.vector_stores.chroma import ChromaStore  # noqa: PLC0415
     from ragaudit.serving import server  # noqa: PLC0415

@@ -19,8 +19,6 @@ except ModuleNotFoundError:
         "psycopg is not installed", where="--pgvector", expected="ragaudit-prover[postgres]"
     ) from None
 
-__all__ = ["PgvectorTable", "pgvector_tables"]
-
 CONTENT = ("content", "document", "text", "page_content", "chunk", "body")
 _TEXTS = {"text", "varchar", "bpchar"}
 _OPERATORS = {

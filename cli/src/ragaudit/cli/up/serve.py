@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from ragaudit.cli.up.clock import SharedClock
+from ragaudit.cli.up.run import SharedClock
 from ragaudit.encoding.commands import failing
 from ragaudit.prover.components import Components
 from ragaudit.prover.http.app import create_app as create_prover
@@ -12,8 +12,6 @@ from ragaudit.serving import server
 from ragaudit.serving.clock import UNTIL_CONFIRMED, UNTIL_IT_STAYS
 from ragaudit.verifier import settings as verifier_settings
 from ragaudit.verifier.service.app import create_app as create_verifier
-
-__all__ = ["main"]
 
 
 def main(service: str, settings: Path, clock: Path) -> None:

@@ -4,15 +4,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragaudit.cli.up.prepare import Parties, dispute_key_file
+from ragaudit.cli.up.run import Parties, dispute_key_file
 from ragaudit.cli.up.store import Found
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.serving.clock import system_clock
 from rich.status import Status
-
-__all__ = ["Shown"]
 
 
 class Shown:

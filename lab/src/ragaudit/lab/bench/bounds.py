@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.bench.measure import Measurement, measure
 from ragaudit.lab.bench.task import Notify, silent
 from ragaudit.lab.risk.best_bound import best_bound
@@ -30,7 +31,7 @@ from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
 from ragaudit.lab.risk.scenario import Scenario
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
 from ragaudit.lab.risk.validation import FloatArray
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 
 __all__ = ["Domain", "bounds"]
 

@@ -22,8 +22,7 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 from ragaudit.cli.processes import ServiceProcess, free_port
-from ragaudit.cli.up.prepare import Parties
-from ragaudit.cli.up.run import Options, Running, running
+from ragaudit.cli.up.run import Options, Parties, Running, running
 from ragaudit.cli.up.store import BASE, Found, chosen, chroma_collections
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.bench.sidecar_phases import Clock, Spent

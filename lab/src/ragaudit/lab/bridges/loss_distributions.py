@@ -12,10 +12,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
-from ragaudit.privacy.accounting import loss_distribution as library
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.accounting import accountants as library
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.events import Event, releases
-from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp
 from ragaudit.privacy.numbers import Number, exact, real, sequence
 
 if TYPE_CHECKING:

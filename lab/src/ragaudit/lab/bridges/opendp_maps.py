@@ -15,16 +15,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, get_args
 
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError, UnsupportedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.bridges.extra import library
 from ragaudit.lab.bridges.loss_distributions import EPSILONS
 from ragaudit.privacy.accounting.accountants import LARGEST_EPSILON, GaussianAccountant
 from ragaudit.privacy.accounting.events import Event
-from ragaudit.privacy.guarantees import (
-    ApproximateDp,
-    GaussianDp,
-    NeighboringRelation,
-    ZeroConcentratedDp,
-)
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, ZeroConcentratedDp
 from ragaudit.privacy.numbers import Number, count, instance, real, sequence
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.bridges.extra import library
 from ragaudit.lab.bridges.loss_distributions import loss_distribution
 from ragaudit.privacy.accounting.events import Event, NoisyScores
-from ragaudit.privacy.guarantees import NeighboringRelation
 from ragaudit.privacy.numbers import Number, instance, real, sequence
 
 __all__ = ["AttackRates", "attack_rates", "risk_evaluator"]

@@ -13,7 +13,7 @@ from ragaudit.cli.corpus import Passage, candidates, distinct, load_corpus
 from ragaudit.embedders.base import Embedder, embed_quantised
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.demo.utility import Claim
-from ragaudit.privacy.accounting import calibrate
+from ragaudit.privacy.accounting.gaussian import calibrate
 
 __all__ = ["AccountPlan", "Plan", "WindowPlan", "make_plan", "measure_pace"]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ragaudit.encoding.console import Console
 from ragaudit.lab.demo.show import show_verdict
 from ragaudit.lab.demo.words import Told, WordsReport
-from ragaudit.privacy.accounting.channel import ChannelEpsilon
+from ragaudit.privacy.accounting.generation import ChannelEpsilon
 from rich.markup import escape
 from rich.table import Table
 

@@ -9,8 +9,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from ragaudit.encoding.errors import InternalError
-from ragaudit.privacy.accounting import calibration, collusion, gaussian, renyi, risk
-from ragaudit.privacy.guarantees import GaussianDp, NeighboringRelation
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.accounting import collusion, gaussian, renyi, risk
+from ragaudit.privacy.guarantees import GaussianDp
 from ragaudit.privacy.normal import decimal_of
 
 __all__ = ["DELTA", "GRID", "QUERIES", "PaperCell", "delta_at", "exactly_calibrated"]
@@ -85,7 +86,7 @@ def exactly_calibrated(epsilon_acc: str, accounts: int = 1) -> GaussianDp:
     Raises:
         InternalError: no mu has this epsilon.
     """
-    mu = calibration.largest_mu(Fraction(epsilon_acc), DELTA)
+    mu = gaussian.largest_mu(Fraction(epsilon_acc), DELTA)
     if mu is None:
         raise InternalError("no mu without a sampler's share", where=f"epsilon {epsilon_acc}")
     return GaussianDp.compose([GaussianDp(Fraction(mu), _RELATION)] * accounts)

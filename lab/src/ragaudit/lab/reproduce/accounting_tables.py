@@ -5,6 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.reproduce.accounting_auc import auc_table, reported_table
 from ragaudit.lab.reproduce.accounting_cells import (
     DELTA,
@@ -22,7 +23,7 @@ from ragaudit.lab.reproduce.accounting_published import (
 from ragaudit.lab.reproduce.accounting_scope import JOINT_DELTA, lower_bound_table, scope_table
 from ragaudit.lab.reproduce.comparison import Comparison, Table
 from ragaudit.privacy.accounting import collusion
-from ragaudit.privacy.guarantees import GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import GaussianDp
 
 __all__ = ["tables"]
 

@@ -22,8 +22,7 @@ from ragaudit.lab.reproduce.attacks_evasion_traffic import (
     Traffic,
 )
 from ragaudit.lab.reproduce.attacks_groups import group_level
-from ragaudit.privacy.coalition import Columns
-from ragaudit.privacy.direction import strongest
+from ragaudit.privacy.coalition import Columns, strongest
 from ragaudit.privacy.sample import sample_size
 
 __all__ = [

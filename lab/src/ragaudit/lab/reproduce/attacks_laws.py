@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.reproduce.accounting_cells import DELTA
 from ragaudit.privacy.accounting import collusion
-from ragaudit.privacy.guarantees import NeighboringRelation
 from scipy import special, stats
 
 __all__ = [

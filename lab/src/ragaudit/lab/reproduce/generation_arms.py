@@ -12,14 +12,19 @@ from ragaudit.lab.generation.records import Corpus, Question, corpus, scores
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.generation.vocabulary import CONTENT, END, TOKENS
 from ragaudit.lab.generation.voters import PROMPT, VOCABULARY, LocalVoters
-from ragaudit.privacy.accounting.keyword_sets import calibrated
-from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.accounting.generation import calibrated
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, KeywordAnswer, gaps, histogram, keywords
 from ragaudit.privacy.mechanisms.dp_rag import DpRag, TokenAnswer
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
-from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT
-from ragaudit.privacy.mechanisms.streams import Bin, Murag, MuragAda, Naive, Outcome
+from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT, KeyedCoins
+from ragaudit.privacy.mechanisms.streams import (
+    Bin,
+    DocumentBudgets,
+    Murag,
+    MuragAda,
+    Naive,
+    Outcome,
+)
 
 __all__ = [
     "ARMS", "BASELINES", "DELTA", "EPSILONS", "PAYING", "REUSING", "VOTERS", "Asked", "Size", "rag",

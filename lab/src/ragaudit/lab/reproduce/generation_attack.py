@@ -18,12 +18,11 @@ from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.generation.vocabulary import END, TOKENS, UNKNOWN, encode
 from ragaudit.lab.generation.voters import LocalVoters
 from ragaudit.lab.risk.ranking import area_under_curve
-from ragaudit.privacy.mechanisms.budgets import DocumentBudgets
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.feasibility import choice_chance, private_chance
 from ragaudit.privacy.mechanisms.retrieval import Row
-from ragaudit.privacy.mechanisms.streams import Murag
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
+from ragaudit.privacy.mechanisms.streams import DocumentBudgets, Murag
 from scipy.stats import norm
 
 __all__ = ["ACCOUNTS", "EPSILON", "USES", "Point", "cap", "points", "retrieval_auc"]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.reproduce.comparison import Comparison, Table
 from ragaudit.lab.reproduce.rad_published import (
     CONTINUOUS,
@@ -23,7 +24,7 @@ from ragaudit.lab.risk.general_bounds import (
 from ragaudit.lab.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
 from ragaudit.lab.risk.priors import ContinuousPrior
 from ragaudit.lab.risk.scenario import Bound, Scenario
-from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp
 from scipy import optimize
 
 __all__ = [

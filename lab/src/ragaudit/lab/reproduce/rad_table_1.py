@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.reproduce.rad_published import TABLE_1, Cells
 from ragaudit.lab.risk.best_bound import BestBound, best_bound
 from ragaudit.lab.risk.known_mechanisms import LocalMechanism, exact_bounds
@@ -20,12 +21,7 @@ from ragaudit.lab.risk.scenario import Scenario
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import Guarantee
 from ragaudit.lab.risk.validation import AssumptionError
-from ragaudit.privacy.guarantees import (
-    ApproximateDp,
-    GaussianDp,
-    NeighboringRelation,
-    TotalVariation,
-)
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariation
 
 __all__ = ["Applicability", "applicability", "as_records", "as_text"]
 

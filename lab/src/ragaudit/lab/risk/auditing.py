@@ -10,6 +10,7 @@ class, and neither is a number. Derivations: docs/notes/risk-audits.md.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk.best_bound import BestBound, best_bound
 from ragaudit.lab.risk.calibration import (
     continuous_least_parameter,
@@ -19,9 +20,9 @@ from ragaudit.lab.risk.calibration import (
 from ragaudit.lab.risk.estimation import AdvantageEstimate
 from ragaudit.lab.risk.general_bounds import uniform_exact_guess_bound
 from ragaudit.lab.risk.scenario import Assumptions, Knowledge, Scenario
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import check_delta, check_positive
-from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
-from ragaudit.privacy.typed import typed
+from ragaudit.privacy.guarantees import ApproximateDp
 
 __all__ = [
     "CertifiedLowerBound",

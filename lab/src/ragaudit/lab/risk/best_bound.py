@@ -27,9 +27,9 @@ from ragaudit.lab.risk.scenario import (
 )
 from ragaudit.lab.risk.threat import ThreatModel
 from ragaudit.lab.risk.trade_off import Guarantee, trade_off
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import AssumptionError, FloatArray
 from ragaudit.privacy.numbers import instance, sequence
-from ragaudit.privacy.typed import typed
 
 __all__ = ["BestBound", "best_bound", "channel_bounds"]
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ragaudit.lab.risk.general_bounds import trade_off_forms
 from ragaudit.lab.risk.priors import PriorSummary
 from ragaudit.lab.risk.trade_off import GaussianTradeOff
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     check_delta,
     check_finite,
@@ -20,7 +21,6 @@ from ragaudit.lab.risk.validation import (
     check_positive,
     check_probability,
 )
-from ragaudit.privacy.typed import typed
 from scipy import optimize, special
 
 __all__ = [

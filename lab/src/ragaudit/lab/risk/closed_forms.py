@@ -17,6 +17,7 @@ from ragaudit.lab.risk.mechanisms import (
 )
 from ragaudit.lab.risk.priors import largest
 from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     FloatArray,
@@ -25,7 +26,6 @@ from ragaudit.lab.risk.validation import (
     check_non_negative,
     check_vector,
 )
-from ragaudit.privacy.typed import typed
 from scipy import special
 
 __all__ = [

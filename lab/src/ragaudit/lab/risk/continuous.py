@@ -14,8 +14,8 @@ from ragaudit.lab.risk.guess_grid import GuessGrid
 from ragaudit.lab.risk.mechanisms import AdditiveNoise, ExponentialMechanism
 from ragaudit.lab.risk.priors import ContinuousPrior
 from ragaudit.lab.risk.quadrature import NumericalAdvantage, integrate
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import FloatArray, check_non_negative
-from ragaudit.privacy.typed import typed
 
 __all__ = ["SMALLEST_SCALE", "ExactGuessWarning", "continuous_advantage"]
 

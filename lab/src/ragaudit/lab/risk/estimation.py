@@ -22,6 +22,7 @@ import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     FloatArray,
@@ -32,7 +33,6 @@ from ragaudit.lab.risk.validation import (
     integer_array,
 )
 from ragaudit.privacy.numbers import real
-from ragaudit.privacy.typed import typed
 from scipy import special, stats
 
 __all__ = [

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk.mechanisms import LARGEST_CHANNEL
 from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import FloatArray, IntegerArray, row_stochastic
-from ragaudit.privacy.typed import typed
 
 __all__ = [
     "LARGEST_WORK",

@@ -19,6 +19,7 @@ from ragaudit.lab.risk.trade_off import (
     times_expm1,
     trade_off,
 )
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     FloatArray,
@@ -27,7 +28,6 @@ from ragaudit.lab.risk.validation import (
     check_integer,
     probability_vector,
 )
-from ragaudit.privacy.typed import typed
 
 __all__ = [
     "Knapsack",

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk.optimal_attack import posterior
 from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import FloatArray, check_integer, check_positive, number_array
-from ragaudit.privacy.typed import typed
 
 __all__ = ["Evidence", "GradientAttack", "clip", "isolate", "printed_rule", "require_unknown"]
 

@@ -12,12 +12,14 @@ from typing import Final, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk import closed_forms, mechanisms, simulation
 from ragaudit.lab.risk.finite import finite_advantage
 from ragaudit.lab.risk.mechanisms import GaussianNoise, LaplaceNoise
 from ragaudit.lab.risk.one_dimensional import line_advantage
 from ragaudit.lab.risk.scenario import Assumptions, Bound, Scenario
 from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     FloatArray,
@@ -26,9 +28,8 @@ from ragaudit.lab.risk.validation import (
     check_non_negative,
     check_vector,
 )
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 from ragaudit.privacy.numbers import instance, shown
-from ragaudit.privacy.typed import typed
 
 __all__ = ["KnownMechanism", "LocalMechanism", "NoiseMechanism", "exact_bounds"]
 

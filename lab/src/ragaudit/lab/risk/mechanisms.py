@@ -13,6 +13,7 @@ from typing import Final, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     FloatArray,
     check_epsilon,
@@ -22,7 +23,6 @@ from ragaudit.lab.risk.validation import (
     check_positive,
 )
 from ragaudit.privacy.numbers import shown
-from ragaudit.privacy.typed import typed
 from scipy import special
 
 __all__ = [

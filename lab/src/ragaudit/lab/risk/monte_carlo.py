@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk.mechanisms import ExponentialMechanism
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     FloatArray,
     check_integer,
@@ -18,7 +19,6 @@ from ragaudit.lab.risk.validation import (
     check_positive,
     check_probability,
 )
-from ragaudit.privacy.typed import typed
 
 __all__ = ["monte_carlo_advantage", "nested_deviation", "outer_deviation"]
 

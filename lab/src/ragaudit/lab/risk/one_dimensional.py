@@ -15,9 +15,9 @@ from ragaudit.lab.risk.mechanisms import AdditiveNoise
 from ragaudit.lab.risk.priors import LONGEST, SHORTEST
 from ragaudit.lab.risk.quadrature import NumericalAdvantage
 from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.upper_envelope import upper_envelope
 from ragaudit.lab.risk.validation import FloatArray, check_finite, check_vector
-from ragaudit.privacy.typed import typed
 
 __all__ = ["LARGEST_LINE", "line_advantage"]
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     FloatArray,
     IntegerArray,
@@ -27,7 +28,6 @@ from ragaudit.lab.risk.validation import (
     number_array,
     row_stochastic,
 )
-from ragaudit.privacy.typed import typed
 
 __all__ = ["OptimalAttack", "advantage_of", "posterior"]
 

@@ -12,6 +12,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     FloatArray,
     check_finite,
@@ -22,7 +23,6 @@ from ragaudit.lab.risk.validation import (
     probability_vector,
 )
 from ragaudit.privacy.accounting.risk import PriorSummary
-from ragaudit.privacy.typed import typed
 from scipy import special
 
 __all__ = [

@@ -10,13 +10,13 @@ from typing import Any
 
 from ragaudit.lab.risk.scenario import Assumptions, Scenario
 from ragaudit.lab.risk.trade_off import Guarantee, TradeOff, times_expm1, trade_off
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     check_epsilon,
     check_probability,
 )
 from ragaudit.privacy.guarantees import ApproximateDp
-from ragaudit.privacy.typed import typed
 
 __all__ = [
     "LABEL",

@@ -12,8 +12,8 @@ from ragaudit.lab.risk.mechanisms import (
     oue_probabilities,
     ss_probability,
 )
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import IntegerArray, check_integer, integer_array
-from ragaudit.privacy.typed import typed
 
 __all__ = ["randomized_response", "subset_selection", "unary_encoding"]
 

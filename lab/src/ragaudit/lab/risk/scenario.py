@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk.priors import (
     ContinuousPrior,
     FinitePrior,
@@ -13,14 +14,13 @@ from ragaudit.lab.risk.priors import (
 )
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import Guarantee
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     check_finite,
     check_integer,
     check_probability,
 )
-from ragaudit.privacy.guarantees import NeighboringRelation
-from ragaudit.privacy.typed import typed
 
 __all__ = ["Assumptions", "Bound", "Knowledge", "NormalizedAdvantage", "Scenario", "normalized"]
 

@@ -26,6 +26,7 @@ from ragaudit.lab.risk.mechanisms import (
 from ragaudit.lab.risk.optimal_attack import OptimalAttack
 from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     FloatArray,
     IntegerArray,
@@ -34,7 +35,6 @@ from ragaudit.lab.risk.validation import (
     check_non_negative,
     check_vector,
 )
-from ragaudit.privacy.typed import typed
 from scipy.special import gammaln
 
 __all__ = [

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk.priors import LARGEST_DOMAIN, FinitePrior, PriorSummary
+from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     FloatArray,
     IntegerArray,
@@ -22,7 +23,6 @@ from ragaudit.lab.risk.validation import (
     integer_array,
 )
 from ragaudit.privacy.numbers import instance, sequence
-from ragaudit.privacy.typed import typed
 
 __all__ = ["LARGEST_LOSS_TABLE", "AuxiliaryKnowledge", "SuccessSets", "ThreatModel"]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     check_delta,
@@ -19,12 +20,7 @@ from ragaudit.lab.risk.validation import (
     check_non_negative,
     check_probability,
 )
-from ragaudit.privacy.guarantees import (
-    ApproximateDp,
-    GaussianDp,
-    NeighboringRelation,
-    TotalVariation,
-)
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariation
 from ragaudit.privacy.numbers import sequence
 from scipy import special
 

@@ -12,8 +12,8 @@ from ragaudit.circuits.selection import scores
 from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
 from ragaudit.ledger.messages.records import Record
-from ragaudit.privacy.mechanisms.bins import bin_counts, running_sums
-from ragaudit.privacy.mechanisms.coins import Coins, KeyedCoins
+from ragaudit.privacy.mechanisms.samplers import Coins, KeyedCoins
+from ragaudit.privacy.mechanisms.streams import bin_counts, running_sums
 
 TERMS: Final = AdaptiveTerms((3500, 2500, 1500, 500), Fraction(1), 3)
 

@@ -27,9 +27,9 @@ from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.replays import Votes, VotesOfAnswer
 from ragaudit.ledger.messages.requests import Openings, Request
-from ragaudit.privacy.mechanisms.coins import Coins, KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag, TokenAnswer, TokenVoters
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
+from ragaudit.privacy.mechanisms.samplers import Coins, KeyedCoins
 from ragaudit.verifier.models import OwnGenerator
 
 THRESHOLD: Final = 1500

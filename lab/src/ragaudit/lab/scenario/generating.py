@@ -19,7 +19,7 @@ from ragaudit.ledger.messages.replays import PaidRow, Replay, UsedRow
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample as sampling
-from ragaudit.privacy.charge_sample import draw_charges
+from ragaudit.privacy.sample import draw_charges
 
 
 class GeneratingWindow(ChargingWindow):

@@ -15,9 +15,9 @@ from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.generated_answers import AnyAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, GeneratorProbe
 from ragaudit.ledger.messages.replays import VotesOfAnswer
-from ragaudit.privacy.accounting.keyword_sets import channel_loss
-from ragaudit.privacy.mechanisms.coins import Coins
+from ragaudit.privacy.accounting.generation import channel_loss
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, KeywordAnswer, ResponseVoters
+from ragaudit.privacy.mechanisms.samplers import Coins
 
 TOKENS = 12
 """The most of an answer of the copying model."""

@@ -13,7 +13,7 @@ from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.sampled_rows import RowsHead, SampledRow, encode_rows
 from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample as sampling
-from ragaudit.privacy.row_sample import draw_rows
+from ragaudit.privacy.sample import draw_rows
 
 SOME_ROWS: Final[dict[str, Any]] = {"beta": "0.3", "eta": "0.1", "minimum": 5}
 ALL_ROWS: Final[dict[str, Any]] = {**SOME_ROWS, "minimum": 100}

@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.receipts import (
     answer_digest,
 )
 from ragaudit.ledger.messages.requests import Answer, Document, Request
-from ragaudit.privacy import coalition, direction
+from ragaudit.privacy import coalition
 
 
 class SubmittingWindow(AnsweringWindow):
@@ -217,7 +217,7 @@ class SubmittingWindow(AnsweringWindow):
         ]
         if self.policy.by_direction:
             limit = self.policy.queries_per_account
-            return direction.estimate_direction(records, limit=limit).k_hat
+            return coalition.estimate_direction(records, limit=limit).k_hat
         return coalition.estimate(
             records,
             tau=self.policy.link_time,

@@ -5,44 +5,131 @@
     ZeroConcentratedAccountant().price(event, delta)   Bun and Steinke's closed conversion
     LossDistributionAccountant().price(event, delta)   dp-accounting; a cross-check in floats
 
-The first three are certificates: rounded up, the sampler's error included. Not part of the
-package's front page, because guarantees build on it (docs/notes/accounting.md §12).
+The first three are certificates: rounded up, the sampler's error included (docs/notes/accounting.md
+§12). What a noise affords (queries, accounts, windows) is in whole numbers, rounded down: one more
+would break the guarantee (§7).
 """
 
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, Protocol
+from functools import lru_cache
+from typing import Any, Literal, Protocol
 
-from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
-from ragaudit.privacy.accounting import gaussian, loss_distribution, renyi
+from ragaudit.encoding.errors import (
+    InternalError,
+    InvalidArgumentError,
+    RefusedError,
+    UnsupportedError,
+)
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.accounting import gaussian, renyi
 from ragaudit.privacy.accounting.events import (
+    GAMMA,
     KERNEL_VARIANCE,
+    MAX_QUERIES,
+    Composition,
     Event,
     NoisyScores,
+    check_scores,
     relation_of,
     releases,
 )
-from ragaudit.privacy.accounting.gaussian import NoFiniteBound
-from ragaudit.privacy.guarantees import (
-    ApproximateDp,
-    GaussianDp,
-    NeighboringRelation,
-    ZeroConcentratedDp,
-)
+from ragaudit.privacy.accounting.gaussian import NoFiniteBound, calibrate, gives
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, ZeroConcentratedDp
 from ragaudit.privacy.normal import decimal_of, precise, root_up
-from ragaudit.privacy.numbers import Number, exact, instance, shown
+from ragaudit.privacy.numbers import Number, count, exact, instance, shown
 
-__all__ = [
-    "ACCOUNTANTS",
-    "LARGEST_EPSILON",
-    "LEAST_ORDER",
-    "Accountant",
-    "GaussianAccountant",
-    "LossDistributionAccountant",
-    "RenyiAccountant",
-    "ZeroConcentratedAccountant",
-]
+LARGEST_MU = 20.0
+"""Beyond it the discretised distribution gets large and the comparison is left out."""
+
+_POINTS_PER_MU = 4_000
+_LOG_TRUNCATED_MASS = -60
+
+
+def library_epsilon(event: NoisyScores, target: Fraction) -> float | None:
+    """Return dp-accounting's pessimistic epsilon of the equivalent single Gaussian release.
+
+    m adaptive releases of sensitivity s and variance v lose what one Gaussian release of shift ``mu
+    = s sqrt(m/v)`` and variance 1 loses, for Gaussian noise exactly. The shift already is that of
+    our relation, hence the library's relation without doubling. The sampler's share is not in it.
+    It is binary floating point: a cross-check to about 1e-4 relative, never the guarantee.
+
+    Args:
+        event: its sampler is taken for perfect.
+        target: delta, between 0 and 1.
+
+    Returns:
+        None when mu is 0 or above LARGEST_MU, or where the library finds no finite value.
+    """
+    mu = float(event.mu_gaussian_limit())
+    if not 0 < mu <= LARGEST_MU:
+        return None
+    value = _of_one_release(mu, float(target))
+    # Infinite where more mass than delta was cut off: that says nothing about the mechanism.
+    return value if math.isfinite(value) else None
+
+
+@lru_cache(maxsize=128)  # most of a report's time, and windows of like policies ask for the same
+def _of_one_release(mu: float, target: float) -> float:
+    return composed_epsilon([mu], mu, target)
+
+
+def composed_epsilon(shifts: Sequence[float], total: float, target: float) -> float:
+    """Return dp-accounting's pessimistic epsilon of releases with these shifts, composed by it.
+
+    Args:
+        shifts, total: as for :func:`composed`.
+        target: delta, between 0 and 1.
+    """
+    return float(composed(shifts, total).get_epsilon_for_delta(target))
+
+
+def composed(shifts: Sequence[float], total: float) -> Any:
+    """Return dp-accounting's pessimistic loss distribution of releases with these shifts.
+
+    Args:
+        shifts: of each release in units of its noise, > 0; at least one.
+        total: the root of the sum of their squares, at most LARGEST_MU; sets the resolution.
+
+    Raises:
+        InternalError: no release.
+    """
+    # Imported here: the library takes longer to load than everything else together, and only
+    # a verdict needs it.
+    from dp_accounting import NeighboringRelation as LibraryRelation  # noqa: PLC0415
+    from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
+
+    distribution = None
+    # Like releases are composed in one step, not one after another.
+    for shift, times in sorted(Counter(shifts).items()):
+        # The parameters are those of spec 7.4.2: others would give another text.
+        part = privacy_loss_distribution.from_gaussian_mechanism(
+            1 / shift,
+            value_discretization_interval=total / _POINTS_PER_MU,
+            log_mass_truncation_bound=_LOG_TRUNCATED_MASS,
+            neighboring_relation=LibraryRelation.ADD_OR_REMOVE_ONE,
+        )
+        part = part.self_compose(times) if times > 1 else part
+        distribution = part if distribution is None else distribution.compose(part)
+    if distribution is None:
+        raise InternalError("nothing to compose", where="shifts")
+    return distribution
+
+
+def agrees(value: float, reference: Decimal) -> bool:
+    """Return whether the cross-check confirms a value: within 0.1 percent plus 0.0005.
+
+    Args:
+        value: of the other library, in floating point.
+        reference: of the Gaussian limit, exact to 18 digits.
+    """
+    # Its discretisation is pessimistic by about 1e-4; the second term is for small epsilons.
+    return abs(value - float(reference)) <= 1e-3 * float(reference) + 5e-4
+
 
 LEAST_ORDER = 1 + Fraction(1, 10**20)
 """Orders nearer to 1 would lose more digits than the arithmetic can spare."""
@@ -304,13 +391,11 @@ class LossDistributionAccountant:
         # The library divides by the shift, which is 0 here.
         if total == 0:
             return ApproximateDp(Fraction(0), target, relation)
-        if total > loss_distribution.LARGEST_MU:
-            raise RefusedError(
-                f"mu is {total:.3g}", where="event", expected=f"<= {loss_distribution.LARGEST_MU:g}"
-            )
+        if total > LARGEST_MU:
+            raise RefusedError(f"mu is {total:.3g}", where="event", expected=f"<= {LARGEST_MU:g}")
         # Part by part: one Gaussian of their total would repeat the first accountant's argument.
         shifts = [float(ideal.gaussian(part).mu) for part in releases(event) if part.queries]
-        value = loss_distribution.composed_epsilon(shifts, total, float(target * (1 - _SET_ASIDE)))
+        value = composed_epsilon(shifts, total, float(target * (1 - _SET_ASIDE)))
         return _with_sampler(event, Decimal(value), target, relation)
 
 
@@ -363,3 +448,158 @@ def _with_sampler(
 def _covered(loss: Decimal, slack: Fraction, share: Fraction) -> bool:
     # Claim 4: two laws within s of their ideals cost (1 + e^epsilon) s of delta.
     return loss < LARGEST_EPSILON and (1 + loss.exp()) * decimal_of(slack) <= decimal_of(share)
+
+
+def largest_queries(mechanism: NoisyScores, epsilon: Number, delta: Number) -> int:
+    """Return the largest m for which m queries together are (epsilon, delta)-DP.
+
+    Args:
+        mechanism: the noise and the relation; its own ``queries`` is not used.
+        epsilon: > 0.
+        delta: between 0 and 1.
+
+    Returns:
+        0 if not even one query is; at most 10^13, the largest number that an event may have.
+
+    Raises:
+        InvalidArgumentError: epsilon or delta out of range.
+    """
+    check_scores(mechanism, "mechanism")
+    loss = exact(epsilon, "epsilon", above=0)
+    target = exact(delta, "delta", above=0, below=1)
+    # Without the sampler's error one evaluation settles a comparison (claim 19).
+    ideal = replace(mechanism, gamma=Fraction(0))
+    # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
+    high = 1 + _most(lambda m: gives(ideal.with_queries(m), loss, target), 0, MAX_QUERIES + 1)
+    # The sampler's error can only lower the number: step down from that of the ideal sampler.
+    step, low = 1, high - 1
+    while low and not gives(mechanism.with_queries(low), loss, target):
+        high, low, step = low, max(0, low - step), 2 * step
+    return _most(lambda m: gives(mechanism.with_queries(m), loss, target), low, high)
+
+
+def _most(allowed: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the largest allowed number, where ``low`` is allowed and ``high`` is not."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if allowed(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateDp) -> int:
+    """Return how many queries of a mechanism a budget still allows after what was released.
+
+    Args:
+        spent: all earlier releases about the same records.
+        mechanism: the next ones; its own ``queries`` is not used.
+        budget: for all of them together, under their relation.
+
+    Returns:
+        0 if the budget is spent or overspent; at most 10^13.
+
+    Raises:
+        InvalidArgumentError: different relations, or a budget for another relation.
+        UnsupportedError: an unknown event.
+    """
+    check_scores(mechanism, "mechanism")
+    try:
+        releases(spent)
+    # The error names the argument as the caller knows it.
+    except UnsupportedError as error:
+        raise UnsupportedError(error.what, where="spent", expected=error.expected) from None
+    accountant = GaussianAccountant()
+
+    def allowed(queries: int) -> bool:
+        together = Composition((spent, mechanism.with_queries(queries)))
+        return accountant.within(together, budget)
+
+    low, high = 0, 1
+    if not allowed(low):
+        return low
+    # Doubled first: a budget for a few queries is found without trying 10^13.
+    while high <= MAX_QUERIES and allowed(high):
+        low, high = high, 2 * high
+    return _most(allowed, low, min(high, MAX_QUERIES + 1))
+
+
+def largest_rate(
+    mechanism: NoisyScores, epsilon: Number, delta: Number, *, accounts: int, windows: int = 1
+) -> int:
+    """Return the largest r: each of ``accounts`` colluders asks r queries in each window.
+
+    Args:
+        mechanism, epsilon, delta: as for :func:`largest_queries`.
+        accounts, windows: at least 1.
+
+    Raises:
+        InvalidArgumentError: a value out of range.
+    """
+    return largest_queries(mechanism, epsilon, delta) // _product(
+        accounts=accounts, windows=windows
+    )
+
+
+def largest_coalition(
+    mechanism: NoisyScores, epsilon: Number, delta: Number, *, rate: int, windows: int = 1
+) -> int:
+    """Return the largest k: so many accounts may collude at ``rate`` queries per window each.
+
+    Args:
+        mechanism, epsilon, delta: as for :func:`largest_queries`.
+        rate, windows: at least 1.
+
+    Raises:
+        InvalidArgumentError: a value out of range.
+    """
+    return largest_queries(mechanism, epsilon, delta) // _product(rate=rate, windows=windows)
+
+
+def calibrate_coalition(
+    epsilon: Number,
+    delta: Number,
+    *,
+    accounts: int,
+    rate: int,
+    relation: str,
+    group_size: int,
+    windows: int = 1,
+    gamma: Number = GAMMA,
+    places: int = 6,
+) -> str:
+    """Return the least sigma for which the coalition's answers are (epsilon, delta)-DP.
+
+    Args:
+        epsilon, delta: both above 0, delta below 1.
+        accounts: k, at least 1.
+        rate: r, queries per account and window, at least 1.
+        relation: "replace" or "null-replace".
+        group_size: g, rows that one privacy unit may own.
+        windows: w, at least 1.
+        gamma: total-variation distance of one noise sample.
+        places: of the result, 1 to 12.
+
+    Returns:
+        A decimal in cosine units, rounded up.
+
+    Raises:
+        InvalidArgumentError: a value out of range.
+        RefusedError: no sigma in the sampler's range gives it.
+    """
+    # Pooled answers are those of one analyst who asks all of it (claim 17).
+    queries = _product(accounts=accounts, rate=rate, windows=windows)
+    return calibrate(epsilon, delta, queries, relation, group_size, gamma=gamma, places=places)
+
+
+def _product(**counts: int) -> int:
+    product = 1
+    for where, value in counts.items():
+        product *= count(value, where)
+    # Refused here, by the names of the factors: the caller gave no number of queries.
+    if product > MAX_QUERIES:
+        raise InvalidArgumentError(
+            "too many queries", where=" x ".join(counts), expected=f"at most {MAX_QUERIES}"
+        )
+    return product

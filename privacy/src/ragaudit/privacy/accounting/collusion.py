@@ -21,22 +21,12 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.privacy.accounting.events import MAX_QUERIES
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 from ragaudit.privacy.normal import PI, decimal_of, precise
 from ragaudit.privacy.numbers import Number, count, decimal, exact, instance
 from ragaudit.privacy.sample import detection
-
-__all__ = [
-    "CollusionBound",
-    "RenyiClosedForm",
-    "ScoreReleaseClass",
-    "advanced_composition",
-    "exposure",
-    "membership_lower_bound",
-    "renyi_closed_form",
-    "renyi_sigma",
-]
 
 # Every epsilon is raised by this share: far above what 80 digits lose, far below any rounding.
 _UP = Decimal("1." + 59 * "0" + "1")

@@ -19,20 +19,6 @@ from ragaudit.encoding.relations import FIXED_SIZE, NeighboringRelation
 from ragaudit.privacy.normal import root_up
 from ragaudit.privacy.numbers import Number, count, exact, instance
 
-__all__ = [
-    "GAMMA",
-    "SCORE_UNIT",
-    "Coalition",
-    "Composition",
-    "Event",
-    "NoisyScores",
-    "RealisedCoalition",
-    "WholeTenant",
-    "check_scores",
-    "relation_of",
-    "releases",
-]
-
 SCORE_UNIT = SQUARED_NORM
 """Lattice units of a score of 1 (docs/spec/02-integers.md); scores lie in ±16129."""
 

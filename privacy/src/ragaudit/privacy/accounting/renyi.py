@@ -8,8 +8,6 @@ from ragaudit.privacy.accounting.events import NoisyScores, check_scores
 from ragaudit.privacy.normal import decimal_of, precise
 from ragaudit.privacy.numbers import Number, decimal, exact
 
-__all__ = ["RenyiBound", "bound", "canonne_epsilon", "canonne_inner", "mironov_epsilon", "optimal"]
-
 LARGEST_RHO = 10**30
 """At larger rho, 80 digits do not carry the conversion."""
 

@@ -6,13 +6,14 @@ from fractions import Fraction
 
 from ragaudit.encoding.errors import InternalError, InvalidArgumentError
 from ragaudit.encoding.text import ceil_decimal, floor_decimal, is_decimal
-from ragaudit.privacy.accounting import collusion, gaussian, loss_distribution, renyi, risk
+from ragaudit.privacy.accounting import accountants, collusion, gaussian, renyi, risk
 from ragaudit.privacy.accounting.events import NoisyScores
-from ragaudit.privacy.accounting.table import EpsilonTable
-from ragaudit.privacy.accounting.table_fields import CROSS_CHECK_PLACES, PLACES, exact_text
-from ragaudit.privacy.accounting.table_members import (
+from ragaudit.privacy.accounting.table import (
+    CROSS_CHECK_PLACES,
+    PLACES,
     ClosedForm,
     CrossCheck,
+    EpsilonTable,
     GaussianLimit,
     Headline,
     Parameters,
@@ -20,6 +21,7 @@ from ragaudit.privacy.accounting.table_members import (
     PriorRisk,
     RenyiRow,
     Risk,
+    exact_text,
 )
 from ragaudit.privacy.guarantees import (
     ApproximateDp,
@@ -29,8 +31,6 @@ from ragaudit.privacy.guarantees import (
 )
 from ragaudit.privacy.normal import decimal_of, precise
 from ragaudit.privacy.numbers import Number, count, exact, sequence
-
-__all__ = ["CANDIDATES", "epsilon_report"]
 
 CANDIDATES = (2, 10, 100)
 """Sizes of the uniform priors for which attribute and reconstruction risk is stated."""
@@ -148,7 +148,7 @@ def _renyi(event: NoisyScores, target: Fraction) -> RenyiRow:
 
 
 def _cross_check(event: NoisyScores, target: Fraction) -> CrossCheck:
-    value = loss_distribution.epsilon(event, target)
+    value = accountants.library_epsilon(event, target)
     reference = gaussian.least_epsilon(event.mu_gaussian_limit(), target)
     if value is None or reference is None:
         return CrossCheck(approximate=None, agrees=None)
@@ -156,7 +156,7 @@ def _cross_check(event: NoisyScores, target: Fraction) -> CrossCheck:
     epsilon = Fraction(ceil_decimal(Fraction(value), CROSS_CHECK_PLACES))
     return CrossCheck(
         approximate=ApproximateDp(epsilon, target, event.relation),
-        agrees=loss_distribution.agrees(value, reference),
+        agrees=accountants.agrees(value, reference),
     )
 
 

@@ -15,16 +15,6 @@ from ragaudit.privacy.accounting.events import NoisyScores, check_scores
 from ragaudit.privacy.normal import cdf, decimal_of, precise, quantile, tail
 from ragaudit.privacy.numbers import Number, count, decimal, exact, instance, shown
 
-__all__ = [
-    "PriorSummary",
-    "attribute_advantage",
-    "auc",
-    "membership_advantage",
-    "reconstruction_advantage",
-    "record_mu",
-    "trade_off_gap",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PriorSummary:

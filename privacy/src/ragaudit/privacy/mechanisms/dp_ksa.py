@@ -13,20 +13,9 @@ from typing import Protocol
 
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.words import words
-from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.retrieval import groups
-from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT, gaussian_threshold
+from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT, Coins, gaussian_threshold
 from ragaudit.privacy.numbers import count, exact
-
-__all__ = [
-    "DpKsa",
-    "KeywordAnswer",
-    "ResponseVoters",
-    "counted",
-    "gaps",
-    "histogram",
-    "keywords",
-]
 
 LONGEST_RESPONSE = 2**14
 """Bytes of UTF-8: a voter's answer that is longer counts as none."""

@@ -12,12 +12,9 @@ from fractions import Fraction
 from typing import Protocol
 
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.retrieval import groups
-from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT
+from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT, Coins
 from ragaudit.privacy.numbers import count, exact
-
-__all__ = ["DpRag", "TokenAnswer", "TokenVoters"]
 
 
 class TokenVoters(Protocol):

@@ -11,15 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ragaudit.encoding.text import floor_ratio
-from ragaudit.privacy.accounting.keyword_sets import calibrated, pass_probability
+from ragaudit.privacy.accounting.generation import calibrated, pass_probability
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT
 from ragaudit.privacy.numbers import Number, count, exact
-
-__all__ = [
-    "StreamPlan", "answer_chance", "best", "choice_chance", "even_votes", "keyword_chance",
-    "keyword_gap", "private_chance", "stream_plan",
-]  # fmt: skip
 
 _TAIL = 40
 """Scales of a Laplace law beyond which there is less than 1e-17 of it."""

@@ -12,8 +12,6 @@ from fractions import Fraction
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.numbers import count, exact
 
-__all__ = ["Row", "best_rows", "groups", "top_slots"]
-
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -1,31 +1,26 @@
-"""Integer laws from uniform numbers of 256 bits: exact thresholds, one draw a sample.
+"""What a mechanism draws: an interface, coins that follow from a key, and the laws behind them.
 
-A threshold is ``floor(2^128 · F(n))`` for the law's distribution function F, as for the noise of
-scores (spec 3.2), and is compared with the upper 128 bits of the draw. Floors are taken of real
-numbers: a value is computed with an error bound, and with more digits while an integer lies within
-it, so that all builders agree. Each sampler's distance from its law is below 2^-100 (spec 11.2).
+Mechanisms get their coins from outside. A test scripts them, and a trace on paper replays exactly;
+a service takes them from the key of the record, and an auditor who is given the key recomputes
+every one. Laws of integers are drawn from uniform numbers of 256 bits: exact thresholds, one draw a
+sample. A threshold is ``floor(2^128 · F(n))`` for the law's distribution function F, as for the
+noise of scores (spec 3.2), and is compared with the upper 128 bits of the draw. Floors are taken of
+real numbers: a value is computed with an error bound, and with more digits while an integer lies
+within it, so that all builders agree. Each sampler's distance from its law is below 2^-100 (11.2).
 """
 
+import hashlib
+import hmac
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import accumulate
+from typing import Protocol
 
 from ragaudit.encoding.errors import InternalError, InvalidArgumentError
 from ragaudit.privacy.numbers import count, exact
-
-__all__ = [
-    "LARGEST_EXPONENT",
-    "LARGEST_SCALE",
-    "exponential",
-    "gaussian",
-    "gaussian_threshold",
-    "laplace",
-    "permutation",
-    "weights",
-]
 
 LARGEST_SCALE = 2**16
 """Of the Laplace law: the sum of the roundings of all thresholds stays below 2^-104."""
@@ -243,3 +238,79 @@ def _floor(value: Callable[[], Decimal]) -> int:
             return low
         digits *= 2
     raise InternalError("no floor of this threshold is found", where="samplers")
+
+
+class Coins(Protocol):
+    """The draws of one question, in the order in which the mechanism asks for them."""
+
+    def laplace(self, scale: Fraction) -> Fraction:
+        """Return noise of the discrete Laplace law, ``P[n]`` proportional to ``exp(-|n|/scale)``.
+
+        Args:
+            scale: above 0, in the unit of what the noise is added to.
+        """
+
+    def gaussian(self, deviation: Fraction) -> Fraction:
+        """Return noise of the discrete Gaussian law, ``P[n]`` as ``exp(-n²/(2 deviation²))``.
+
+        Args:
+            deviation: above 0, in the unit of what the noise is added to.
+        """
+
+    def choose(
+        self, utilities: Mapping[int, Fraction], size: int, *, most: int, scale: Fraction
+    ) -> int:
+        """Return a candidate of ``range(size)``, with a weight of ``exp(utility/scale)``.
+
+        The same law as that of the largest utility after Gumbel noise of this scale.
+
+        Args:
+            utilities: of the candidates whose utility is not 0.
+            size: how many candidates there are, >= 1.
+            most: the largest utility that any data can give; public.
+            scale: above 0.
+        """
+
+    def permutation(self, size: int) -> list[int]:
+        """Return ``range(size)`` in a uniformly random order."""
+
+
+class KeyedCoins:
+    """Coins that follow from a key: the same key, the same coins, in both languages.
+
+    Draw number n is HMAC-SHA-256(key, "ragaudit/v2/generation-coin" || 0x00 || le(n, 8)), a number
+    of 256 bits, little endian; a permutation takes one draw for each place (spec 11.2).
+    """
+
+    def __init__(self, key: bytes, drawn: int = 0) -> None:
+        """Start where the question stands.
+
+        Args:
+            key: 32 secret bytes, of one record and for nothing else.
+            drawn: draws that were used before.
+        """
+        count(len(key), "key", least=32, most=32)
+        self._key = key
+        self._drawn = count(drawn, "drawn", least=0)
+
+    def __repr__(self) -> str:
+        return f"KeyedCoins(drawn={self._drawn})"
+
+    def laplace(self, scale: Fraction) -> Fraction:
+        return Fraction(laplace(self._uniform(), scale))
+
+    def gaussian(self, deviation: Fraction) -> Fraction:
+        return Fraction(gaussian(self._uniform(), deviation))
+
+    def choose(
+        self, utilities: Mapping[int, Fraction], size: int, *, most: int, scale: Fraction
+    ) -> int:
+        return exponential(self._uniform(), utilities, size, most=most, scale=scale)
+
+    def permutation(self, size: int) -> list[int]:
+        return permutation([self._uniform() for _ in range(max(0, size - 1))])
+
+    def _uniform(self) -> int:
+        message = b"ragaudit/v2/generation-coin\0" + self._drawn.to_bytes(8, "little")
+        self._drawn += 1
+        return int.from_bytes(hmac.digest(self._key, message, hashlib.sha256), "little")

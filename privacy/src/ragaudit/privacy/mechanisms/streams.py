@@ -1,24 +1,137 @@
-"""Many questions on one corpus: NAIVE, MURAG and MURAG-ADA.
+"""Many questions on one corpus, and what each document may still give: NAIVE, MURAG, MURAG-ADA.
 
 NAIVE pays for every question out of one purse. Under MURAG every *document* has a purse, and pays
 for the questions that it is relevant to, whoever asks: a coalition of any size learns what one
 account may. The charge is made before anything is generated, and is a function of the document's
-own score and of what was released before, never of which documents were the best.
+own score and of what was released before, never of which documents were the best. MURAG-ADA finds
+the threshold of a question by noisy running sums over bins of scores.
+
+Money is exact: an epsilon where every use is pure DP, and a Rényi divergence at one order, fixed
+before the first question, where it is not (a Rényi filter for each document). The arithmetic is the
+same: a document whose rest is below the price of a question is not asked.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
-from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.mechanisms.bins import running_sums
-from ragaudit.privacy.mechanisms.budgets import BudgetExhausted, DocumentBudgets
-from ragaudit.privacy.mechanisms.coins import Coins
+import numpy as np
+import numpy.typing as npt
+from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
-from ragaudit.privacy.numbers import count, exact
+from ragaudit.privacy.mechanisms.samplers import Coins
+from ragaudit.privacy.numbers import Number, count, exact
 
-__all__ = ["Adaptive", "Answerer", "Bin", "Murag", "MuragAda", "Naive", "Outcome"]
+
+class BudgetExhausted(RefusedError):
+    """A document, or a stream of questions, has not what this would cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Money:
+    limit: Fraction
+    price: Fraction
+
+
+class DocumentBudgets:
+    """The budgets of all documents of one corpus: all start with the same."""
+
+    def __init__(self, limit: Number, price: Number) -> None:
+        """Give every document its budget.
+
+        Args:
+            limit: of a document, >= 0; ``M`` times the price for ``M`` uses.
+            price: of one question, above 0; the unit of the limit.
+
+        Raises:
+            InvalidArgumentError: a value out of its range.
+        """
+        self._money = _Money(exact(limit, "limit", least=0), exact(price, "price", above=0))
+        # Of those only that paid: a document that comes later starts with a full budget, and one
+        # that is deleted and comes back under its id has what it had.
+        self._paid: dict[Hashable, Fraction] = {}
+
+    @property
+    def limit(self) -> Fraction:
+        """Of a document, over all questions."""
+        return self._money.limit
+
+    @property
+    def price(self) -> Fraction:
+        """Of one question, for a document that is charged."""
+        return self._money.price
+
+    def left(self, document: Hashable) -> Fraction:
+        """Return what a document still has."""
+        return self._money.limit - self._paid.get(document, Fraction(0))
+
+    def live(self, document: Hashable) -> bool:
+        """Return whether a document can pay for one more question, whole."""
+        return self.left(document) >= self._money.price
+
+    def charge(self, documents: Collection[Hashable], amount: Number) -> None:
+        """Take an amount of each, or of none.
+
+        Args:
+            documents: without repetition.
+            amount: above 0, at most the price.
+
+        Raises:
+            BudgetExhausted: one of them has not so much.
+            InvalidArgumentError: another amount.
+        """
+        taken = exact(amount, "amount", above=0, most=self._money.price)
+        for document in documents:
+            if self.left(document) < taken:
+                raise BudgetExhausted(
+                    "a document's budget does not hold this charge",
+                    where="budget",
+                    expected="live documents only",
+                )
+        for document in documents:
+            self._paid[document] = self._paid.get(document, Fraction(0)) + taken
+
+    def paid(self) -> dict[Hashable, Fraction]:
+        """Return what each document that was charged has paid. For the operator only."""
+        return dict(self._paid)
+
+
+def bin_counts(scores: npt.NDArray[np.int64], edges: Sequence[int]) -> list[int]:
+    """Return how many scores lie in each bin, the highest bin first.
+
+    Args:
+        scores: int64, of the documents that count.
+        edges: lower edges of the bins, falling. Bins are half open, (edge, edge before it]; the
+            first has no upper edge.
+    """
+    above = [0, *(int(np.count_nonzero(scores > edge)) for edge in edges)]
+    return [there - before for before, there in pairwise(above)]
+
+
+def running_sums(
+    counts: Iterable[int], epsilon: Fraction, enough: int, coins: Coins
+) -> tuple[Fraction, ...]:
+    """Return the noisy running number of documents after each bin that is read (spec 11.6).
+
+    A document lies in one bin, so each count has one draw, of scale ``1/epsilon``, and the sums are
+    a function of these. Where reading stops follows from the sums alone.
+
+    Args:
+        counts: of the bins, the highest first; at least one.
+        epsilon: of a count, for a document that is in it.
+        enough: reading stops after the first sum above it.
+        coins: of the question; one draw for each sum.
+    """
+    total, sums = Fraction(0), list[Fraction]()
+    for size in counts:
+        total += size + coins.laplace(1 / epsilon)
+        sums.append(total)
+        if total > enough:
+            break
+    return tuple(sums)
+
 
 V_contra = TypeVar("V_contra", contravariant=True)
 A_co = TypeVar("A_co", covariant=True)

@@ -11,9 +11,9 @@ from ragaudit.ledger.messages.generated_answers import (
 )
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.replays import Votes, VotesOfAnswer
-from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, ResponseVoters, counted
 from ragaudit.privacy.mechanisms.dp_rag import DpRag, TokenVoters
+from ragaudit.privacy.mechanisms.samplers import Coins
 from ragaudit.prover.generation.generator import Generator
 
 __all__ = ["Answered", "answered", "token_mechanism"]

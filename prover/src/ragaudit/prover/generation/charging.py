@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings
-from ragaudit.privacy.mechanisms.budgets import BudgetExhausted
+from ragaudit.privacy.mechanisms.streams import BudgetExhausted
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.query import Admitted
 from ragaudit.prover.answering.stage import check_claim, check_request, seconds_until

@@ -9,8 +9,8 @@ from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.records import Record
-from ragaudit.privacy.mechanisms.bins import bin_counts, running_sums
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
+from ragaudit.privacy.mechanisms.streams import bin_counts, running_sums
 from ragaudit.prover.window.open_window import OpenWindow
 
 __all__ = ["Due", "coins_of", "due_rows", "nothing_due"]

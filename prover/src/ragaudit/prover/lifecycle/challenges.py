@@ -18,8 +18,7 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample
-from ragaudit.privacy.charge_sample import draw_charges
-from ragaudit.privacy.row_sample import draw_rows
+from ragaudit.privacy.sample import draw_charges, draw_rows
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import BackendUnavailable, ChallengeRejected, UnknownRecord

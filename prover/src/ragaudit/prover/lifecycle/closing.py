@@ -19,7 +19,7 @@ from ragaudit.ledger.messages.handover import PART_ENTRIES, Entry, write_handove
 from ragaudit.ledger.messages.promises import Claim
 from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.privacy import coalition
-from ragaudit.privacy.direction import estimate_direction
+from ragaudit.privacy.coalition import estimate_direction
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store.database import Store

@@ -21,9 +21,10 @@ from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, Policy
 from ragaudit.ledger.messages.policy_terms import DIRECTION, FILTER_GRAMMAR, NOISE_MEMBERS
 from ragaudit.ledger.messages.schedule_terms import NO_BEACON, BeaconTerms
 from ragaudit.ledger.messages.shown import ShownKeys
-from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
+from ragaudit.privacy.accounting.events import NoisyScores
+from ragaudit.privacy.accounting.gaussian import NoFiniteBound, calibrate, epsilon
 from ragaudit.privacy.coalition import hamming_threshold
-from ragaudit.privacy.row_sample import MOST_SAMPLED, largest_sample
+from ragaudit.privacy.sample import MOST_SAMPLED, largest_sample
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.settings import WindowSettings
 

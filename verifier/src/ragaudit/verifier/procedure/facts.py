@@ -15,7 +15,7 @@ from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.evidence import EvidenceList
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.privacy.accounting.channel import ChannelCosts
+from ragaudit.privacy.accounting.generation import ChannelCosts
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence

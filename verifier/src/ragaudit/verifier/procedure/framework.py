@@ -26,7 +26,7 @@ from ragaudit.ledger.messages.verdict import (
     Status,
     Verdict,
 )
-from ragaudit.privacy.accounting.channel import ChannelCosts
+from ragaudit.privacy.accounting.generation import ChannelCosts
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput

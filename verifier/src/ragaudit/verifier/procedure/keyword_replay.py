@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
-from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, counted
+from ragaudit.privacy.mechanisms.samplers import Coins
 from ragaudit.verifier.models import AnswerGenerator
 
 __all__ = ["OTHER_KEYWORDS", "OTHER_VOTES", "StatedResponses", "check_keywords"]

@@ -10,10 +10,17 @@ from ragaudit.encoding.text import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.ledger.messages.result_references import References
-from ragaudit.privacy.accounting import bad_records, detection, miss_probability
-from ragaudit.privacy.charge_sample import CHARGES, charge_stratum_id
-from ragaudit.privacy.row_sample import row_sample_size, row_stratum_id
-from ragaudit.privacy.sample import stratum_size, tenant_stratum_id
+from ragaudit.privacy.sample import (
+    CHARGES,
+    bad_records,
+    charge_stratum_id,
+    detection,
+    miss_probability,
+    row_sample_size,
+    row_stratum_id,
+    stratum_size,
+    tenant_stratum_id,
+)
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 

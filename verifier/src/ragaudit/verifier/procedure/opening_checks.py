@@ -10,10 +10,11 @@ from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.embedder_manifest import DETERMINISTIC
 from ragaudit.ledger.messages.items import OpeningItem
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
-from ragaudit.privacy.accounting.keyword_sets import PLACES, channel_loss
+from ragaudit.privacy.accounting.events import NoisyScores
+from ragaudit.privacy.accounting.gaussian import NoFiniteBound, epsilon, gives
+from ragaudit.privacy.accounting.generation import PLACES, channel_loss
 from ragaudit.privacy.coalition import hamming_threshold
-from ragaudit.privacy.row_sample import MOST_SAMPLED, largest_sample
+from ragaudit.privacy.sample import MOST_SAMPLED, largest_sample
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings

@@ -14,9 +14,9 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.encoding.text import ceil_decimal, parse_decimal
 from ragaudit.ledger.messages.overlaps import shared_tenants
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
-from ragaudit.privacy.accounting.events import Composition
+from ragaudit.privacy.accounting.events import Composition, NoisyScores
+from ragaudit.privacy.accounting.gaussian import NoFiniteBound
 from ragaudit.verifier.channel_costs import loss_under
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.members import known

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.verdict import Status
-from ragaudit.privacy import coalition as estimating
-from ragaudit.privacy import direction
-from ragaudit.privacy.accounting import GAMMA
+from ragaudit.privacy import coalition
+from ragaudit.privacy.accounting.events import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
@@ -52,20 +51,20 @@ def check_coalition(context: Context, found: Findings) -> None:
     found.summary = f"{group}: {estimate.k_hat}, of {planned}"
 
 
-def _estimate(context: Context) -> estimating.Estimate:
+def _estimate(context: Context) -> coalition.Estimate:
     """The estimate over all records of the log; RagauditError if their sketches do not fit."""
     policy, logged = context.policy, context.records
     records = (
-        estimating.Record(record.pseudonym, record.time, sketch, record.anchored)
+        coalition.Record(record.pseudonym, record.time, sketch, record.anchored)
         for record, sketch in zip(logged.summaries(), logged.sketches, strict=True)
     )
     if policy.by_direction:
-        return direction.estimate_direction(
+        return coalition.estimate_direction(
             records,
             limit=policy.queries_per_account,
             progress=lambda share: context.progress("coalition", int(100 * share), 100),
         )
-    return estimating.estimate(
+    return coalition.estimate(
         records,
         tau=policy.link_time,
         life=policy.promise_life,

@@ -18,10 +18,10 @@ from ragaudit.ledger.messages.merkle_commitments import content_digest, row_dige
 from ragaudit.ledger.messages.questions import Question
 from ragaudit.ledger.messages.replays import Replay, Votes, longest_replay
 from ragaudit.ledger.messages.verdict import Status
-from ragaudit.privacy.mechanisms.bins import bin_counts, running_sums
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
+from ragaudit.privacy.mechanisms.streams import bin_counts, running_sums
 from ragaudit.verifier.models import AnswerGenerator, OwnGenerator, TokenGenerator
 from ragaudit.verifier.procedure.charge_groups import demand_charged
 from ragaudit.verifier.procedure.context import Context

@@ -11,8 +11,7 @@ from ragaudit.ledger.messages.challenge import Response, receipts_digest
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
 from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample as sampling
-from ragaudit.privacy.charge_sample import draw_charges
-from ragaudit.privacy.row_sample import draw_rows
+from ragaudit.privacy.sample import draw_charges, draw_rows
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings

@@ -8,7 +8,7 @@ from typing import Final
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.ledger.messages.predicate import Predicate
-from ragaudit.privacy.accounting.channel import (
+from ragaudit.privacy.accounting.generation import (
     ChannelCosts,
     KeywordChannelEpsilon,
     Loss,

@@ -16,7 +16,12 @@ from ragaudit.ledger.messages.items import RESPONSES
 from ragaudit.ledger.messages.result_references import ResultReference, references_of
 from ragaudit.ledger.messages.verdict import Claims, SignedCheck, Verdict, key_id
 from ragaudit.privacy.accounting.table import EpsilonTable
-from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
+from ragaudit.privacy.guarantees import (
+    EMPTY_ADVANTAGE,
+    WEAK_ADVANTAGE,
+    guarantee_sentence,
+    strength,
+)
 from ragaudit.verifier.procedure.framework import signed_epsilon
 from ragaudit.verifier.report import beside, samples, wording
 from ragaudit.verifier.report.channel import ChannelView, channel_view

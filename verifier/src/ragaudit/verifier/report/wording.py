@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from ragaudit.encoding.text import ceil_decimal, is_decimal, parse_decimal
 from ragaudit.ledger.messages.claims import CONDITIONAL, Claims
-from ragaudit.privacy.charge_sample import CHARGES
-from ragaudit.privacy.row_sample import ROWS
-from ragaudit.privacy.words import Strength
+from ragaudit.privacy.guarantees import Strength
+from ragaudit.privacy.sample import CHARGES, ROWS
 from ragaudit.verifier.procedure import CHECKS
 
 CHECK_TITLES: Final = {check.id: check.title for check in CHECKS}

@@ -11,9 +11,7 @@ from ragaudit.ledger.messages.items import OPENING, RECORDS, OpeningItem, index_
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, Record, Version
 from ragaudit.ledger.messages.strata import Stratum
-from ragaudit.privacy.charge_sample import draw_charges
-from ragaudit.privacy.row_sample import draw_rows
-from ragaudit.privacy.sample import LoggedRecord, draw_sample
+from ragaudit.privacy.sample import LoggedRecord, draw_charges, draw_rows, draw_sample
 from ragaudit.serving.bodies import MEMORY_BYTES
 from ragaudit.verifier.procedure import logged_records
 from ragaudit.verifier.service import submissions, windows

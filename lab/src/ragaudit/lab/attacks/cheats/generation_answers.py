@@ -15,9 +15,9 @@ from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.items import replay_name
-from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
+from ragaudit.privacy.mechanisms.samplers import Coins
 from ragaudit.verifier.terms import Terms
 
 

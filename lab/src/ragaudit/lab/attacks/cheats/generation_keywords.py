@@ -8,7 +8,6 @@ from typing import Final
 from ragaudit.lab.attacks.cheats.generation import constructed
 from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.keywords import AnsweringModel, KeywordWindow
-from ragaudit.privacy.mechanisms.coins import Coins
 from ragaudit.privacy.mechanisms.dp_ksa import (
     DpKsa,
     KeywordAnswer,
@@ -16,6 +15,7 @@ from ragaudit.privacy.mechanisms.dp_ksa import (
     gaps,
     keywords,
 )
+from ragaudit.privacy.mechanisms.samplers import Coins
 
 
 class _NothingPasses(KeywordWindow):

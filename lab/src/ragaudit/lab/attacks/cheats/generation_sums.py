@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ragaudit.circuits.selection import scores
 from ragaudit.lab.attacks.cheats.generation import constructed
 from ragaudit.lab.scenario.adaptive import AdaptiveWindow
-from ragaudit.privacy.mechanisms.coins import Coins
+from ragaudit.privacy.mechanisms.samplers import Coins
 
 
 class ReleasesExactCounts(AdaptiveWindow):

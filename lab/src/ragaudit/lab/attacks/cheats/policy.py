@@ -17,7 +17,7 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, Record
-from ragaudit.privacy.accounting import calibrate
+from ragaudit.privacy.accounting.gaussian import calibrate
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.lifecycle.committing import Committer
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.attacks.mechanism.auditing import Audit, Result, Verdict, audit, test_by
 from ragaudit.lab.attacks.mechanism.interfaces import Evidence
 from ragaudit.lab.attacks.mechanism.repeating import Repeated, repeat
@@ -15,7 +16,7 @@ from ragaudit.lab.attacks.mechanism.subjects import SUBJECTS, Subject, Terms, su
 from ragaudit.lab.attacks.mechanism.tester import Claim
 from ragaudit.lab.risk_command.progress import advancing
 from ragaudit.lab.risk_command.show import as_json, down, up
-from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp
 from ragaudit.privacy.numbers import exact
 
 __all__ = ["EXAMPLE", "command"]

@@ -20,6 +20,7 @@ from ragaudit.circuits.noise import NoiseParameters, noise_key, table
 from ragaudit.circuits.quantise import quantise, quantise_rows
 from ragaudit.circuits.selection import scores, select
 from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.attacks.mechanism.interfaces import (
     DatasetGenerator,
     Evidence,
@@ -28,9 +29,9 @@ from ragaudit.lab.attacks.mechanism.interfaces import (
 )
 from ragaudit.lab.attacks.mechanism.tester import Claim
 from ragaudit.privacy.accounting.events import NoisyScores
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
-from ragaudit.privacy.mechanisms.coins import KeyedCoins
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
+from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 
 __all__ = ["SUBJECTS", "Documents", "Retrieval", "Subject", "Terms", "Voting", "subject"]
 

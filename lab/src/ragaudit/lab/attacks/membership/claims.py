@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk.translation import largest_auc
-from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 
 __all__ = ["Claim"]
 

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.relations import NeighboringRelation
 
-__all__ = ["typed"]
-
 _OF_ALIASES: dict[Any, type] = {tuple: tuple, Callable: Callable, typing.Literal: str}  # type: ignore[dict-item]
 """Annotations with brackets whose class is checked."""
 
