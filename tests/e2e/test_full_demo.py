@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from image_files import ROOT, building, network_environment
 from ragaudit.lab.demo.services import command
-from ragaudit.prover.store.schema import SCHEMA as PROVER
-from ragaudit.verifier.service.schema import SCHEMA as VERIFIER
+from ragaudit.prover.store.database import SCHEMA as PROVER
+from ragaudit.verifier.service.database import SCHEMA as VERIFIER
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 

@@ -312,7 +312,7 @@ def test_a_database_of_another_version_is_refused(path: Path) -> None:
     settings = settings_files.load(path)
     engine = open_engine(settings.database_url)
     with write_transaction(engine) as connection:
-        connection.execute(update(metadata.tables["cosigner_state"]).values(schema=1))
+        connection.execute(update(metadata.tables["cosigner_state"]).values(schema=2))
     engine.dispose()
-    with pytest.raises(UnsupportedError, match="version 1"):
+    with pytest.raises(UnsupportedError, match="version 2"):
         create_app(settings, clock=Clock())

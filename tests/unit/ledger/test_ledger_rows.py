@@ -88,7 +88,7 @@ def test_a_database_is_its_owners_only(tmp_path: Path) -> None:
     file = tmp_path / "new.db"
     make_private(open_engine(f"sqlite:///{file}"))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    file.chmod(0o644)  # of an earlier version
+    file.chmod(0o644)  # as a copy may have it
     make_private(open_engine(f"sqlite:///{file}"))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     with pytest.raises(StoreUnavailable, match="cannot write"):

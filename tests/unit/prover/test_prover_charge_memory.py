@@ -92,6 +92,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
                     stopped=False,
                     entries_sent=0,
                     handed_over=False,
+                    generation=0,
                 )
             )
         insert_charges(made, "one", MANY)

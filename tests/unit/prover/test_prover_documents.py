@@ -25,8 +25,7 @@ from ragaudit.prover.errors import (
     WrongState,
 )
 from ragaudit.prover.store.accounts import Account, Accounts
-from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.schema import SCHEMA
+from ragaudit.prover.store.database import SCHEMA, Store
 from ragaudit.prover.store.states import State, check_state, check_transition
 from ragaudit.prover.window.windows import Windows
 from sqlalchemy import update

@@ -176,7 +176,7 @@ def test_files_are_their_owners_only(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         (tmp_path / "data").mkdir()
-        (tmp_path / "data" / "verifier.db").touch(mode=0o644)  # of an earlier version
+        (tmp_path / "data" / "verifier.db").touch(mode=0o644)  # as a copy may have it
         with VerifierScenario(tmp_path, RecordingAuditor()).running() as running:
             running.open_window()
             for path in (tmp_path / "data").iterdir():

@@ -1,15 +1,14 @@
 """The tables of a service and the revisions that they went through: made, upgraded, refused.
 
-Each service has a folder of migrations, Alembic's scripts in one line from the first release on. A
-database says its revision in a table of its own. Nothing is upgraded by the way: a service that
-finds another revision than its own refuses to start, and names the command that helps.
+Each service has a folder of migrations, Alembic's scripts in one line. A database says its revision
+in a table of its own. Nothing is upgraded by the way: a service that finds another revision than
+its own refuses to start, and names the command that helps.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragaudit.encoding.errors import InternalError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
@@ -19,18 +18,15 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
-    column,
     insert,
     inspect,
     select,
-    table,
-    update,
 )
 
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
-__all__ = ["Schema", "Upgrade", "add_with_values", "no_way_back"]
+__all__ = ["Schema", "Upgrade", "no_way_back"]
 
 _REVISION_LENGTH = 32  # of Alembic's own table
 
@@ -56,33 +52,23 @@ class Schema:
         table: name of the table that holds the revision.
         scripts: folder of the migrations.
         command: that upgrades, as an operator types it.
-        unmarked: the revision of a database made before there was such a table, None if it has
-            no tables of the service.
 
     Attributes:
         metadata: as given.
         revision: the table of the revision; Alembic's name for its column.
     """
 
-    def __init__(
-        self,
-        *metadata: MetaData,
-        table: str,
-        scripts: Path,
-        command: str,
-        unmarked: Callable[[Connection], str | None],
-    ) -> None:
+    def __init__(self, *metadata: MetaData, table: str, scripts: Path, command: str) -> None:
         self.metadata = metadata
         self.revision = Table(
             table, MetaData(), Column("version_num", String(_REVISION_LENGTH), primary_key=True)
         )
         self._scripts = scripts
         self._command = command
-        self._unmarked = unmarked
 
     @cached_property
     def revisions(self) -> tuple[str, ...]:
-        """The revisions that this software knows, the first release's first, its own last.
+        """The revisions that this software knows, its own last.
 
         They are those of the files' names: a service that starts loads no migration, nor Alembic.
         """
@@ -101,11 +87,10 @@ class Schema:
             connection: of any transaction.
 
         Raises:
-            UnsupportedError: it was made before the first release.
             StoreUnavailable: the table of the revision has no row.
         """
         if not inspect(connection).has_table(self.revision.name):
-            return self._unmarked(connection)
+            return None
         found = connection.scalar(select(self.revision.c.version_num))
         if found is None:
             raise StoreUnavailable(
@@ -169,16 +154,15 @@ class Schema:
             self.create(connection)
         else:
             self._demand_known(found)
-            self.step(connection, found, self.head)
+            self.step(connection, found)
         return Upgrade(found, self.head)
 
-    def step(self, connection: Connection, found: str | None, to: str) -> None:
-        """Run the migrations between two revisions.
+    def step(self, connection: Connection, found: str | None) -> None:
+        """Run the migrations from a revision to the newest.
 
         Args:
             connection: of a transaction that writes.
             found: the database's revision; None to begin without tables.
-            to: a later one.
         """
         from alembic.migration import MigrationContext  # noqa: PLC0415
         from alembic.operations import Operations  # noqa: PLC0415
@@ -187,10 +171,9 @@ class Schema:
         known = self.revisions
         first = 0 if found is None else known.index(found) + 1
         with Operations.context(context):
-            for name in known[first : known.index(to) + 1]:
-                script = self._directory.get_revision(name)
-                script.module.upgrade()
-        context.stamp(self._directory, to)
+            for name in known[first:]:
+                self._directory.get_revision(name).module.upgrade()
+        context.stamp(self._directory, self.head)
 
     @cached_property
     def _directory(self) -> "ScriptDirectory":
@@ -225,22 +208,3 @@ def no_way_back() -> RefusedError:
         where="store",
         expected="the back-up from before the upgrade, with the release that made it",
     )
-
-
-def add_with_values(name: str, *added: tuple[Column[Any], object]) -> None:
-    """Add columns that are never null, with one value each in the rows that are there.
-
-    Args:
-        name: of the table; on SQLite one that no other refers to.
-        added: each column, as it is while it may be null, and its value.
-    """
-    from alembic import op  # noqa: PLC0415
-
-    for each, _ in added:
-        op.add_column(name, each)
-    rows = table(name, *(column(each.name, each.type) for each, _ in added))
-    op.execute(update(rows).values({each.name: value for each, value in added}))
-    # At once, since SQLite copies the table. No default stays behind: the code gives all values.
-    with op.batch_alter_table(name) as batch:
-        for each, _ in added:
-            batch.alter_column(each.name, existing_type=each.type, nullable=False)

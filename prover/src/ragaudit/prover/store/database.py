@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.log import schema as ledger_schema
 from ragaudit.ledger.log.advisory import SILENT_SECONDS, Turns, key_of
 from ragaudit.ledger.log.database import (
     DatabaseLock,
@@ -19,9 +20,17 @@ from ragaudit.ledger.log.database import (
     take_database,
     write_transaction,
 )
-from ragaudit.prover.store.schema import SCHEMA
-from ragaudit.serving.revisions import Upgrade
+from ragaudit.prover.store import tables
+from ragaudit.serving.revisions import Schema, Upgrade
 from sqlalchemy import Connection, Engine, update
+
+SCHEMA = Schema(
+    ledger_schema.metadata,
+    tables.metadata,
+    table="prover_revision",
+    scripts=Path(__file__).parent / "migrations",
+    command="ragaudit prover migrate",
+)
 
 
 class Store:

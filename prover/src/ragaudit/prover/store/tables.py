@@ -20,7 +20,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 metadata = MetaData()
@@ -102,7 +101,7 @@ window = Table(
     Column("challenge", LargeBinary),
     Column("verdict", LargeBinary),
     # Raised with each activation and version: who holds an earlier one in memory reads again.
-    Column("generation", BigInteger, nullable=False, server_default=text("0")),
+    Column("generation", BigInteger, nullable=False),
 )
 
 index_version = Table(

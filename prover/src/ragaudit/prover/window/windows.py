@@ -149,6 +149,7 @@ class Windows:
                     stopped=False,
                     entries_sent=0,
                     handed_over=False,
+                    generation=0,
                 )
             )
         return self.get(name)

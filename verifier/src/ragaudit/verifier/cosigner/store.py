@@ -46,7 +46,7 @@ from sqlalchemy import (
     update,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 metadata = MetaData()
 
 _STATE = Table(

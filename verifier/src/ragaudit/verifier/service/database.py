@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import NewType, TypeVar
 
 from ragaudit.encoding.errors import ClockStepped, InternalError
@@ -22,7 +23,7 @@ from ragaudit.ledger.log.database import (
     write_transaction,
 )
 from ragaudit.ledger.log.rows import Rows
-from ragaudit.serving.revisions import Upgrade
+from ragaudit.serving.revisions import Schema, Upgrade
 from ragaudit.verifier.history import (
     NEW,
     FencePlace,
@@ -33,7 +34,6 @@ from ragaudit.verifier.history import (
     statement_key,
 )
 from ragaudit.verifier.service import tables
-from ragaudit.verifier.service.schema import SCHEMA
 from sqlalchemy import Connection, Engine, func, select, update
 
 Clock = Callable[[], int]  # Unix milliseconds
@@ -41,6 +41,12 @@ Origin = NewType("Origin", str)
 """Origin of a window's log, `<provider>/ragaudit/<window>`: the window's key in every table."""
 T = TypeVar("T")
 
+SCHEMA = Schema(
+    tables.metadata,
+    table="verifier_revision",
+    scripts=Path(__file__).parent / "migrations",
+    command="ragaudit verifier migrate",
+)
 _ID = 1  # of the only clock row
 _STANDING = Rows(Standing, tables.clock)
 

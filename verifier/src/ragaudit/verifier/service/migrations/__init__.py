@@ -1,1 +1,1 @@
-"""Migrations of the verifier's database, in one line from the first release on."""
+"""Migrations of the verifier's database, in one line."""
