@@ -51,11 +51,10 @@ def test_countersignature() -> None:
     with pytest.raises(SignatureRejected):
         read.verify(OTHER)
     assert opening_digest(vector("salt 0"), b"opening body") == read.opening_digest
-    again = Countersignature.issue(
-        KEY, window=read.window, policy_digest=read.policy_digest,
+    again = Countersignature(window=read.window, policy_digest=read.policy_digest,
         opening_digest=read.opening_digest, terms_digest=read.terms_digest,
         activation_anchor=read.activation_anchor, time=read.time,
-    )  # fmt: skip
+    ).signed(KEY)  # fmt: skip
     assert again == read
     assert again.encode() == data
 
@@ -127,9 +126,9 @@ def test_receipts_list(case: dict[str, Any]) -> None:
     if case["doubled"]:
         receipts[1000] = (7, vector("another receipt 7"))
     assert receipts_digest(reversed(receipts)) == read.digest
-    again = ReceiptsList.issue(
-        KEY, window=read.window, digest=read.digest, count=read.count, time=read.time
-    )
+    again = ReceiptsList(
+        window=read.window, digest=read.digest, count=read.count, time=read.time
+    ).signed(KEY)
     assert again.encode().decode() == case["message"]
 
 

@@ -231,15 +231,14 @@ def refused(scene: Scene) -> Any:
 def find(scene: Scene, receipt: CheckedReceipt) -> None:
     """Have the arbiter dismiss what an account disputes."""
     public = receipt.file.public
-    finding = Finding.issue(
-        ARBITER,
+    finding = Finding(
         origin=public.origin,
         index=public.index,
         answer_digest=public.answer_digest,
         file_digest=file_digest(receipt.file.to_json()),
         step=0,
         time=scene.clock(),
-    )
+    ).signed(ARBITER)
     url = f"{scene.to_verifier.url}/v1/windows/w1/findings"
     body = {"finding": finding.to_json(), "public": {**public.to_json(), "proof": None}}
     answer = httpx.post(url, json=body, timeout=60, trust_env=False)

@@ -98,7 +98,7 @@ class Complaining(ServiceWindow):
         fields = {"origin": public.origin, "index": public.index, "step": step}
         fields |= {"answer_digest": public.answer_digest, "file_digest": file_digest(file)}
         key = changes.pop("key", ARBITER)
-        finding = Finding.issue(key, **{**fields, "time": self.scenario.clock.now, **changes})
+        finding = Finding(**{**fields, "time": self.scenario.clock.now, **changes}).signed(key)
         return {"finding": finding.to_json()}
 
     def split(self) -> tuple[Asked, Asked]:

@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.messages.bodies import Body, HeldBody
 from ragaudit.ledger.messages.fields import JsonMessage
+from ragaudit.ledger.messages.kernel import Items, Message
 from vector_scripts import VECTORS
 
 # Readers of a list in `Fields`.
@@ -54,6 +54,8 @@ MADE: dict[str, Any] = {
     "TimeStamp": _STAMP,
     "RoundBody": {"round": _ROUND},
     "RecordsBody": {"parts": 1, "digest": _D},
+    "HeldParts": {"parts": 0, "complete": True},
+    "Submission": {"accepted": 1, "known": 0},
     "ReceiptsBody": {"receipts": _SIGNED, "holder": {}, "registration": _REGISTRATION},
     "RefusalsBody": {"refusals": _SIGNED, "holder": {}, "registration": _REGISTRATION},
     "ClaimBody": {"promise": {}, "nonce": _D, "registration": _REGISTRATION},
@@ -90,24 +92,24 @@ MADE: dict[str, Any] = {
 }
 
 
-def messages() -> list[type[JsonMessage] | type[Body]]:
+def messages() -> list[type[Message]]:
     """Every class of a message that parties read, wherever it is declared."""
     for name in _PARTIES:
         _import(name)
-    found = {kind for base in (JsonMessage, Body) for kind in _below(base)}
     return sorted(
-        (kind for kind in found - {HeldBody} if not inspect.isabstract(kind) and _declared(kind)),
+        {kind for kind in _below(Message) if not kind.__subclasses__() and _declared(kind)},
         key=lambda kind: (kind.__module__, kind.__name__),
     )
 
 
-def has_a_list(kind: type[JsonMessage] | type[Body]) -> bool:
+def has_a_list(kind: type[Message]) -> bool:
     """Whether a message reads a list itself, and not only messages that may have one."""
-    reader = kind._read if issubclass(kind, JsonMessage) else kind.from_json
-    return _LISTS.search(inspect.getsource(reader)) is not None
+    if issubclass(kind, JsonMessage):
+        return _LISTS.search(inspect.getsource(kind._read)) is not None
+    return any(isinstance(form, Items) for form in kind.FORMS.values())
 
 
-def examples() -> dict[type[JsonMessage] | type[Body], Any]:
+def examples() -> dict[type[Message], Any]:
     """A document of each, for as many as there is one."""
     known = list({json.dumps(each, sort_keys=True): each for each in _stored()}.values())
     return {
@@ -118,7 +120,7 @@ def examples() -> dict[type[JsonMessage] | type[Body], Any]:
     }
 
 
-def _example(kind: type[JsonMessage] | type[Body], known: list[Any]) -> Any:
+def _example(kind: type[Message], known: list[Any]) -> Any:
     for document in known:
         with suppress(RagauditError):
             kind.from_json(document)

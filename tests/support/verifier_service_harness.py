@@ -183,7 +183,7 @@ SALT = b"\x05" * 32
 
 def challenge_of(sample: Iterable[int]) -> bytes:
     """A challenge with this sample, signed by nobody who matters."""
-    listed = ReceiptsList.issue(seeded("list"), window=WINDOW, digest=bytes(32), count=0, time=0)
+    listed = ReceiptsList(window=WINDOW, digest=bytes(32), count=0, time=0).signed(seeded("list"))
     return Challenge.issue(
         seeded("challenge"),
         window=WINDOW,

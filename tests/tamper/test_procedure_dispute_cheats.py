@@ -149,7 +149,7 @@ def findings(window: Disputed, step: int, **changes: Any) -> list[dict[str, Any]
         "time": 5,
     }
     key = changes.pop("key", ARBITER)
-    finding = Finding.issue(key, **{**named, **changes}).to_json()
+    finding = Finding(**{**named, **changes}).signed(key).to_json()
     window.halves.append(public.to_json())
     return [window.dispute(window.asked[4], file, step=step, finding=finding)]
 

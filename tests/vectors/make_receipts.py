@@ -227,14 +227,13 @@ PUBLIC = PublicReceipt.issue(
 PROMISE = Promise.issue(
     PROVIDER, origin=ORIGIN, body=RECORD.promised().encode(), request=REQUEST, openings=OPENINGS
 )
-REFUSAL = Refusal.issue(
-    PROVIDER,
+REFUSAL = Refusal(
     origin=ORIGIN,
     pseudonym=ANN,
     counter=QUERIES,
     reason="budget",
     time=1000 * START + 500,
-)
+).signed(PROVIDER)
 
 
 def proof_of(index: Any, tree: Any = TREE) -> TlogProof:

@@ -201,14 +201,13 @@ class FakeProvider(Window):
         return self.open_query(self.account, query)[0]
 
     def _refused(self) -> httpx.Response:
-        refusal = Refusal.issue(
-            self.provider_key,
+        refusal = Refusal(
             origin=self.origin,
             pseudonym=self.account.pseudonym,
             counter=self.counter,
             reason="budget",
             time=1000 * self.now,
-        )
+        ).signed(self.provider_key)
         problem = {"title": "Budget exhausted", "refusal": refusal.to_json()}
         return httpx.Response(429, json=problem)
 

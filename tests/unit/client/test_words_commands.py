@@ -31,10 +31,10 @@ from ragaudit.encoding.errors import (
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.disputes import Dispute, file_digest
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.receipts import digest_of
-from ragaudit.ledger.messages.submissions import Submission
 from receipt_scene import COSIGNER, LOG, PROVIDER, key
 from typer.testing import CliRunner, Result
 from words_scene import ANSWERED, CHARGED, SIZE, WordsScene, log_of, signed, words_scene
@@ -270,7 +270,7 @@ def test_another_form_under_the_providers_signature_is_a_false_answer(scene: Wor
         offline_words.check(value, window, Facts())
     parts = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
     digest = digest_of((parts[0], parts[1], parts[2]), scene.private.salt_a)
-    signed = replace(scene.file().public, answer_digest=digest)._signed(PROVIDER)
+    signed = replace(scene.file().public, answer_digest=digest).signed(PROVIDER)
     with pytest.raises(ReceiptRejected, match="more") as caught:
         offline_words.check({**value, "public": signed.to_json()}, window, Facts())
     assert caught.value.where.startswith("step 4 ")

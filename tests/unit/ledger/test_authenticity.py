@@ -34,7 +34,7 @@ LAST = 1000 * POLICY.sampling_instant - 1
 
 def listed(key: PrivateKey = KEY, **changes: Any) -> ReceiptsList:
     members = {"window": POLICY.window, "digest": bytes(32), "count": 0, "time": LAST}
-    return ReceiptsList.issue(key, **{**members, **changes})
+    return ReceiptsList(**{**members, **changes}).signed(key)
 
 
 def challenge(key: PrivateKey = KEY, **changes: Any) -> Challenge:

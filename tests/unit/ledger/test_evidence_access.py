@@ -44,7 +44,7 @@ def verify(accesses: list[EvidenceAccess]) -> None:
 
 
 def resigned(access: EvidenceAccess, **changes: Any) -> EvidenceAccess:
-    return replace(access, **changes)._signed(KEY)
+    return replace(access, **changes).signed(KEY)
 
 
 def test_a_list_as_it_was_kept_is_accepted() -> None:

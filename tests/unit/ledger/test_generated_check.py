@@ -180,6 +180,6 @@ def test_signature_proof_digest_and_embedding_are_the_providers() -> None:
 def test_only_the_policys_provider_signs() -> None:
     scene = words_scene()
     public = scene.receipt()
-    resigned = replace(public, issued=1)._signed(key(99))
+    resigned = replace(public, issued=1).signed(key(99))
     file = replace(scene.file(), public=resigned)
     scene.fails(1, "signature", file=file)

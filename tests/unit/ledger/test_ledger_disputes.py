@@ -32,12 +32,12 @@ FILE: dict[str, Any] = {
     },
     "private": {"salt_r": "01" * 32},
 }  # fmt: skip
-STATEMENT = RegistrationStatement.issue(KEY, origin=ORIGIN, pseudonym=ANN, anchor=b"\x0a" * 32)
+STATEMENT = RegistrationStatement(origin=ORIGIN, pseudonym=ANN, anchor=b"\x0a" * 32).signed(KEY)
 DISPUTE = Dispute.issue(KEY, pseudonym=ANN, receipt_file=FILE)
-FINDING = Finding.issue(
-    KEY, origin=ORIGIN, index=7, answer_digest=b"\x0d" * 32, file_digest=DISPUTE.file_digest,
-    step=8, time=1_800_000_000_000,
-)  # fmt: skip
+FINDING = Finding(
+    origin=ORIGIN, index=7, answer_digest=b"\x0d" * 32, file_digest=DISPUTE.file_digest, step=8,
+    time=1_800_000_000_000,
+).signed(KEY)  # fmt: skip
 DOCUMENTS = [{"index": 1}, {"index": 2}]
 HOLDER = HolderStatement.issue(KEY, origin=ORIGIN, pseudonym=ANN, documents=DOCUMENTS)
 EACH = [STATEMENT, DISPUTE, FINDING, HOLDER]
@@ -95,7 +95,7 @@ def test_known_answers() -> None:
     assert DISPUTE.signature == sign(KEY, "dispute", *fields)
     assert KEY.sign_raw(enc("ragaudit/v1/sign/dispute", *fields)) == DISPUTE.signature
     assert DISPUTE.identity == structure("dispute", *fields)
-    plain = RegistrationStatement.issue(KEY, origin=ORIGIN, pseudonym=ANN, anchor=None)
+    plain = RegistrationStatement(origin=ORIGIN, pseudonym=ANN, anchor=None).signed(KEY)
     assert plain.signature == sign(KEY, "registration-statement", ORIGIN, ANN, None)
     finding = (ORIGIN, 7, b"\x0d" * 32, DISPUTE.file_digest, 8, 1_800_000_000_000)
     assert FINDING.signature == sign(KEY, "finding", *finding)

@@ -41,13 +41,13 @@ from ragaudit.ledger.messages.strata import Stratum
 
 KEY = PrivateKey.from_seed(b"k" * 32)
 OTHER = PrivateKey.from_seed(b"o" * 32)
-LISTED = ReceiptsList.issue(KEY, window="w", digest=b"d" * 32, count=2, time=5)
+LISTED = ReceiptsList(window="w", digest=b"d" * 32, count=2, time=5).signed(KEY)
 ROUND = BeaconRound(1, bytes.fromhex("80") + bytes(47))
 MESSAGES: dict[str, VerifierMessage] = {
-    "countersignature": Countersignature.issue(
-        KEY, window="w", policy_digest=b"p" * 32, opening_digest=b"o" * 32, terms_digest=b"t" * 32,
+    "countersignature": Countersignature(
+        window="w", policy_digest=b"p" * 32, opening_digest=b"o" * 32, terms_digest=b"t" * 32,
         activation_anchor=b"a" * 32, time=7,
-    ),
+    ).signed(KEY),
     "activation": Activation.issue(
         KEY, window="w", a=1, preimage=b"n" * 32, covered_size=3, time=7
     ),

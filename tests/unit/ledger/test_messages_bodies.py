@@ -18,10 +18,10 @@ BODIES: tuple[bodies.Body, ...] = (
     bodies.OpeningBody(b"opening", b"s" * 32, "note"),
     bodies.EntriesBody((Entry(3, "close", b"s" * 32, b"body"),)),
     bodies.CloseBody("note"),
-    bodies.ReceiptsBody([SIGNED], SIGNED, REGISTRATION),
-    bodies.RefusalsBody([SIGNED], SIGNED, REGISTRATION),
+    bodies.ReceiptsBody((SIGNED,), holder=SIGNED, registration=REGISTRATION),
+    bodies.RefusalsBody((SIGNED,), holder=SIGNED, registration=REGISTRATION),
     bodies.ClaimBody(SIGNED, b"n" * 32, REGISTRATION),
-    bodies.DisputesBody([SIGNED], REGISTRATION),
+    bodies.DisputesBody((SIGNED,), REGISTRATION),
     bodies.StatementBody(SIGNED, REGISTRATION),
     bodies.FindingBody(SIGNED, SIGNED),
     bodies.CaseBody(SIGNED, SIGNED),
@@ -62,7 +62,7 @@ def test_members_are_exactly_these(body: bodies.Body) -> None:
 
 
 def test_a_batch_is_bounded() -> None:
-    full = bodies.ReceiptsBody([SIGNED] * bodies.MAX_BATCH)
+    full = bodies.ReceiptsBody((SIGNED,) * bodies.MAX_BATCH)
     assert of(full, full.to_json()) == full
     with pytest.raises(MalformedError, match="list"):
         of(full, {"receipts": [SIGNED] * (bodies.MAX_BATCH + 1)})

@@ -47,7 +47,7 @@ def countersigned(body: bytes, key: PrivateKey = KEY, **changes: Any) -> Counter
         "opening_digest": opening_digest(SALT, body), "terms_digest": bytes(32),
         "activation_anchor": activation_anchor(POLICY.window, SEED, COUNT), "time": 7,
     }  # fmt: skip
-    return Countersignature.issue(key, **{**members, **changes})
+    return Countersignature(**{**members, **changes}).signed(key)
 
 
 def activation(a: int, key: PrivateKey = KEY, **changes: Any) -> Activation:

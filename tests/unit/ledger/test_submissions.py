@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from for_each import for_each
 from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.public_halves import query_index
-from ragaudit.ledger.messages.submissions import Submission
 
 
 def test_submissions_add_up() -> None:
-    assert Submission.from_json({"accepted": 3, "known": 1}) == (3, 1)
-    assert Submission.total([Submission(3, 1), Submission(2, 0)]) == (5, 1)
-    assert Submission.total([]) == (0, 0)
+    assert Submission.from_json({"accepted": 3, "known": 1}) == Submission(3, 1)
+    assert Submission.total([Submission(3, 1), Submission(2, 0)]) == Submission(5, 1)
+    assert Submission.total([]) == Submission(0, 0)
 
 
 @for_each(

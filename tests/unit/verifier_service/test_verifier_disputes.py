@@ -299,7 +299,7 @@ def test_statements_show_a_chain(scenario: Any) -> None:
 
     def state(account: Any, anchor: bytes | None, key: PrivateKey | None = None) -> Any:
         fields = {"origin": window.origin, "pseudonym": account.pseudonym, "anchor": anchor}
-        made = RegistrationStatement.issue(key or account.dispute_key, **fields)
+        made = RegistrationStatement(**fields).signed(key or account.dispute_key)
         return window.raw("POST", "statements", {"statement": made.to_json()})
 
     assert state(alice, alice.chain.anchor).json() == {"accepted": 1, "known": 0}

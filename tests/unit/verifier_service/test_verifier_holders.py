@@ -145,10 +145,9 @@ def test_true_checkpoints_keep_out_no_fork_of_the_holders(
 
 def test_refusals_are_held_too(story: Story) -> None:
     def refusal(counter: int) -> dict[str, Any]:
-        return Refusal.issue(
-            story.scenario.provider_key, origin=ORIGIN, pseudonym=pseudonym(0), counter=counter,
+        return Refusal(origin=ORIGIN, pseudonym=pseudonym(0), counter=counter,
             reason="budget", time=1000 * START,
-        ).to_json()  # fmt: skip
+        ).signed(story.scenario.provider_key).to_json()  # fmt: skip
 
     size = len(canonical_json.dumps(refusal(0)))
     story.scenario.service.intake._cap = 5 * 2 * size

@@ -221,7 +221,8 @@ def refusal(story: Any, **changes: Any) -> Refusal:
         "origin": story.scenario.log.key.name, "pseudonym": pseudonym(0), "counter": 4,
         "reason": "budget", "time": 1000 * START, **changes,
     }  # fmt: skip
-    return Refusal.issue(fields.pop("key", story.scenario.provider_key), **fields)
+    key = fields.pop("key", story.scenario.provider_key)
+    return Refusal(**fields).signed(key)
 
 
 def test_refusals(story: Any) -> None:

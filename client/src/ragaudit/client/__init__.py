@@ -23,7 +23,7 @@ from ragaudit.client.results import (
     WordsResult,
 )
 from ragaudit.encoding.errors import MalformedError, RagauditError
-from ragaudit.ledger.messages.submissions import Submission
+from ragaudit.ledger.messages.bodies import Submission
 
 __all__ = [
     "AnswerRejected",

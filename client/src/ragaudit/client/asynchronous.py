@@ -43,9 +43,9 @@ from ragaudit.client.session import Session
 from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import AccountState, Window
 from ragaudit.client.words import Words
+from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = ["AsyncClient", "ClientOptions"]
 

@@ -37,8 +37,8 @@ from ragaudit.client.results import (
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import SignsFor, VerifierService
 from ragaudit.client.window import AccountState, Window
+from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = ["Client", "blocking_result", "proof", "run", "settle", "submit", "tell", "window"]
 

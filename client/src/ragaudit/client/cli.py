@@ -269,7 +269,7 @@ def dispute(
         # Of the file as it came: its digest is what the verifier compares a file with later.
         entry = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
         origin = offline.public_half(value, file).origin
-        body = DisputesBody([entry.to_json()], holder.registration).to_json()
+        body = DisputesBody((entry.to_json(),), holder.registration).to_json()
         blocking.tell(verifier, origin, "disputes", body)
     typer.echo(entry.encode().decode() if as_json else f"entry {entry.index} is disputed")
 

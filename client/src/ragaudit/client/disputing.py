@@ -13,7 +13,13 @@ from ragaudit.client.verifier import SignedFor, SignsFor, VerifierService
 from ragaudit.client.window import AccountState, Window
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.bodies import CaseBody, DisputesBody, FindingBody, StatementBody
+from ragaudit.ledger.messages.bodies import (
+    CaseBody,
+    DisputesBody,
+    FindingBody,
+    StatementBody,
+    Submission,
+)
 from ragaudit.ledger.messages.disputes import (
     Dispute,
     Finding,
@@ -24,7 +30,6 @@ from ragaudit.ledger.messages.disputes import (
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.public_halves import PublicHalf, query_index
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
-from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = [
     "Arbiter",
@@ -138,7 +143,7 @@ async def dispute(
     account = holder.account
     entry = Dispute.issue(holder.key, pseudonym=account.pseudonym, receipt_file=receipt_file)
     # With the registration: the verifier may not have it from the provider yet.
-    body = DisputesBody([entry.to_json()], holder.registration)
+    body = DisputesBody((entry.to_json(),), holder.registration)
     await verifier.tell(session.window.origin, "disputes", body.to_json())
     return entry
 
@@ -288,9 +293,9 @@ def registration_statement(holder: Holder, origin: str) -> dict[str, Any]:
         origin: of the window's log.
     """
     account = holder.account
-    statement = RegistrationStatement.issue(
-        holder.key, origin=origin, pseudonym=account.pseudonym, anchor=account.anchor
-    )
+    statement = RegistrationStatement(
+        origin=origin, pseudonym=account.pseudonym, anchor=account.anchor
+    ).signed(holder.key)
     return StatementBody(statement.to_json(), holder.registration).to_json()
 
 

@@ -15,7 +15,8 @@ from ragaudit.client.window import Window, parsed
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.document_proof import DocumentProof
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.opened_entry import Place
 from ragaudit.ledger.messages.records import TenantOpening
 from ragaudit.ledger.messages.row_proofs import (

@@ -21,7 +21,7 @@ from ragaudit.client.results import (
     WordsResult,
     public_halves,
 )
-from ragaudit.ledger.messages.submissions import Submission
+from ragaudit.ledger.messages.bodies import Submission
 
 __all__ = ["AsyncPool", "Pool"]
 

@@ -12,16 +12,15 @@ from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.bodies import (
     MAX_BATCH,
     ClaimBody,
-    HeldBody,
     ReceiptsBody,
     RefusalsBody,
+    Submission,
 )
 from ragaudit.ledger.messages.disputes import DisputeStatus
 from ragaudit.ledger.messages.identifiers import read_origin
 from ragaudit.ledger.messages.promises import Claim
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
-from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = ["SignedFor", "SignsFor", "VerifierService"]
 
@@ -153,15 +152,20 @@ class VerifierService:
         return _read(DisputeStatus.from_json, self._service.value(path, data))
 
     async def _submit(
-        self, origin: str, kind: type[HeldBody], documents: Sequence[Json], signs: SignsFor | None
+        self,
+        origin: str,
+        kind: type[ReceiptsBody] | type[RefusalsBody],
+        documents: Sequence[Json],
+        signs: SignsFor | None,
     ) -> Submission:
         replies = []
         # Each batch is signed for by itself: the digest covers the documents of one request.
         for start in range(0, len(documents), MAX_BATCH):
             batch = [dict(document) for document in documents[start : start + MAX_BATCH]]
             holder, registration = (None, None) if signs is None else signs(batch)
-            body = kind(batch, holder, registration)
-            reply = await self._post(origin, kind.MEMBER, body.to_json())
+            body = kind(tuple(batch), holder=holder, registration=registration)
+            what = "receipts" if kind is ReceiptsBody else "refusals"
+            reply = await self._post(origin, what, body.to_json())
             replies.append(_read(Submission.from_json, reply))
         return Submission.total(replies)
 

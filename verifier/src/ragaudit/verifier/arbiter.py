@@ -106,15 +106,14 @@ class Arbiter:
             for finding in earlier:
                 if (finding.index, finding.file_digest) == (public.index, digest):
                     return finding, public
-            finding = Finding.issue(
-                self._key,
+            finding = Finding(
                 origin=public.origin,
                 index=public.index,
                 answer_digest=public.answer_digest,
                 file_digest=digest,
                 step=judgement.step,
                 time=clock(),
-            )
+            ).signed(self._key)
             if len(earlier) < MAX_KEPT:
                 _append(path, finding.encode())
         return finding, public

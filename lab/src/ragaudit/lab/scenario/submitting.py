@@ -80,14 +80,13 @@ class SubmittingWindow(AnsweringWindow):
             reason: "budget", "closed" or "unavailable"; check 14 says which contradict the log.
             time: seconds after `start`.
         """
-        refusal = Refusal.issue(
-            self.provider_key,
+        refusal = Refusal(
             origin=self.origin,
             pseudonym=self.accounts[name].pseudonym,
             counter=counter,
             reason=reason,  # type: ignore[arg-type]
             time=1000 * (self.start + time),
-        )
+        ).signed(self.provider_key)
         self.refusals.append(refusal.to_json())
 
     def index_of(self, asked: Asked) -> TenantIndex:
@@ -192,12 +191,13 @@ class SubmittingWindow(AnsweringWindow):
     def statements(self) -> list[dict[str, Any]]:
         """Return the registration statements: each anchored account shows its chain (§9.5)."""
         return [
-            RegistrationStatement.issue(
-                account.dispute_key,
+            RegistrationStatement(
                 origin=self.origin,
                 pseudonym=account.pseudonym,
                 anchor=account.chain.anchor,
-            ).to_json()
+            )
+            .signed(account.dispute_key)
+            .to_json()
             for account in self.accounts.values()
             if account.chain is not None
         ]

@@ -112,17 +112,20 @@ class Window(SubmittingWindow):
             time: Unix milliseconds; check 1 refuses one that is not before start and t_1.
         """
         _, salt, body = self.entries[0]
-        return Countersignature.issue(
-            self.verifier_key,
-            window=self.window,
-            policy_digest=self.policy.digest,
-            opening_digest=opening_digest(salt, body),
-            terms_digest=self.terms.digest,
-            activation_anchor=chains.activation_anchor(
-                self.window, self.chain_seed, len(self.instants)
-            ),
-            time=time,
-        ).encode()
+        return (
+            Countersignature(
+                window=self.window,
+                policy_digest=self.policy.digest,
+                opening_digest=opening_digest(salt, body),
+                terms_digest=self.terms.digest,
+                activation_anchor=chains.activation_anchor(
+                    self.window, self.chain_seed, len(self.instants)
+                ),
+                time=time,
+            )
+            .signed(self.verifier_key)
+            .encode()
+        )
 
     def activation(self, a: int, covered: int) -> dict[str, Any]:
         """Return the signed activation a as JSON (docs/spec/08-services.md §8.4).
@@ -149,13 +152,16 @@ class Window(SubmittingWindow):
         """
         read = [read_public_half(each) for each in receipts]
         listed = {(each.index, each.identity) for each in read}
-        return ReceiptsList.issue(
-            self.verifier_key,
-            window=self.window,
-            digest=receipts_digest(listed),
-            count=len(listed),
-            time=1000 * self.instants[-1] - 1,
-        ).to_json()
+        return (
+            ReceiptsList(
+                window=self.window,
+                digest=receipts_digest(listed),
+                count=len(listed),
+                time=1000 * self.instants[-1] - 1,
+            )
+            .signed(self.verifier_key)
+            .to_json()
+        )
 
     def draw_sample(self, receipts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the strata with their samples as JSON (docs/spec/09-audit.md §9.1).

@@ -14,8 +14,9 @@ from ragaudit.encoding.errors import NotFound
 from ragaudit.encoding.tagged import read_int, read_text
 from ragaudit.ledger.log.tree import root
 from ragaudit.ledger.messages.encoded import EntryBody, Readers, check_digests, check_range
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import check_window
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.sorted_rows import FIRST, LAST, KeyedRow, ProvenRow, SortedRows
 
 __all__ = ["AccountIndex", "AccountOpening", "Accounts", "ListedRecord"]

@@ -224,6 +224,29 @@ class BeaconRound:
         members = {"round": self.number, "randomness": hex_encode(self.randomness)}
         return {**members, "signature": hex_encode(self.signature)}
 
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Return the JSON schema, for OpenAPI."""
+        number = {"type": "integer", "minimum": 1, "maximum": MAX_ROUND}
+        digits = {"type": "string", "pattern": "^([0-9a-f]{2})*$"}
+        members = {"round": number, "randomness": digits, "signature": digits}
+        return {
+            "type": "object",
+            "additionalProperties": False,
+            "required": list(members),
+            "properties": members,
+            # Round 123 of quicknet: the randomness is the signature's.
+            "examples": [
+                {
+                    "round": 123,
+                    "randomness": "fb8f7bc29bf24db51871ec8c79f3a1e4"
+                    "bd0557bc0dfcee9ed1d924e69d1c60dc",
+                    "signature": "b75c69d0b72a5d906e854e808ba7e2accb1542ac355ae486d591aa9d43765482"
+                    "e26cd02df835d3546d23c4b13e0dfc92",
+                }
+            ],
+        }
+
     def encode(self) -> bytes:
         """Return the round as canonical JSON, in the form of drand's API."""
         return dumps(self.to_json())

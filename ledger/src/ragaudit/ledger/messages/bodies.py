@@ -4,49 +4,30 @@ A body is an envelope. The signed messages in it stay JSON objects here: their o
 them, and say under their own names what is wrong. Members that are None are left out.
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
 
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import SALT_BYTES
-from ragaudit.encoding.errors import MalformedRequest
-from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.errors import MalformedError, MalformedRequest
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.beacon import BeaconRound
-from ragaudit.ledger.messages.chains import NONCE_BYTES
-from ragaudit.ledger.messages.evidence_access import (
-    MAX_READER_BYTES,
-    MAX_REASON_BYTES,
-    read_said,
-)
-from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.evidence_access import Reader, Reason
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES, Entry
+from ragaudit.ledger.messages.kernel import (
+    OMITTED,
+    Count,
+    Digest,
+    Hex,
+    Integer,
+    Items,
+    KeyInHex,
+    Message,
+    Nested,
+    Object,
+    Text,
+)
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.ledger.messages.time_stamps import TimeStamp
-
-__all__ = [
-    "MAX_BATCH",
-    "AccessBody",
-    "Body",
-    "CaseBody",
-    "ClaimBody",
-    "CloseBody",
-    "CosignedBody",
-    "DisputesBody",
-    "EntriesBody",
-    "FindingBody",
-    "HeldBody",
-    "OpeningBody",
-    "ReceiptsBody",
-    "ReferenceBody",
-    "RefusalsBody",
-    "StampsBody",
-    "StatementBody",
-    "WindowBody",
-]
-
-Json = dict[str, Any]
 
 MAX_BATCH: Final = 1000
 """Entries, receipts, refusals or disputes in one call, each of which costs a signature's check."""
@@ -57,299 +38,164 @@ MAX_NOTES: Final = 100
 MAX_STAMPS: Final = 16
 """Time stamps in one call, each with a chain of certificates."""
 
-
-class Body(ABC):
-    """The JSON object of a call."""
-
-    @abstractmethod
-    def to_json(self) -> Json:
-        """Return the body as a JSON object."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, value: Any) -> Self:
-        """Return the body of a JSON value; what it envelops is not read.
-
-        Args:
-            value: as a JSON reader gives it, in any spelling.
-
-        Raises:
-            MalformedRequest: a missing or unknown member, or one of another type.
-            MalformedError: not an entry (`EntriesBody`), not a registration's proof.
-        """
-
-    def encode(self) -> bytes:
-        """Return the body in canonical JSON; a reader takes any spelling."""
-        return canonical_json.dumps(self.to_json())
+MAX_PARTS: Final = 244_142  # of a handover: 10^9 entries
 
 
-@dataclass(frozen=True, slots=True)
+class _Proven(Nested):
+    """A registration with its proof: an account shows it because it is believed for that."""
+
+    def __init__(self) -> None:
+        super().__init__(RegistrationEntry)
+        proof = self.schema["properties"]["proof"]["anyOf"][0]
+        self.schema = {**self.schema, "properties": {**self.schema["properties"], "proof": proof}}
+
+    def read(self, value: Any) -> RegistrationEntry:
+        entry = RegistrationEntry.read(value)
+        if entry.proof is None:
+            raise MalformedError("no proof", where="proof", expected="a .tlog-proof")
+        return entry
+
+
+Note: TypeAlias = Annotated[str, Text(0, MAX_NOTE_BYTES)]
+Documents: TypeAlias = Annotated[tuple[Object, ...], Items(0, MAX_BATCH)]
+Holder: TypeAlias = Annotated[Object | None, OMITTED]
+ProvenRegistration: TypeAlias = Annotated[Annotated[RegistrationEntry, _Proven()] | None, OMITTED]
+
+
+class Body(Message):
+    """The JSON object of a call, which a reader takes in any spelling."""
+
+    ERROR: ClassVar[type[MalformedError]] = MalformedRequest
+
+
 class WindowBody(Body):
     """`POST /v1/windows`: a policy and the manifest of the embedder that it names."""
 
-    policy: Json
-    embedder: Json
-
-    def to_json(self) -> Json:
-        return {"policy": self.policy, "embedder": self.embedder}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "policy embedder", MalformedRequest)
-        return cls(f.object("policy"), f.object("embedder"))
+    policy: Object
+    embedder: Object
 
 
-@dataclass(frozen=True, slots=True)
 class OpeningBody(Body):
     """`POST .../countersign`: the entry at index 0 and the checkpoint of the empty log."""
 
-    opening: bytes
-    salt: bytes = field(repr=False)
-    empty_checkpoint: str
-
-    def to_json(self) -> Json:
-        return {
-            "opening": self.opening.hex(),
-            "salt": self.salt.hex(),
-            "empty_checkpoint": self.empty_checkpoint,
-        }
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "opening salt empty_checkpoint", MalformedRequest)
-        return cls(
-            opening=f.hex("opening", limit=MAX_OPENING_BYTES),
-            salt=f.hex("salt", SALT_BYTES),
-            empty_checkpoint=f.text("empty_checkpoint", 0, MAX_NOTE_BYTES),
-        )
+    opening: Annotated[bytes, Hex(limit=MAX_OPENING_BYTES)]
+    salt: Digest = field(repr=False)
+    empty_checkpoint: Note
 
 
-@dataclass(frozen=True, slots=True)
 class EntriesBody(Body):
     """`POST .../entries`: log entries other than records."""
 
-    entries: tuple[Entry, ...]
-
-    def to_json(self) -> Json:
-        return {"entries": [entry.to_json() for entry in self.entries]}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "entries", MalformedRequest)
-        items = f.objects("entries", 0, MAX_BATCH)
-        return cls(tuple(Entry.from_json(item, where) for where, item in items))
+    entries: Annotated[tuple[Entry, ...], Items(0, MAX_BATCH)]
 
 
-@dataclass(frozen=True, slots=True)
 class CloseBody(Body):
     """`POST .../close`: the note of the final checkpoint, cosigned."""
 
-    final_checkpoint: str
-
-    def to_json(self) -> Json:
-        return {"final_checkpoint": self.final_checkpoint}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "final_checkpoint", MalformedRequest)
-        return cls(f.text("final_checkpoint", 0, MAX_NOTE_BYTES))
+    final_checkpoint: Note
 
 
-@dataclass(frozen=True, slots=True)
 class CosignedBody(Body):
     """`POST .../cosigned`: notes with the quorum of further cosigners, at most MAX_NOTES."""
 
-    checkpoints: tuple[str, ...]
-
-    def to_json(self) -> Json:
-        return {"checkpoints": list(self.checkpoints)}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "checkpoints", MalformedRequest)
-        return cls(f.texts("checkpoints", MAX_NOTES, MAX_NOTE_BYTES))
+    checkpoints: Annotated[tuple[Note, ...], Items(0, MAX_NOTES)]
 
 
-@dataclass(frozen=True, slots=True)
 class StampsBody(Body):
     """`POST .../time-stamps`: time stamps of checkpoints, at most MAX_STAMPS."""
 
-    stamps: tuple[TimeStamp, ...]
-
-    def to_json(self) -> Json:
-        return {"stamps": [stamp.to_json() for stamp in self.stamps]}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "stamps", MalformedRequest)
-        return cls(f.messages("stamps", TimeStamp, 0, MAX_STAMPS))
+    stamps: Annotated[tuple[TimeStamp, ...], Items(0, MAX_STAMPS)]
 
 
-@dataclass(frozen=True, slots=True)
 class RoundBody(Body):
     """`POST .../rounds`: a round of the policy's beacon."""
 
     round: BeaconRound
 
-    def to_json(self) -> Json:
-        return {"round": self.round.to_json()}
 
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "round", MalformedRequest)
-        return cls(BeaconRound.from_json(f.raw("round"), f.path("round")))
+class RecordsBody(Body):
+    """`POST .../records`: which parts are the handover.
+
+    Attributes:
+        parts: number of them.
+        digest: SHA-256 of all their bytes, 32 bytes.
+    """
+
+    parts: Annotated[int, Integer(1, MAX_PARTS)]
+    digest: Digest
 
 
-@dataclass(frozen=True, slots=True)
 class HeldBody(Body):
     """Documents for which their account may sign.
 
     Attributes:
-        documents: signed messages, JSON.
         holder: the account's statement that they are its own.
         registration: of the account; the verifier may not have been given it.
     """
 
-    MEMBER = ""
-
-    documents: list[Json]
-    holder: Json | None = None
-    registration: RegistrationEntry | None = None
-
-    def to_json(self) -> Json:
-        given = {"holder": self.holder, "registration": _shown(self.registration)}
-        return {self.MEMBER: self.documents, **_present(given)}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, cls.MEMBER, MalformedRequest, optional="holder registration")
-        holder = None if f.raw("holder") is None else f.object("holder")
-        return cls(_documents(f, cls.MEMBER), holder, _registration(f))
+    holder: Holder = field(default=None, kw_only=True)
+    registration: ProvenRegistration = field(default=None, kw_only=True)
 
 
 class ReceiptsBody(HeldBody):
     """`POST .../receipts`: public halves of receipts."""
 
-    MEMBER = "receipts"
+    receipts: Documents
 
 
 class RefusalsBody(HeldBody):
     """`POST .../refusals`: signed refusals of the provider."""
 
-    MEMBER = "refusals"
+    refusals: Documents
 
 
-@dataclass(frozen=True, slots=True)
 class ClaimBody(Body):
     """`POST .../claims`: a promise and its revealed nonce, 32 bytes."""
 
-    promise: Json
-    nonce: bytes = field(repr=False)
-    registration: RegistrationEntry | None = None
-
-    def to_json(self) -> Json:
-        claim = {"promise": self.promise, "nonce": self.nonce.hex()}
-        return {**claim, **_present({"registration": _shown(self.registration)})}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "promise nonce", MalformedRequest, optional="registration")
-        return cls(f.object("promise"), f.hex("nonce", NONCE_BYTES), _registration(f))
+    promise: Object
+    nonce: Digest = field(repr=False)
+    registration: ProvenRegistration = None
 
 
-@dataclass(frozen=True, slots=True)
 class DisputesBody(Body):
     """`POST .../disputes`: disputes of one account."""
 
-    disputes: list[Json]
-    registration: RegistrationEntry | None = None
-
-    def to_json(self) -> Json:
-        return {
-            "disputes": self.disputes,
-            **_present({"registration": _shown(self.registration)}),
-        }
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "disputes", MalformedRequest, optional="registration")
-        return cls(_documents(f, "disputes"), _registration(f))
+    disputes: Documents
+    registration: ProvenRegistration = None
 
 
-@dataclass(frozen=True, slots=True)
 class StatementBody(Body):
     """`POST .../statements`: an account says that a registration is its own."""
 
-    statement: Json
-    registration: RegistrationEntry | None = None
-
-    def to_json(self) -> Json:
-        return {
-            "statement": self.statement,
-            **_present({"registration": _shown(self.registration)}),
-        }
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "statement", MalformedRequest, optional="registration")
-        return cls(f.object("statement"), _registration(f))
+    statement: Object
+    registration: ProvenRegistration = None
 
 
-@dataclass(frozen=True, slots=True)
 class FindingBody(Body):
     """`POST .../findings` and the arbiter's reply: a finding, and the public half it is about."""
 
-    finding: Json
-    public: Json
-
-    def to_json(self) -> Json:
-        return {"finding": self.finding, "public": self.public}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "finding public", MalformedRequest)
-        return cls(f.object("finding"), f.object("public"))
+    finding: Object
+    public: Object
 
 
-@dataclass(frozen=True, slots=True)
 class CaseBody(Body):
     """`POST /v1/findings` of the arbiter: a receipt file, and the window as it is shown."""
 
-    file: Json
-    window: Json
-
-    def to_json(self) -> Json:
-        return {"file": self.file, "window": self.window}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "file window", MalformedRequest)
-        return cls(f.object("file"), f.object("window"))
+    file: Object
+    window: Object
 
 
-@dataclass(frozen=True, slots=True)
 class AccessBody(Body):
     """`POST .../bundle/confidential` and `.../accounts/{pseudonym}`: who opens evidence, and why.
 
     Attributes:
-        reader, reason: not blank, at most MAX_READER_BYTES and MAX_REASON_BYTES of UTF-8.
+        reader, reason: not blank.
     """
 
-    reader: str
-    reason: str
-
-    def to_json(self) -> Json:
-        return {"reader": self.reader, "reason": self.reason}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "reader reason", MalformedRequest)
-        return cls(
-            read_said(f, "reader", MAX_READER_BYTES), read_said(f, "reason", MAX_REASON_BYTES)
-        )
+    reader: Reader
+    reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
 class ReferenceBody(Body):
     """`PUT .../test-results/{name}`: a signed test result (10.11), and the tester's key.
 
@@ -357,41 +203,53 @@ class ReferenceBody(Body):
         result: a DSSE envelope, which `ResultReference.of` reads.
     """
 
-    key: PublicKey
-    result: Json
+    key: KeyInHex
+    result: Object
 
-    def to_json(self) -> Json:
-        return {"key": self.key.raw.hex(), "result": self.result}
+
+class HeldParts(Message, where="held parts"):
+    """Answer of `GET .../records/parts`.
+
+    Attributes:
+        parts: how many the verifier holds, from the first on.
+        complete: whether it has taken a handover.
+    """
+
+    parts: Annotated[int, Integer(0, MAX_PARTS)]
+    complete: bool
+
+
+class Submission(Message, where="submission"):
+    """Answer to what is submitted: how many documents were new, and how many known.
+
+    Attributes:
+        accepted: new ones.
+        known: those that the verifier had.
+    """
+
+    accepted: Count = 0
+    known: Count = 0
 
     @classmethod
-    def from_json(cls, value: Any) -> Self:
-        f = Fields(value, "key result", MalformedRequest)
-        return cls(f.public_key("key"), f.object("result"))
+    def total(cls, parts: Iterable[Self]) -> Self:
+        """Return the sum of the replies to several requests.
+
+        Args:
+            parts: one for each request; of none the sum is zero.
+        """
+        each = tuple(parts)
+        return cls(sum(part.accepted for part in each), sum(part.known for part in each))
 
 
-def _documents(f: Fields, name: str) -> list[Json]:
-    documents = [item for _, item in f.objects(name, 0, MAX_BATCH)]
-    for number, document in enumerate(documents):
-        # Nothing more is checked here: its own class says what a document is, and whose.
-        if not isinstance(document, dict):
-            raise f.error(f"{name}[{number}]", "not an object")
-    return documents
+SHORT_BYTES: Final = 2**16
+"""Of the JSON of a provider's call that is not named below, or that has none."""
 
-
-def _registration(f: Fields) -> RegistrationEntry | None:
-    value = f.raw("registration")
-    if value is None:
-        return None
-    entry = RegistrationEntry.from_json(value, f.path("registration"))
-    # An account shows its registration because it is believed for its proof.
-    if entry.proof is None:
-        raise f.error("registration.proof", "no proof", "a .tlog-proof")
-    return entry
-
-
-def _shown(entry: RegistrationEntry | None) -> Json | None:
-    return None if entry is None else entry.to_json()
-
-
-def _present(members: dict[str, Json | None]) -> Json:
-    return {name: value for name, value in members.items() if value is not None}
+LONGEST: Final[Mapping[type[Body], int]] = {
+    WindowBody: 4 * MAX_OPENING_BYTES,
+    OpeningBody: 4 * MAX_OPENING_BYTES,
+    EntriesBody: 2**24,
+    CosignedBody: 2**25,
+    StampsBody: 2**21,
+    CloseBody: 2 * MAX_NOTE_BYTES,
+}
+"""How long the JSON of a provider's call may be, in bytes, in any spelling (8.3)."""

@@ -4,7 +4,7 @@ import hashlib
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import PREFIX
@@ -14,7 +14,8 @@ from ragaudit.encoding.tagged import DIGEST_BYTES, Field, decode, enc, read_dige
 from ragaudit.ledger.messages import filters
 from ragaudit.ledger.messages.beacon import BeaconRound, Engine
 from ragaudit.ledger.messages.chains import verify_activation_preimage
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.kernel import MAX_TIME, Digest, Integer, Milliseconds, Name
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES, MAX_QUESTION_BYTES
 from ragaudit.ledger.messages.released import ReleaseMessage
@@ -49,8 +50,7 @@ def receipts_digest(receipts: Iterable[tuple[int, bytes]]) -> bytes:
     return hashlib.sha256(enc(RECEIPTS_LIST_TAG, *groups)).digest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptsList(VerifierMessage):
+class ReceiptsList(VerifierMessage, kind="receipts-list"):
     """The verifier's commitment to the receipts that arrived before the sampling instant.
 
     Attributes:
@@ -59,45 +59,10 @@ class ReceiptsList(VerifierMessage):
         time: the end of the intake, Unix milliseconds.
     """
 
-    KIND: ClassVar[str] = "receipts-list"
-    MEMBERS: ClassVar[str] = "window digest count time signature"
-
-    window: str
-    digest: bytes
-    count: int
-    time: int
-
-    @classmethod
-    def issue(cls, key: PrivateKey, *, window: str, digest: bytes, count: int, time: int) -> Self:
-        """Commit to the receipts that arrived up to ``time``, before anybody knows the sample.
-
-        Args:
-            key: `keys.verifier`.
-            window, digest, count, time: the attributes.
-        """
-        return cls(window=window, digest=digest, count=count, time=time)._signed(key)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "window": self.window,
-            "digest": self.digest.hex(),
-            "count": self.count,
-            "time": self.time,
-        }
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        return (self.window, self.digest, self.count, self.time)
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            window=f.text("window", 1, 64),
-            digest=f.hex("digest", DIGEST_BYTES),
-            count=f.integer("count", 0, MAX_RECORDS),
-            time=f.integer("time", 0, MAX_TIME),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
+    window: Name
+    digest: Digest
+    count: Annotated[int, Integer(0, MAX_RECORDS)]
+    time: Milliseconds
 
     def authenticate(self, policy: Policy) -> None:
         """Check that the policy's verifier made this list before the sampling instant.
@@ -111,7 +76,7 @@ class ReceiptsList(VerifierMessage):
             RejectedError: of another window, or made too late.
             SignatureRejected: not signed with `keys.verifier`.
         """
-        self._demand("window", self.window, policy.window)
+        self.demand("window", self.window, policy.window)
         self.verify(policy.keys.verifier)
         if self.time >= 1000 * policy.sampling_instant:
             raise RejectedError(
@@ -173,7 +138,7 @@ class Challenge(ReleaseMessage):
             strata=strata,
             deadline=deadline,
             round=round,
-        )._signed(key)
+        ).signed(key)
 
     @property
     def sampled(self) -> frozenset[int]:
@@ -206,8 +171,9 @@ class Challenge(ReleaseMessage):
     def signed_fields(self) -> tuple[Field, ...]:
         """Return the window, and the digest of the message without its signature."""
         # Strata are lists of lists, for which `enc` has no field: their canonical JSON is digested.
-        unsigned = canonical_json.dumps(JsonMessage.to_json(self))
-        return (self.window, hashlib.sha256(unsigned).digest())
+        unsigned = self.to_json()
+        del unsigned["signature"]
+        return (self.window, hashlib.sha256(canonical_json.dumps(unsigned)).digest())
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
@@ -236,7 +202,7 @@ class Challenge(ReleaseMessage):
             SignatureRejected: not signed with `keys.verifier`.
             ChainRejected: the preimage is not the chain's seed.
         """
-        self._demand("window", self.window, policy.window)
+        self.demand("window", self.window, policy.window)
         self.verify(policy.keys.verifier)
         # It has a signature and a time of its own, because it was made before the challenge: signed
         # only as a part of it, it could be as late.

@@ -16,8 +16,8 @@ from ragaudit.encoding.tagged import (
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.adaptive_terms import MAX_BINS
 from ragaudit.ledger.messages.encoded import EntryBody, Readers, check_digests, check_range
-from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.identifiers import check_tenant, check_window
+from ragaudit.ledger.messages.kernel import MAX_TIME
 
 _MAX_ROWS = 2**40
 _MAX_SLOTS = 1_000_000

@@ -12,7 +12,8 @@ from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES, Field
 from ragaudit.ledger.messages.beacon import BeaconRound, Engine
 from ragaudit.ledger.messages.chains import activation_randomness, verify_activation_preimage
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields
+from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.kernel import MAX_TIME, Digest, Milliseconds, Name
 from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
 from ragaudit.ledger.messages.released import ReleaseMessage
 from ragaudit.ledger.messages.signed import VerifierMessage
@@ -30,8 +31,7 @@ def opening_digest(salt: bytes, body: bytes) -> bytes:
     return structure("opening-digest", salt, body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Countersignature(VerifierMessage):
+class Countersignature(VerifierMessage, kind="countersignature"):
     """What the verifier agreed to, and when.
 
     Attributes:
@@ -40,74 +40,14 @@ class Countersignature(VerifierMessage):
         time: Unix milliseconds.
     """
 
-    KIND: ClassVar[str] = "countersignature"
-    MEMBERS: ClassVar[str] = (
-        "window policy_digest opening_digest terms_digest activation_anchor time signature"
-    )
-
-    window: str
-    policy_digest: bytes
-    opening_digest: bytes
-    terms_digest: bytes
-    activation_anchor: bytes
-    time: int
-
-    @classmethod
-    def issue(
-        cls,
-        key: PrivateKey,
-        *,
-        window: str,
-        policy_digest: bytes,
-        opening_digest: bytes,
-        terms_digest: bytes,
-        activation_anchor: bytes,
-        time: int,
-    ) -> Self:
-        """Countersign an opening.
-
-        Args:
-            key: `keys.verifier`.
-            window, policy_digest, opening_digest, terms_digest, activation_anchor, time: the
-                attributes.
-        """
-        return cls(
-            window=window,
-            policy_digest=policy_digest,
-            opening_digest=opening_digest,
-            terms_digest=terms_digest,
-            activation_anchor=activation_anchor,
-            time=time,
-        )._signed(key)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "window": self.window,
-            "policy_digest": self.policy_digest.hex(),
-            "opening_digest": self.opening_digest.hex(),
-            "terms_digest": self.terms_digest.hex(),
-            "activation_anchor": self.activation_anchor.hex(),
-            "time": self.time,
-        }
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        # One signature over all of them: nobody can show that the verifier agreed to this policy
-        # with another opening, or on other terms.
-        digests = (self.policy_digest, self.opening_digest, self.terms_digest)
-        return (self.window, *digests, self.activation_anchor, self.time)
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            window=f.text("window", 1, 64),
-            policy_digest=f.hex("policy_digest", DIGEST_BYTES),
-            opening_digest=f.hex("opening_digest", DIGEST_BYTES),
-            terms_digest=f.hex("terms_digest", DIGEST_BYTES),
-            activation_anchor=f.hex("activation_anchor", DIGEST_BYTES),
-            time=f.integer("time", 0, MAX_TIME),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
+    # One signature over all of them: nobody can show that the verifier agreed to this policy with
+    # another opening, or on other terms.
+    window: Name
+    policy_digest: Digest
+    opening_digest: Digest
+    terms_digest: Digest
+    activation_anchor: Digest
+    time: Milliseconds
 
     def authenticate(self, policy: Policy, *, opening_salt: bytes, opening_body: bytes) -> None:
         """Check that the policy's verifier signed this for this window, policy and opening.
@@ -121,13 +61,13 @@ class Countersignature(VerifierMessage):
             RejectedError: of another window, policy or opening.
             SignatureRejected: not signed with `keys.verifier`.
         """
-        self._demand("window", self.window, policy.window)
+        self.demand("window", self.window, policy.window)
         # Two providers may have windows of one name (8.3): the policy's digest says which is meant.
-        self._demand("policy", self.policy_digest, policy.digest)
+        self.demand("policy", self.policy_digest, policy.digest)
         # Salt and body come from whoever shows the opening; this makes them the ones that were
         # judged.
         found = opening_digest(opening_salt, opening_body)
-        self._demand("opening", self.opening_digest, found)
+        self.demand("opening", self.opening_digest, found)
         self.verify(policy.keys.verifier)
 
 
@@ -178,7 +118,7 @@ class Activation(ReleaseMessage):
             covered_size=covered_size,
             time=time,
             round=round,
-        )._signed(key)
+        ).signed(key)
 
     def _members(self) -> dict[str, Any]:
         return {
@@ -222,11 +162,11 @@ class Activation(ReleaseMessage):
             SignatureRejected: not signed with the policy's `keys.verifier`.
             ChainRejected: not the chain's value.
         """
-        self._demand("window", self.window, policy.window)
+        self.demand("window", self.window, policy.window)
         # The signature covers the size, of which the chain says nothing; the chain fixed n_a before
         # the window, even for the verifier, which could sign any value. Neither check replaces the
         # other.
-        self._demand("activation", self.a, number)
+        self.demand("activation", self.a, number)
         self.verify(policy.keys.verifier)
         verify_activation_preimage(policy.window, anchor, number, self.preimage)
         self.check_round(policy, number)

@@ -12,8 +12,9 @@ from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey
 from ragaudit.encoding.tagged import Field
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.tree import MAX_TREE_SIZE, TreeHead
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.items import CONFIDENTIAL, check_name
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.signed import SignedMessage
 from ragaudit.ledger.messages.verdict import Verdict
 
@@ -22,7 +23,7 @@ _MAX_SIZE: Final = min(MAX_TREE_SIZE, MAX_TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Deletion(SignedMessage):
+class _Deletion(JsonMessage, SignedMessage):
     """When something was deleted, after which verdict, and under which checkpoint.
 
     Attributes:
@@ -95,7 +96,7 @@ class Deletion(_Deletion):
         """
         return cls(
             origin=origin, verdict=verdict, items=items, checkpoint=checkpoint, time=time
-        )._signed(key)
+        ).signed(key)
 
     def _members(self) -> dict[str, Any]:
         members = {"verdict": self.verdict.hex(), "items": dict(self.items)}
@@ -126,9 +127,9 @@ class Deletion(_Deletion):
             SignatureRejected: not signed with ``key``.
         """
         self.verify(key)
-        self._demand("origin", self.origin, origin)
-        self._demand("verdict", self.verdict, bytes.fromhex(verdict.digest))
-        self._demand("checkpoint", self.checkpoint, checkpoint)
+        self.demand("origin", self.origin, origin)
+        self.demand("verdict", self.verdict, bytes.fromhex(verdict.digest))
+        self.demand("checkpoint", self.checkpoint, checkpoint)
         subjects = verdict.subjects
         due = {name: subjects[name] for name in subjects if name.startswith(CONFIDENTIAL)}
         if dict(self.items) != due:
@@ -171,7 +172,7 @@ class ProviderDeletion(_Deletion):
         """
         return cls(
             origin=origin, verdict=verdict, entries=entries, checkpoint=checkpoint, time=time
-        )._signed(key)
+        ).signed(key)
 
     def _members(self) -> dict[str, Any]:
         verdict = None if self.verdict is None else self.verdict.hex()
@@ -209,16 +210,16 @@ class ProviderDeletion(_Deletion):
             SignatureRejected: not signed with ``key``.
         """
         self.verify(key)
-        self._demand("origin", self.origin, origin)
-        self._demand("verdict", self.verdict, bytes.fromhex(verdict.digest))
+        self.demand("origin", self.origin, origin)
+        self.demand("verdict", self.verdict, bytes.fromhex(verdict.digest))
         # Without a final checkpoint nobody else knows how many there were.
         held = None if checkpoint is None else max(0, checkpoint.size - public)
         if self.checkpoint is not None:
-            self._demand("checkpoint", self.checkpoint, checkpoint)
-            self._demand("number of entries", self.entries, held)
+            self.demand("checkpoint", self.checkpoint, checkpoint)
+            self.demand("number of entries", self.entries, held)
         # A provider that lost the end of its log cannot have more of it than there was.
         elif held is not None and self.entries > held:
-            self._demand("number of entries", self.entries, f"at most {held}")
+            self.demand("number of entries", self.entries, f"at most {held}")
 
 
 def _items(value: dict[str, Any]) -> dict[str, str]:

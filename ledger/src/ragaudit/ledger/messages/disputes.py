@@ -5,24 +5,22 @@ brings it. What counts as an account's carries the signature of the key in its r
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self, TypeAlias
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import DIGEST_BYTES, structure
-from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
-from ragaudit.encoding.tagged import Field
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
-from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.kernel import Count, Digest, Integer, Message, Milliseconds, Origin
 from ragaudit.ledger.messages.public_halves import is_words, query_index
 from ragaudit.ledger.messages.signed import AccountMessage
 
 STEPS = 10  # of docs/spec 5.9; those of an answer in words (11.10) are fewer
+Step: TypeAlias = Annotated[int, Integer(0, STEPS)]
 
 
-@dataclass(frozen=True, slots=True)
-class RegistrationStatement(AccountMessage):
+class RegistrationStatement(AccountMessage, kind="registration-statement", where="statement"):
     """An account says that a registration, with its nonce chain, is its own.
 
     Attributes:
@@ -31,51 +29,14 @@ class RegistrationStatement(AccountMessage):
         anchor: of its nonce chain, 32 bytes; None for a plain account.
     """
 
-    KIND: ClassVar[str] = "registration-statement"
-    MEMBERS: ClassVar[str] = "origin pseudonym anchor signature"
-    WHERE: ClassVar[str] = "statement"
-
-    origin: str
-    pseudonym: bytes
-    anchor: bytes | None
-
-    @classmethod
-    def issue(
-        cls, key: PrivateKey, *, origin: str, pseudonym: bytes, anchor: bytes | None
-    ) -> "RegistrationStatement":
-        """Sign a statement.
-
-        Args:
-            key: the account's dispute key.
-            origin, pseudonym, anchor: the attributes.
-        """
-        return cls(origin, pseudonym, anchor)._signed(key)
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        # The anchor is signed too: where the provider made the chain itself and registered it for
-        # an account, no statement is about it, and the records count as plain (9.5).
-        return (self.origin, self.pseudonym, self.anchor)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "pseudonym": self.pseudonym.hex(),
-            "anchor": None if self.anchor is None else self.anchor.hex(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.origin(),
-            f.hex("pseudonym", PSEUDONYM_BYTES),
-            f.optional(f.hex, "anchor", DIGEST_BYTES),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
+    # The anchor is signed too: where the provider made the chain itself and registered it for an
+    # account, no statement is about it, and the records count as plain (9.5).
+    origin: Origin
+    pseudonym: Digest
+    anchor: Digest | None
 
 
-@dataclass(frozen=True, slots=True)
-class HolderStatement(AccountMessage):
+class HolderStatement(AccountMessage, kind="holder-statement", where="holder"):
     """An account says that it submits these receipts, or these refusals, itself.
 
     The provider signed all of them and can submit any: what the account signs for is kept first.
@@ -86,18 +47,16 @@ class HolderStatement(AccountMessage):
         digest: `documents_digest` of what goes with the statement.
     """
 
-    KIND: ClassVar[str] = "holder-statement"
-    MEMBERS: ClassVar[str] = "origin pseudonym digest signature"
-    WHERE: ClassVar[str] = "holder"
-
-    origin: str
-    pseudonym: bytes
-    digest: bytes
+    origin: Origin
+    pseudonym: Digest
+    # Of the documents: a copied statement would let the provider present others as the account's,
+    # and fill its share with them (8.8).
+    digest: Digest
 
     @classmethod
     def issue(
         cls, key: PrivateKey, *, origin: str, pseudonym: bytes, documents: Sequence[Any]
-    ) -> "HolderStatement":
+    ) -> Self:
         """Sign for documents.
 
         Args:
@@ -106,29 +65,7 @@ class HolderStatement(AccountMessage):
             pseudonym: of the account, 32 bytes.
             documents: JSON values in the order in which they are submitted.
         """
-        return cls(origin, pseudonym, documents_digest(documents))._signed(key)
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        # By digest of the documents: a copied statement would let the provider present others as
-        # the account's, and fill its share with them (8.8).
-        return (self.origin, self.pseudonym, self.digest)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "pseudonym": self.pseudonym.hex(),
-            "digest": self.digest.hex(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.origin(),
-            f.hex("pseudonym", PSEUDONYM_BYTES),
-            f.hex("digest", DIGEST_BYTES),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
+        return cls(origin, pseudonym, documents_digest(documents)).signed(key)
 
     def verify_documents(self, documents: Sequence[Any]) -> None:
         """Check that it is about these documents, in this order.
@@ -143,8 +80,7 @@ class HolderStatement(AccountMessage):
             raise ReceiptRejected("signed for other documents", where="holder/digest")
 
 
-@dataclass(frozen=True, slots=True)
-class Dispute(AccountMessage):
+class Dispute(AccountMessage, kind="dispute"):
     """An account says, before the sample is drawn, that one of its answers is false.
 
     It names the receipt file by digest only: whether the verifier may see the file depends on a
@@ -158,19 +94,16 @@ class Dispute(AccountMessage):
         file_digest: `file_digest` of the receipt file.
     """
 
-    KIND: ClassVar[str] = "dispute"
-    MEMBERS: ClassVar[str] = "origin pseudonym index answer_digest file_digest signature"
-
-    origin: str
-    pseudonym: bytes
-    index: int
-    answer_digest: bytes
-    file_digest: bytes
+    origin: Origin
+    pseudonym: Digest
+    index: Count
+    # The answer digest leaves out index, salt and body, which the provider can sign again for
+    # another place; the file's digest covers them.
+    answer_digest: Digest
+    file_digest: Digest
 
     @classmethod
-    def issue(
-        cls, key: PrivateKey, *, pseudonym: bytes, receipt_file: Mapping[str, Any]
-    ) -> "Dispute":
+    def issue(cls, key: PrivateKey, *, pseudonym: bytes, receipt_file: Mapping[str, Any]) -> Self:
         """Sign a dispute about a receipt file.
 
         Args:
@@ -182,13 +115,7 @@ class Dispute(AccountMessage):
             MalformedRecord: no public half to name: index, origin or answer digest are missing.
         """
         origin, index, answer = _named(receipt_file)
-        return cls(origin, pseudonym, index, answer, file_digest(receipt_file))._signed(key)
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        # The answer digest leaves out index, salt and body, which the provider can sign again for
-        # another place; the file's digest covers them.
-        return (self.origin, self.pseudonym, self.index, self.answer_digest, self.file_digest)
+        return cls(origin, pseudonym, index, answer, file_digest(receipt_file)).signed(key)
 
     @property
     def identity(self) -> bytes:
@@ -197,29 +124,8 @@ class Dispute(AccountMessage):
         # take up room (8.8).
         return structure("dispute", *self.signed_fields())
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "pseudonym": self.pseudonym.hex(),
-            "index": self.index,
-            "answer_digest": self.answer_digest.hex(),
-            "file_digest": self.file_digest.hex(),
-        }
 
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.origin(),
-            f.hex("pseudonym", PSEUDONYM_BYTES),
-            f.integer("index", 0, MAX_TIME),
-            f.hex("answer_digest", DIGEST_BYTES),
-            f.hex("file_digest", DIGEST_BYTES),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Finding(AccountMessage):
+class Finding(AccountMessage, kind="finding"):
     """What the arbiter says of a receipt file: it names no row and no position.
 
     Attributes:
@@ -231,73 +137,22 @@ class Finding(AccountMessage):
         time: the arbiter's clock, Unix milliseconds.
     """
 
-    KIND: ClassVar[str] = "finding"
-    MEMBERS: ClassVar[str] = "origin index answer_digest file_digest step time signature"
-
-    origin: str
-    index: int
-    answer_digest: bytes
-    file_digest: bytes
-    step: int
-    time: int
-
-    @classmethod
-    def issue(
-        cls,
-        key: PrivateKey,
-        *,
-        origin: str,
-        index: int,
-        answer_digest: bytes,
-        file_digest: bytes,
-        step: int,
-        time: int,
-    ) -> "Finding":
-        """Sign a finding.
-
-        Args:
-            key: the arbiter's.
-            origin, index, answer_digest, file_digest, step, time: the attributes.
-        """
-        return cls(origin, index, answer_digest, file_digest, step, time)._signed(key)
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        # The file by digest and the place by index, but no row: the verifier takes findings about
-        # sampled records, whose noise it has, and must not learn which rows they hold (8.9).
-        named = (self.origin, self.index, self.answer_digest, self.file_digest)
-        return (*named, self.step, self.time)
+    # The file by digest and the place by index, but no row: the verifier takes findings about
+    # sampled records, whose noise it has, and must not learn which rows they hold (8.9).
+    origin: Origin
+    index: Count
+    answer_digest: Digest
+    file_digest: Digest
+    step: Step
+    time: Milliseconds
 
     @property
     def upheld(self) -> bool:
         """Whether the provider signed something false."""
         return self.step > 0
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "index": self.index,
-            "answer_digest": self.answer_digest.hex(),
-            "file_digest": self.file_digest.hex(),
-            "step": self.step,
-            "time": self.time,
-        }
 
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.origin(),
-            f.integer("index", 0, MAX_TIME),
-            f.hex("answer_digest", DIGEST_BYTES),
-            f.hex("file_digest", DIGEST_BYTES),
-            f.integer("step", 0, STEPS),
-            f.integer("time", 0, MAX_TIME),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class DisputeStatus(JsonMessage):
+class DisputeStatus(Message, where="dispute status"):
     """What became of the disputes about a record: the verifier's reply, which it does not sign.
 
     Attributes:
@@ -305,18 +160,8 @@ class DisputeStatus(JsonMessage):
         step: of docs/spec 5.9, or 11.10, that fails; 0: none does; None: not judged yet.
     """
 
-    MEMBERS: ClassVar[str] = "sampled step"
-    WHERE: ClassVar[str] = "dispute status"
-
     sampled: bool
-    step: int | None
-
-    def _members(self) -> dict[str, Any]:
-        return {"sampled": self.sampled, "step": self.step}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(f.boolean("sampled"), f.optional(f.integer, "step", 0, STEPS))
+    step: Step | None
 
 
 def documents_digest(documents: Sequence[Any]) -> bytes:
@@ -362,4 +207,4 @@ def _named(receipt_file: Mapping[str, Any]) -> tuple[str, int, bytes]:
     for name in ("origin", "answer_digest"):
         if name not in public:
             raise MalformedRecord("missing member", where=f"public.{name}")
-    return f.origin(), query_index(receipt_file), f.hex("answer_digest", DIGEST_BYTES)
+    return f.origin(), query_index(receipt_file), f.hex("answer_digest", 32)

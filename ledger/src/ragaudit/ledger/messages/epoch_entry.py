@@ -6,8 +6,8 @@ from typing import ClassVar
 from ragaudit.encoding.tagged import read_int, read_text
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.encoded import EntryBody, check_digests, check_range
-from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.identifiers import check_window
+from ragaudit.ledger.messages.kernel import MAX_TIME
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Final, Self, TypeAlias
 
-from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import DIGEST_BYTES
-from ragaudit.encoding.errors import RejectedError
-from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey
-from ragaudit.encoding.tagged import Field
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.signing import PrivateKey, PublicKey
+from ragaudit.ledger.messages.kernel import Count, Digest, Milliseconds, Text
 from ragaudit.ledger.messages.signed import SignedMessage
 
-MAX_READER_BYTES: Final = 200
-MAX_REASON_BYTES: Final = 1000
 MAX_ORIGIN_BYTES: Final = 160
 BUNDLE: Final = "bundle"
 FIRST: Final = bytes(DIGEST_BYTES)
@@ -24,12 +19,25 @@ FIRST: Final = bytes(DIGEST_BYTES)
 _WHAT = re.compile(r"bundle|account/[0-9a-f]{64}", re.ASCII)
 
 
+def _check_what(what: str) -> None:
+    if _WHAT.fullmatch(what) is None:
+        raise MalformedError("nothing that is opened", expected="bundle, or account/<pseudonym>")
+
+
+def _check_said(text: str) -> None:
+    if not text.strip() or not text.isprintable():
+        raise MalformedError("nothing is said", expected="one line of text")
+
+
+Reader: TypeAlias = Annotated[str, Text(1, 200, _check_said, "one line of 1..200 bytes")]
+Reason: TypeAlias = Annotated[str, Text(1, 1000, _check_said, "one line of 1..1000 bytes")]
+
+
 class AccessesRejected(RejectedError):
     """A list of accesses that is not the one that was kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceAccess(SignedMessage):
+class EvidenceAccess(SignedMessage, kind="evidence-access"):
     """One time that confidential evidence was opened at the verifier, or its like at the provider.
 
     Attributes:
@@ -41,16 +49,13 @@ class EvidenceAccess(SignedMessage):
         time: Unix milliseconds.
     """
 
-    KIND: ClassVar[str] = "evidence-access"
-    MEMBERS: ClassVar[str] = "origin number previous what reader reason time signature"
-
-    origin: str
-    number: int
-    previous: bytes
-    what: str
-    reader: str
-    reason: str
-    time: int
+    origin: Annotated[str, Text(1, MAX_ORIGIN_BYTES)]
+    number: Count
+    previous: Digest
+    what: Annotated[str, Text(1, 80, _check_what, '"bundle" or "account/<pseudonym>"')]
+    reader: Reader
+    reason: Reason
+    time: Milliseconds
 
     @classmethod
     def issue(
@@ -79,44 +84,12 @@ class EvidenceAccess(SignedMessage):
             reader=reader,
             reason=reason,
             time=time,
-        )._signed(key)
+        ).signed(key)
 
     @property
     def digest(self) -> bytes:
         """SHA-256 of the canonical bytes: what the next access names."""
-        return sha256(canonical_json.dumps(self.to_json())).digest()
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "number": self.number,
-            "previous": self.previous.hex(),
-            "what": self.what,
-            "reader": self.reader,
-            "reason": self.reason,
-            "time": self.time,
-        }
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        said = (self.what, self.reader, self.reason)
-        return (self.origin, self.number, self.previous, *said, self.time)
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        what = f.text("what", 1, 80)
-        if _WHAT.fullmatch(what) is None:
-            raise f.error("what", "nothing that is opened", "bundle, or account/<pseudonym>")
-        return cls(
-            origin=f.text("origin", 1, MAX_ORIGIN_BYTES),
-            number=f.integer("number", 0, MAX_TIME),
-            previous=f.hex("previous", DIGEST_BYTES),
-            what=what,
-            reader=read_said(f, "reader", MAX_READER_BYTES),
-            reason=read_said(f, "reason", MAX_REASON_BYTES),
-            time=f.integer("time", 0, MAX_TIME),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
+        return sha256(self.encode()).digest()
 
     @staticmethod
     def verify_all(accesses: Sequence["EvidenceAccess"], key: PublicKey, *, origin: str) -> None:
@@ -135,7 +108,7 @@ class EvidenceAccess(SignedMessage):
         before: EvidenceAccess | None = None
         for number, access in enumerate(accesses):
             access.verify(key)
-            access._demand("origin", access.origin, origin)
+            access.demand("origin", access.origin, origin)
             expected = FIRST if before is None else before.digest
             if (access.number, access.previous) != (number, expected):
                 raise AccessesRejected(
@@ -146,20 +119,3 @@ class EvidenceAccess(SignedMessage):
                     "earlier than the access before", where=f"access {access.number}"
                 )
             before = access
-
-
-def read_said(f: Fields, name: str, most: int) -> str:
-    """Return what a person says for the record: a text that is not blank.
-
-    Args:
-        f: the object.
-        name: of the member.
-        most: bytes of UTF-8.
-
-    Raises:
-        MalformedError: as the reader of ``f`` calls it; blank, too long, or no text.
-    """
-    text = f.text(name, 1, most)
-    if not text.strip() or not text.isprintable():
-        raise f.error(name, "nothing is said", "one line of text")
-    return text

@@ -15,9 +15,7 @@ from ragaudit.encoding.signing import KEY_BYTES, PublicKey
 from ragaudit.encoding.text import b64_decode, hex_decode
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord
 from ragaudit.ledger.log.notes import MAX_NAME_BYTES, check_name
-
-MAX_TIME = canonical_json.MAX_INTEGER
-"""Of a time in Unix milliseconds, a count or a size: the largest integer that JSON holds."""
+from ragaudit.ledger.messages.kernel import Message
 
 MAX_BODY_BYTES = 4096
 """Of a registration or record in an entry, receipt or promise; they have less than 1 kB."""
@@ -26,21 +24,16 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class JsonMessage(ABC):
-    """A message that is one JSON object of exact members, and as bytes its canonical form.
+class JsonMessage(Message, ABC):
+    """A message whose members are read and written by hand.
 
     Attributes:
         FORMAT: value of the member ``format``; empty: the message has none.
         MEMBERS: names of the other members, spaces between.
-        WHERE: what errors call the message when it is no part of another.
-        LABEL: what errors call bytes that are not canonical JSON; empty: their place in them.
+        LABEL: what errors call bytes that are not canonical JSON; empty: `WHERE`.
     """
 
-    __slots__ = ()
-
-    FORMAT: ClassVar[str] = ""
     MEMBERS: ClassVar[str]
-    WHERE: ClassVar[str] = ""
     LABEL: ClassVar[str] = ""
 
     @abstractmethod
@@ -54,7 +47,9 @@ class JsonMessage(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Return the message as a JSON object."""
-        return {"format": self.format, **self._members()} if self.FORMAT else self._members()
+        shown = {"format": self.format, **self._members()} if self.FORMAT else self._members()
+        signature = getattr(self, "signature", None)
+        return shown if signature is None else {**shown, "signature": signature.hex()}
 
     @property
     def format(self) -> str:
@@ -62,20 +57,20 @@ class JsonMessage(ABC):
         return self.FORMAT
 
     @classmethod
-    def from_json(cls, value: Any, where: str = "") -> Self:
-        """Return the message of a JSON value, the strict inverse of `to_json`.
+    def parse(cls, data: bytes) -> Self:
+        """Return the message in ``data``, the strict inverse of `encode`."""
+        try:
+            value = canonical_json.loads(data)
+        except MalformedError as error:
+            where = cls.LABEL or error.where
+            raise MalformedRecord(error.what, where=where, expected=error.expected) from error
+        return cls.from_json(value)
 
-        Args:
-            value: as a JSON reader gives it.
-            where: the value's place, for errors.
-
-        Raises:
-            MalformedError: not such a message; MalformedRecord for its own members.
-            UnsupportedError: a member that version 1 does not know how to honour.
-        """
+    @classmethod
+    def read(cls, value: Any) -> Self:
+        """Return the message of a JSON value that lies within another; as `from_json`."""
         members = cls.members_of(value)
-        names = f"format {members}" if cls.FORMAT else members
-        f = Fields(value, names, MalformedRecord, where or cls.WHERE)
+        f = Fields(value, f"format {members}" if cls.FORMAT else members, MalformedRecord)
         if cls.FORMAT:
             cls._check_format(f)
         return cls._read(f)
@@ -93,29 +88,8 @@ class JsonMessage(ABC):
     def _check_format(cls, f: "Fields") -> None:
         f.constant("format", cls.FORMAT)
 
-    def encode(self) -> bytes:
-        """Return the message in canonical JSON, as it is sent, digested and kept."""
-        return canonical_json.dumps(self.to_json())
 
-    @classmethod
-    def parse(cls, data: bytes) -> Self:
-        """Return the message in ``data``, the strict inverse of `encode`.
-
-        Args:
-            data: canonical JSON; other spellings are refused, so that a digest names one message.
-
-        Raises:
-            MalformedError: not canonical JSON, or as `from_json`. Nothing is verified.
-        """
-        try:
-            value = canonical_json.loads(data)
-        except MalformedError as error:
-            where = cls.LABEL or error.where
-            raise MalformedRecord(error.what, where=where, expected=error.expected) from error
-        return cls.from_json(value)
-
-
-M = TypeVar("M", bound=JsonMessage)
+M = TypeVar("M", bound=Message)
 
 
 class Fields:

@@ -15,9 +15,10 @@ from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
 from ragaudit.ledger.messages.charges import Charge, Generated
-from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
 from ragaudit.ledger.messages.generated_answers import AnyAnswer, read_answer
 from ragaudit.ledger.messages.generation_requests import GenerationRequest
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.receipts import digest_of
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.ledger.messages.signed import AccountMessage
@@ -92,7 +93,7 @@ class LoggedEntry(JsonMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedReceipt(AccountMessage):
+class GeneratedReceipt(JsonMessage, AccountMessage):
     """The half that may be shown: both entries, their places, and a signature.
 
     Attributes:
@@ -129,7 +130,7 @@ class GeneratedReceipt(AccountMessage):
             key: the provider's.
             origin, charge, answer, issued, answer_digest: the attributes.
         """
-        return cls(origin, charge, answer, issued, answer_digest)._signed(key)
+        return cls(origin, charge, answer, issued, answer_digest).signed(key)
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""

@@ -7,14 +7,14 @@ frames (all of them). Whether they are the log's is check 5 of the audit.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, BinaryIO, Final, Self
+from typing import Annotated, Any, BinaryIO, ClassVar, Final, Self
 
 from ragaudit.encoding.digests import PREFIX, SALT_BYTES, leaf_data
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import decode, enc, read_int, read_text
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields
+from ragaudit.ledger.messages.kernel import Choice, Count, Digest, Hex, Message
 from ragaudit.ledger.messages.merkle_commitments import INDEX_PARTS, INDEX_TAG, POINT_BYTES
 from ragaudit.ledger.messages.records import Record
 
@@ -32,6 +32,17 @@ MAX_FRAME_BYTES: Final = 4096  # of any other entry; a record with its sketch ta
 PART_ENTRIES: Final = 4096  # of a part of a handover; the last one may have fewer
 MAX_PART_BYTES: Final = MAX_OPENING_BYTES + PART_ENTRIES * (LENGTH_BYTES + MAX_FRAME_BYTES)
 _FIELDS: Final = 6
+
+
+class _Shown(Message):
+    """An entry other than a record, as JSON."""
+
+    ERROR: ClassVar[type[MalformedError]] = MalformedError
+
+    index: Count
+    kind: Annotated[str, Choice(*sorted(KINDS - {Record.KIND}))]
+    salt: Digest = field(repr=False)
+    body: Annotated[bytes, Hex(limit=MAX_OPENING_BYTES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +70,7 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Return an entry other than a record as a JSON object."""
-        return {
-            "index": self.index,
-            "kind": self.kind,
-            "salt": self.salt.hex(),
-            "body": self.body.hex(),
-        }
+        return _Shown(self.index, self.kind, self.salt, self.body).to_json()
 
     @classmethod
     def from_json(cls, value: Any, where: str = "entry") -> Self:
@@ -76,13 +82,13 @@ class Entry:
         Raises:
             MalformedError: not an entry other than a record.
         """
-        f = Fields(value, "index kind salt body", MalformedError, where)
-        return cls(
-            index=f.integer("index", 0, MAX_TIME),
-            kind=f.choice("kind", *sorted(KINDS - {Record.KIND})),
-            salt=f.hex("salt", SALT_BYTES),
-            body=f.hex("body", limit=MAX_OPENING_BYTES),
-        )
+        shown = _Shown.from_json(value, where)
+        return cls(shown.index, shown.kind, shown.salt, shown.body)
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Return the JSON schema, for OpenAPI."""
+        return _Shown.schema()
 
     def encode(self) -> bytes:
         """Return the frame of this entry, its length in front."""

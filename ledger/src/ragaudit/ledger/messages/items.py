@@ -19,8 +19,9 @@ from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES, VerifierKey
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
+from ragaudit.ledger.messages.kernel import MAX_TIME
 
 PUBLIC: Final = "public/"
 CONFIDENTIAL: Final = "confidential/"

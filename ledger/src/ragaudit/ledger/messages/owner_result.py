@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Final, Self
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.ledger.messages.documents import MAX_VERSION
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import check_tenant
 from ragaudit.ledger.messages.items import POLICY
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.signed_results import (
     PREDICATE_TYPE,

@@ -4,21 +4,28 @@ docs/spec/05-records.md §5.8, and docs/spec/08-services.md §8.3 for claims: ac
 the verifier, the provider fetches them from it by the page, and the evidence holds them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import DIGEST_BYTES, structure
+from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey
 from ragaudit.encoding.tagged import Field
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.chains import NONCE_BYTES
 from ragaudit.ledger.messages.charges import Charge
-from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
 from ragaudit.ledger.messages.generated import GenerationRequest
-from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.kernel import (
+    MAX_TIME,
+    Digest,
+    Integer,
+    Items,
+    Message,
+    Milliseconds,
+    Origin,
+)
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import MAX_QUERIES, QueryEntry, Record
 from ragaudit.ledger.messages.requests import Openings, Request
@@ -53,7 +60,7 @@ def voidable_from(time: int, policy: Policy) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise(AccountMessage):
+class Promise(JsonMessage, AccountMessage):
     """What is logged for an anchored account's request, whatever its nonce will be; signed.
 
     The record, but for nonce and selection; or, of a question to be answered in words, the charge
@@ -92,7 +99,7 @@ class Promise(AccountMessage):
             key: the provider's.
             origin, body, request, openings: the attributes.
         """
-        return cls(origin, body, request, openings)._signed(key)
+        return cls(origin, body, request, openings).signed(key)
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
@@ -214,8 +221,7 @@ class Promise(AccountMessage):
             raise ReceiptRejected(f"the {entry.KIND} contradicts the promise", where="promise")
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal(AccountMessage):
+class Refusal(AccountMessage, kind="refusal"):
     """A signed no.
 
     Attributes:
@@ -225,59 +231,12 @@ class Refusal(AccountMessage):
         time: Unix milliseconds.
     """
 
-    KIND: ClassVar[str] = "refusal"
-    MEMBERS: ClassVar[str] = "origin pseudonym counter reason time signature"
-    LABEL: ClassVar[str] = "refusal"
-
-    origin: str
-    pseudonym: bytes
-    counter: int
+    origin: Origin
+    pseudonym: Digest
+    # r itself included: after the last query the account has r records.
+    counter: Annotated[int, Integer(0, MAX_QUERIES)]
     reason: Reason
-    time: int
-
-    @classmethod
-    def issue(
-        cls,
-        key: PrivateKey,
-        *,
-        origin: str,
-        pseudonym: bytes,
-        counter: int,
-        reason: Reason,
-        time: int,
-    ) -> "Refusal":
-        """Sign a refusal.
-
-        Args:
-            key: the provider's.
-            origin, pseudonym, counter, reason, time: the attributes.
-        """
-        return cls(origin, pseudonym, counter, reason, time)._signed(key)
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        return (self.origin, self.pseudonym, self.counter, self.reason, self.time)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "pseudonym": self.pseudonym.hex(),
-            "counter": self.counter,
-            "reason": self.reason,
-            "time": self.time,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.origin(),
-            f.hex("pseudonym", PSEUDONYM_BYTES),
-            # r itself included: after the last query the account has r records.
-            f.integer("counter", 0, MAX_QUERIES),
-            cast("Reason", f.choice("reason", "budget", "closed", "unavailable")),
-            f.integer("time", 0, MAX_TIME),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
+    time: Milliseconds
 
     @property
     def identity(self) -> bytes:
@@ -333,8 +292,7 @@ class Claim(JsonMessage):
         return cls(f.message("promise", Promise), f.hex("nonce", NONCE_BYTES))
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimsPage(JsonMessage):
+class ClaimsPage(Message, where="claims page"):
     """The reply of the verifier's `GET /v1/windows/{w}/claims`.
 
     Attributes:
@@ -342,39 +300,16 @@ class ClaimsPage(JsonMessage):
         next: what to ask after for more, 32 bytes; None: there are no more.
     """
 
-    MEMBERS: ClassVar[str] = "claims next"
-    WHERE: ClassVar[str] = "claims page"
-
-    claims: Sequence[Any]
-    next: bytes | None
-
-    def _members(self) -> dict[str, Any]:
-        following = None if self.next is None else self.next.hex()
-        return {"claims": list(self.claims), "next": following}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        # A page is bounded in bytes (8.3), and so by what the caller reads.
-        claims = tuple(item for _, item in f.objects("claims", 0, MAX_TIME))
-        return cls(claims, f.optional(f.hex, "next", DIGEST_BYTES))
+    # A page is bounded in bytes (8.3), and so by what the caller reads.
+    claims: Annotated[tuple[Any, ...], Items(0, MAX_TIME)]
+    next: Digest | None
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed(JsonMessage):
+class Claimed(Message, where="claimed"):
     """The reply of `GET /v1/windows/{w}/claims/{pseudonym}/{counter}`.
 
     Attributes:
         claimed: whether a promise for the query was claimed.
     """
 
-    MEMBERS: ClassVar[str] = "claimed"
-    WHERE: ClassVar[str] = "claimed"
-
     claimed: bool
-
-    def _members(self) -> dict[str, Any]:
-        return {"claimed": self.claimed}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(f.boolean("claimed"))

@@ -8,8 +8,9 @@ from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields
+from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import (
     FILE_FORMAT,

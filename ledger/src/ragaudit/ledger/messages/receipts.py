@@ -20,12 +20,8 @@ from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
-from ragaudit.ledger.messages.fields import (
-    MAX_BODY_BYTES,
-    MAX_TIME,
-    Fields,
-    JsonMessage,
-)
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.private_receipts import (
     PRIVATE_FORMAT_V2,
     PrivateReceipt,
@@ -54,7 +50,7 @@ FILE_FORMAT_V2 = "ragaudit/v2/receipt/file"
 
 
 @dataclass(frozen=True, slots=True)
-class PublicReceipt(AccountMessage):
+class PublicReceipt(JsonMessage, AccountMessage):
     """The half that may be shown: record, place in the log, digest of the answer, signature.
 
     Attributes:
@@ -97,7 +93,7 @@ class PublicReceipt(AccountMessage):
             key: the provider's.
             origin, index, salt, body, issued, answer_digest: the attributes.
         """
-        return cls(origin, index, salt, body, issued, answer_digest)._signed(key)
+        return cls(origin, index, salt, body, issued, answer_digest).signed(key)
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""

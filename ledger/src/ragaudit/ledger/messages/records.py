@@ -32,8 +32,8 @@ from ragaudit.ledger.messages.encoded import (
     parsed_body,
 )
 from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.identifiers import check_tenant, check_window
+from ragaudit.ledger.messages.kernel import MAX_TIME
 
 MAX_TENANTS = 1000
 MAX_ROWS = 2**40

@@ -3,13 +3,13 @@
 docs/spec/08-services.md §8.4: activation and challenge, in version 2 under such a policy.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.beacon import BeaconRound, Engine
-from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.signed import VerifierMessage
 
@@ -17,7 +17,7 @@ _PREFIX_V2 = "ragaudit/v2/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseMessage(VerifierMessage):
+class ReleaseMessage(JsonMessage, VerifierMessage):
     """A message of version 1 without, of version 2 with a round of the beacon.
 
     Attributes:
@@ -26,7 +26,7 @@ class ReleaseMessage(VerifierMessage):
 
     KIND: ClassVar[str] = ""
 
-    round: BeaconRound | None = None
+    round: BeaconRound | None = field(default=None, kw_only=True)
 
     @property
     def format(self) -> str:

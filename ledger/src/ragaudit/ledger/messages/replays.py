@@ -7,12 +7,13 @@ from typing import Any, ClassVar, Final, Self
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.answerers import Answerer, KeywordVoting
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.generated_answers import (
     AnyAnswer,
     GeneratedKeywords,
     read_answer,
 )
+from ragaudit.ledger.messages.kernel import MAX_TIME
 
 __all__ = [
     "PaidRow",

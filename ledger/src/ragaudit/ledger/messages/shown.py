@@ -15,8 +15,9 @@ from ragaudit.ledger.log.notes import MAX_NAME_BYTES, VerifierKey
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.policy import FORMAT_V2, MAX_INSTANTS, Policy
 from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, Opening, Version
 from ragaudit.ledger.messages.shown_entries import (

@@ -4,11 +4,10 @@ docs/spec/01-encoding.md §1.3 for what is signed, docs/spec/08-services.md §8.
 """
 
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, ClassVar, Final, Self
+from typing import Final, Self
 
 from ragaudit.encoding.digests import DIGEST_BYTES, PREFIX
 from ragaudit.encoding.errors import MalformedError, RejectedError
@@ -23,14 +22,11 @@ from ragaudit.encoding.signing import (
 from ragaudit.encoding.tagged import Field
 from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.fields import JsonMessage
-
-NOT_SIGNED_YET = bytes(SIGNATURE_BYTES)
+from ragaudit.ledger.messages.kernel import Message, Signature
 
 
-@dataclass(frozen=True, slots=True)
-class SignedMessage(JsonMessage):
-    """A message with one signature, over named fields.
+class SignedMessage(Message):
+    """A message with one signature, over all members but those that are declared `UNSIGNED`.
 
     Attributes:
         KIND: names the format, and the tag under which the fields are signed: a signature under
@@ -38,23 +34,25 @@ class SignedMessage(JsonMessage):
         signature: 64 bytes; nothing has been verified.
     """
 
-    KIND: ClassVar[str]
+    signature: Signature = field(default=bytes(SIGNATURE_BYTES), repr=False, kw_only=True)
 
-    signature: bytes = field(default=NOT_SIGNED_YET, repr=False, kw_only=True)
+    def __init_subclass__(cls, kind: str = "", where: str = "") -> None:
+        """Check further that what the signature is to cover can be signed; TypeError."""
+        super().__init_subclass__(kind=kind, where=where)
+        if hasattr(cls, "_read"):  # declared by hand, see `fields.JsonMessage`
+            cls.FORMAT, cls.WHERE = PREFIX + cls.KIND, cls.WHERE or cls.KIND
+        elif cls.signed_fields is SignedMessage.signed_fields:
+            for name in cls._signed:
+                if not cls.FORMS[name].signable:
+                    raise TypeError(f"{cls.__name__}.{name} cannot be signed as a field")
 
-    def __init_subclass__(cls) -> None:
-        """Name the format, and the place in errors unless there is another, after the kind."""
-        # One word for format and tag, so that two kinds with different names never share a tag.
-        if kind := getattr(cls, "KIND", ""):
-            cls.FORMAT, cls.WHERE = PREFIX + kind, cls.WHERE or kind
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the message as a JSON object, its signature last."""
-        return {**JsonMessage.to_json(self), "signature": self.signature.hex()}
-
-    @abstractmethod
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
+        return tuple(getattr(self, name) for name in self._signed)
+
+    def signed(self, key: PrivateKey) -> Self:
+        """Return the message with the signature of ``key``."""
+        return replace(self, signature=sign(key, self.KIND, *self.signed_fields()))
 
     def verify(self, key: PublicKey) -> None:
         """Check the signature, and nothing else that the message says.
@@ -69,26 +67,19 @@ class SignedMessage(JsonMessage):
         # statement, even where the fields of both encode alike.
         verify(key, self.signature, self.KIND, *self.signed_fields())
 
-    def _demand(self, what: str, found: object, expected: object) -> None:
+    def demand(self, what: str, found: object, expected: object) -> None:
         """RejectedError unless the message names the expected thing."""
         if found != expected:
             shown = expected.hex() if isinstance(expected, bytes) else str(expected)
             raise RejectedError(f"another {what}", where=self.KIND, expected=shown)
 
-    def _signed(self, key: PrivateKey) -> Self:
-        return replace(self, signature=sign(key, self.KIND, *self.signed_fields()))
-
 
 class VerifierMessage(SignedMessage):
     """A message that the verifier signs with `keys.verifier` (docs/spec/08-services.md §8.4)."""
 
-    __slots__ = ()
-
 
 class AccountMessage(SignedMessage):
     """A message that an account keeps or hands on: receipt, promise, refusal, dispute, finding."""
-
-    __slots__ = ()
 
     def verify(self, key: PublicKey) -> None:
         """Check the signature, and nothing else that the message says.
@@ -101,7 +92,7 @@ class AccountMessage(SignedMessage):
             ReceiptRejected: ``key`` did not sign this.
         """
         try:
-            SignedMessage.verify(self, key)
+            super().verify(key)
         except SignatureRejected as error:
             raise ReceiptRejected(error.what, where=self.KIND) from error
 

@@ -1,23 +1,24 @@
 """The strata of a challenge, by what they are of (docs/spec/09-audit.md §9.1, §9.11)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Final, Self, TypeAlias
 
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.kernel import Integer, Items, Message, Text
 
 __all__ = ["MAX_RECORDS", "Stratum"]
 
 MAX_RECORDS: Final = 2**40
 MAX_STRATUM_ID_BYTES: Final = 128
 
+_Index: TypeAlias = Annotated[int, Integer(0, MAX_RECORDS)]
+Indices: TypeAlias = Annotated[tuple[_Index, ...], Items(0, MAX_RECORDS)]
+
 _ROWS: Final = "rows:"
 _WHOLE: Final = ("tenant:", "charges:", _ROWS)
 """What the ids of strata begin with that hold all there is of a tenant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stratum(JsonMessage):
+class Stratum(Message):
     """A stratum as the challenge names it.
 
     Attributes:
@@ -27,11 +28,9 @@ class Stratum(JsonMessage):
         sample: leaf indices of the entries to open; of ``rows`` positions of the index.
     """
 
-    MEMBERS: ClassVar[str] = "id population sample"
-
-    id: str
-    population: tuple[int, ...] | None
-    sample: tuple[int, ...]
+    id: Annotated[str, Text(1, MAX_STRATUM_ID_BYTES)]
+    population: Indices | None
+    sample: Indices
 
     @classmethod
     def of(cls, name: str, population: Sequence[int], sample: tuple[int, ...]) -> Self:
@@ -53,13 +52,3 @@ class Stratum(JsonMessage):
     def rows_of(self) -> str | None:
         """The tenant whose rows it holds; None of a stratum of log entries."""
         return self.id.removeprefix(_ROWS) if self.id.startswith(_ROWS) else None
-
-    def _members(self) -> dict[str, Any]:
-        population = None if self.population is None else list(self.population)
-        return {"id": self.id, "population": population, "sample": list(self.sample)}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        bounds = ((0, MAX_RECORDS), 0, MAX_RECORDS)
-        population = f.optional(f.integers, "population", *bounds)
-        return cls(f.text("id", 1, MAX_STRATUM_ID_BYTES), population, f.integers("sample", *bounds))

@@ -1,20 +1,27 @@
 """Time stamps of a window's checkpoints, as they are handed over and kept (docs/spec 8.3, 10.1)."""
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from dataclasses import field
+from typing import Annotated, Any
 
-from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import b64_decode, b64_encode
-from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.timestamps import MAX_TOKEN_BYTES
 from ragaudit.ledger.messages.evidence import EvidenceList
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
-
-MAX_SIZE: Final = 2**53 - 1
+from ragaudit.ledger.messages.kernel import MAX_TIME, Form, Integer, Message, Text
 
 
-@dataclass(frozen=True, slots=True)
-class TimeStamp(JsonMessage):
+class _Token(Form):
+    """Bytes in base64."""
+
+    _text = Text(1, 4 * MAX_TOKEN_BYTES // 3 + 4)
+
+    def __init__(self) -> None:
+        super().__init__("base64", self._text.schema, b64_encode)
+
+    def read(self, value: Any) -> bytes:
+        return b64_decode(self._text.read(value))
+
+
+class TimeStamp(Message, where="time stamp"):
     """An authority's token over the checkpoint of a size; nothing of it is verified.
 
     Attributes:
@@ -22,23 +29,8 @@ class TimeStamp(JsonMessage):
         token: DER, as it came.
     """
 
-    MEMBERS: ClassVar[str] = "size token"
-    WHERE: ClassVar[str] = "time stamp"
-
-    size: int
-    token: bytes = field(repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        return {"size": self.size, "token": b64_encode(self.token)}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        text = f.text("token", 1, 4 * MAX_TOKEN_BYTES // 3 + 4)
-        try:
-            token = b64_decode(text)
-        except MalformedError as error:
-            raise MalformedRecord(error.what, where=f.path("token"), expected="base64") from error
-        return cls(f.integer("size", 1, MAX_SIZE), token)
+    size: Annotated[int, Integer(1, MAX_TIME)]
+    token: Annotated[bytes, _Token()] = field(repr=False)
 
 
 class TimeStamps(EvidenceList[TimeStamp]):

@@ -261,9 +261,9 @@ def refuse(
         again: Unix milliseconds from which the same query may succeed; None if waiting does not
             help.
     """
-    refusal = Refusal.issue(
-        key, origin=origin, pseudonym=pseudonym, counter=counter, reason=reason, time=time
-    )
+    refusal = Refusal(
+        origin=origin, pseudonym=pseudonym, counter=counter, reason=reason, time=time
+    ).signed(key)
     what, expected = _WORDS[reason]
     return QueryRefused(
         f"{what}: {detail}" if detail else what,

@@ -26,7 +26,9 @@ from ragaudit.ledger.messages.bodies import (
     CloseBody,
     CosignedBody,
     EntriesBody,
+    HeldParts,
     OpeningBody,
+    RecordsBody,
     RoundBody,
     StampsBody,
     WindowBody,
@@ -34,7 +36,6 @@ from ragaudit.ledger.messages.bodies import (
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.handover_parts import HeldParts, RecordsBody
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
 from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.shown import ShownKeys

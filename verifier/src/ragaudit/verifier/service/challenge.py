@@ -93,14 +93,13 @@ class Sampler:
             transaction.attest(Statement.RECEIPTS_LIST, origin)
             places = submissions.places(transaction.connection, origin, Kind.RECEIPT)
             receipts = [(place.position, place.identity) for place in places]
-            message = ReceiptsList.issue(
-                self._keys.statement,
+            message = ReceiptsList(
                 window=window.name,
                 digest=receipts_digest(receipts),
                 count=len(receipts),
                 # The end of the intake, not the time of this call, which an outage may delay (8.4).
                 time=1000 * policy.sampling_instant - 1,
-            )
+            ).signed(self._keys.statement)
             windows.put_item(transaction, origin, RECEIPTS_LIST, message.encode())
             windows.note(transaction, origin, listed=transaction.now)
 

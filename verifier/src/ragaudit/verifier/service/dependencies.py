@@ -8,8 +8,8 @@ from fastapi import Depends, Path, Query, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.messages.bodies import LONGEST, SHORT_BYTES
 from ragaudit.ledger.messages.bodies import Body as Json
-from ragaudit.ledger.messages.body_sizes import LONGEST, SHORT_BYTES
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.serving.bodies import SMALL_BYTES, Body, receive, receive_anonymous
 from ragaudit.serving.validation import HEX32_PATTERN, NAME_PATTERN

@@ -84,10 +84,10 @@ class Intake:
             CapReached: above the account's share, or the cap (docs/spec/08-services.md §8.8).
         """
         policy = self._policy(origin)
-        checked = _checked("receipts", document.documents, policy, _receipt)
+        checked = _checked("receipts", document.receipts, policy, _receipt)
         # Their proofs are checked by now; those that are evidence themselves are kept apart, below.
         stripped = [_submission(_with_only(receipt)) for receipt, _ in checked]
-        held = self._held(origin, policy, document, document.documents, shown, stripped)
+        held = self._held(origin, policy, document, document.receipts, shown, stripped)
         with self._database.write() as transaction:
             check_before(transaction, origin, policy.sampling_instant)
             for (receipt, heads), submission in zip(checked, held, strict=True):
@@ -103,8 +103,8 @@ class Intake:
     ) -> Counts:
         """Take signed refusals before the sampling instant; all else is as for `receipts`."""
         policy = self._policy(origin)
-        checked = _checked("refusals", document.documents, policy, _refusal)
-        held = self._held(origin, policy, document, document.documents, shown, checked)
+        checked = _checked("refusals", document.refusals, policy, _refusal)
+        held = self._held(origin, policy, document, document.refusals, shown, checked)
         with self._database.write() as transaction:
             check_before(transaction, origin, policy.sampling_instant)
             return self._put(transaction, origin, policy, Kind.REFUSAL, held)
@@ -157,7 +157,7 @@ class Intake:
             found, last = submissions.page(
                 transaction.connection, origin, Kind.CLAIM, after, CLAIMS_PAGE_BYTES
             )
-        return ClaimsPage([canonical_json.loads(document) for document in found], last)
+        return ClaimsPage(tuple(map(canonical_json.loads, found)), last)
 
     def claimed(self, origin: Origin, pseudonym: bytes, counter: int, made: int) -> bool:
         """Return whether a promise for this query was claimed, once one of ``made`` cannot be.

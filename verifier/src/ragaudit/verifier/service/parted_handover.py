@@ -4,7 +4,7 @@ import tempfile
 from typing import BinaryIO, cast
 
 from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
-from ragaudit.ledger.messages.handover_parts import HeldParts, RecordsBody
+from ragaudit.ledger.messages.bodies import HeldParts, RecordsBody
 from ragaudit.ledger.messages.items import RECORDS
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.service import handover_parts as parts

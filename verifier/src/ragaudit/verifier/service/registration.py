@@ -258,15 +258,18 @@ class Registrar:
             if transaction.now >= 1000 * min(policy.start, *policy.activation_instants):
                 raise TooLate("the window has begun", where=window.origin)
             transaction.attest(Statement.COUNTERSIGNATURE, window.origin)
-            message = Countersignature.issue(
-                self._keys.statement,
-                window=window.name,
-                policy_digest=window.policy_digest,
-                opening_digest=opening_digest(request.salt, request.opening),
-                terms_digest=self._terms.digest,
-                activation_anchor=releases.chain_anchor(self._keys, window, policy.activations),
-                time=transaction.now,
-            ).encode()
+            message = (
+                Countersignature(
+                    window=window.name,
+                    policy_digest=window.policy_digest,
+                    opening_digest=opening_digest(request.salt, request.opening),
+                    terms_digest=self._terms.digest,
+                    activation_anchor=releases.chain_anchor(self._keys, window, policy.activations),
+                    time=transaction.now,
+                )
+                .signed(self._keys.statement)
+                .encode()
+            )
             added = {TERMS: self._terms.canonical, COUNTERSIGNATURE: message}
             for item, content in {**given, **added}.items():
                 windows.put_item(transaction, window.origin, item, content)

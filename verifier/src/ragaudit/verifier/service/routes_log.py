@@ -6,18 +6,19 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import (
+    MAX_PARTS,
     ClaimBody,
     CloseBody,
     CosignedBody,
     EntriesBody,
     ReceiptsBody,
+    RecordsBody,
     RefusalsBody,
     StampsBody,
 )
-from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.handover import MAX_PART_BYTES
-from ragaudit.ledger.messages.handover_parts import MAX_PARTS, RecordsBody
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.promises import Claimed
 from ragaudit.ledger.messages.records import MAX_QUERIES
 from ragaudit.serving.problems import documented

@@ -7,9 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.ledger.log.cosigner_protocol import MAX_REQUEST_BYTES
-from ragaudit.ledger.messages.bodies import OpeningBody, RoundBody, WindowBody
-from ragaudit.ledger.messages.body_sizes import LONGEST
-from ragaudit.ledger.messages.fields import MAX_TIME
+from ragaudit.ledger.messages.bodies import LONGEST, OpeningBody, RoundBody, WindowBody
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.serving.bodies import Body, receive
 from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import signed_json

@@ -57,14 +57,17 @@ class FloodsTheIntake(Scenario):
         raise InternalError("the intake is never full")
 
     def _refusal(self, batch: int, number: int) -> dict[str, Any]:
-        return Refusal.issue(
-            self._key,
-            origin=self.prover.policy.origin,
-            pseudonym=structure("nobody", batch, number),
-            counter=0,
-            reason="unavailable",
-            time=self.clock.now,
-        ).to_json()
+        return (
+            Refusal(
+                origin=self.prover.policy.origin,
+                pseudonym=structure("nobody", batch, number),
+                counter=0,
+                reason="unavailable",
+                time=self.clock.now,
+            )
+            .signed(self._key)
+            .to_json()
+        )
 
     def _claim_again(self) -> None:
         transport = self.accounts["alice"].transport

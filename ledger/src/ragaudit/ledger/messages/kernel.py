@@ -1,0 +1,457 @@
+"""Messages whose members are declared once (docs/spec/01-encoding.md §1.4).
+
+A message is a class with annotated attributes, in the order in which they are signed. From them
+follow its constructor, its one JSON form, the strict reader of it, what a signature covers, its
+JSON schema, and its table in the specification. A wrong declaration is an error at import.
+
+A reader demands one exact shape: whatever else it let pass, two parties could read differently.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from operator import methodcaller
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import DIGEST_BYTES, PREFIX
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.signing import KEY_BYTES, SIGNATURE_BYTES, PublicKey
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.log.notes import MAX_NAME_BYTES, check_name
+from ragaudit.ledger.messages.identifiers import check_provider, check_tenant, check_window
+
+MAX_TIME: Final = canonical_json.MAX_INTEGER
+"""Of a time in Unix milliseconds, a count or a size: the largest integer that JSON holds."""
+
+Schema: TypeAlias = dict[str, Any]
+
+
+class Form(ABC):
+    """What a member may be in JSON; stands in the annotation of the member.
+
+    Attributes:
+        schema: JSON schema of its values; what it leaves open, `read` refuses all the same.
+        words: the same for people, in a table of the specification.
+        signable: whether a value is a field that a signature covers as it is.
+        write: gives the JSON value of an attribute, which is never None; None: it is its own.
+    """
+
+    signable = False
+
+    def __init__(
+        self, words: str, schema: Schema, write: Callable[[Any], Any] | None = None
+    ) -> None:
+        """Set what is said of the values, and how they are written."""
+        self.words, self.schema, self.write = words, schema, write
+
+    @abstractmethod
+    def read(self, value: Any) -> Any:
+        """Return the attribute of a JSON value.
+
+        Raises:
+            MalformedError: another type, or out of range; ``where`` is relative to the member.
+        """
+
+
+class Text(Form):
+    """A text of ``low``..``high`` bytes of UTF-8, which ``check`` may look into."""
+
+    signable = True
+
+    def __init__(
+        self, low: int, high: int, check: Callable[[str], object] | None = None, words: str = ""
+    ) -> None:
+        bounds = {"minLength": min(low, 1), "maxLength": high}
+        super().__init__(words or f"text, {low}..{high} bytes", {"type": "string", **bounds})
+        self._low, self._high, self._check = low, high, check
+
+    def read(self, value: Any) -> str:
+        # Lone surrogates, which a lenient JSON reader lets in, make it no text at all.
+        data = value.encode(errors="replace") if isinstance(value, str) else b""
+        if not isinstance(value, str) or data != value.encode(errors="surrogatepass"):
+            raise MalformedError("not a text", expected="Unicode text")
+        if not self._low <= len(data) <= self._high:
+            raise MalformedError(
+                "text of another length", expected=f"{self._low}..{self._high} bytes"
+            )
+        if self._check is not None:
+            try:
+                self._check(value)
+            except MalformedError as error:
+                # What it finds is wrong with the member, and stands under the member's name.
+                raise MalformedError(error.what, expected=error.expected) from error
+        return value
+
+
+class Integer(Form):
+    """An integer in ``low``..``high``."""
+
+    signable = True
+
+    def __init__(self, low: int, high: int, words: str = "") -> None:
+        top = "2^53 - 1" if high == MAX_TIME else str(high)
+        schema: Schema = {"type": "integer", "minimum": low, "maximum": high}
+        super().__init__(words or f"integer, {low}..{top}", schema)
+        self._low, self._high = low, high
+
+    def read(self, value: Any) -> int:
+        # type() and not isinstance(): true is an int to Python, not to JSON.
+        if type(value) is not int or not self._low <= value <= self._high:
+            raise MalformedError("not such an integer", expected=f"{self._low}..{self._high}")
+        return value
+
+
+class Plain(Form):
+    """A value of one type, which is not looked into."""
+
+    def __init__(self, kind: type, words: str, schema: Schema, expected: str = "") -> None:
+        super().__init__(words, schema)
+        self._kind, self._expected = kind, expected
+
+    def read(self, value: Any) -> Any:
+        if not isinstance(value, self._kind):
+            raise MalformedError(f"not {self.words}", expected=self._expected)
+        return value
+
+
+BOOLEAN: Final = Plain(bool, "a boolean", {"type": "boolean"}, "true or false")
+OBJECT: Final = Plain(dict, "an object", {"type": "object"})
+ANYTHING: Final = Plain(object, "any JSON", {})
+
+
+class Choice(Form):
+    """One of some texts: the form of a Literal."""
+
+    signable = True
+
+    def __init__(self, *choices: str) -> None:
+        words = " or ".join(f'"{each}"' for each in choices)
+        super().__init__(words, {"type": "string", "enum": list(choices)})
+        self._choices = choices
+
+    def read(self, value: Any) -> str:
+        if not isinstance(value, str) or value not in self._choices:
+            raise MalformedError("not a known value", expected=" or ".join(self._choices))
+        return value
+
+
+class Hex(Form):
+    """Bytes in lower-case hexadecimal: exactly ``length``, or at most ``limit``."""
+
+    signable = True
+
+    def __init__(self, length: int | None = None, *, limit: int = 0) -> None:
+        exact = length is not None
+        count = f"{{{length}}}" if exact else f"{{0,{limit}}}"
+        pattern = f"^[0-9a-f]{{{2 * (length or 0)}}}$" if exact else "^([0-9a-f]{2})*$"
+        words = f"hex, {length} bytes" if exact else f"hex, at most {limit} bytes"
+        super().__init__(words, {"type": "string", "pattern": pattern}, bytes.hex)
+        self._match = re.compile(f"(?:[0-9a-f]{{2}}){count}", re.ASCII).fullmatch
+        self._length, self._limit = length, limit
+
+    def read(self, value: Any) -> bytes:
+        if not isinstance(value, str):
+            raise MalformedError("not hexadecimal", expected="text")
+        if self._match(value) is None:
+            hex_decode(value, self._length)  # says what is wrong
+            raise MalformedError("too long", expected=f"at most {self._limit} bytes")
+        return bytes.fromhex(value)
+
+
+class Key(Form):
+    """An Ed25519 key in lower-case hexadecimal."""
+
+    def __init__(self) -> None:
+        self._bytes = Hex(KEY_BYTES)
+        # Not any 32 bytes are a key that is taken: this one is of RFC 8032, 7.1, test 1.
+        example = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+        schema: Schema = {**self._bytes.schema, "examples": [example]}
+        super().__init__("hex, an Ed25519 key", schema, lambda key: key.raw.hex())
+
+    def read(self, value: Any) -> PublicKey:
+        # Keys of small order are refused here: under them signatures verify that nobody made.
+        return PublicKey.from_raw(self._bytes.read(value))
+
+
+class OrNull(Form):
+    """Null, or another form: the form of a union with None."""
+
+    def __init__(self, form: Form) -> None:
+        null = {"anyOf": [form.schema, {"type": "null"}]}
+        super().__init__(f"{form.words}; or null", null, form.write)
+        self._form, self.signable = form, form.signable
+
+    def read(self, value: Any) -> Any:
+        return None if value is None else self._form.read(value)
+
+
+class Items(Form):
+    """A list of ``low``..``high`` items, whose form is that of the items of the annotated tuple."""
+
+    def __init__(self, low: int, high: int, item: Form | None = None) -> None:
+        self.low, self.high, self._item = low, high, item or ANYTHING
+        bounds = {"minItems": low, "maxItems": high}
+        schema = {"type": "array", "items": self._item.schema, **bounds}
+        write = self._item.write
+        whole = list if write is None else lambda items: [*map(write, items)]
+        super().__init__(f"list of {low}..{high}: {self._item.words}", schema, whole)
+
+    def read(self, value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not self.low <= len(value) <= self.high:
+            raise MalformedError("not such a list", expected=f"{self.low}..{self.high} items")
+        read = self._item.read
+        found: list[Any] = []
+        try:
+            for item in value:
+                found.append(read(item))  # noqa: PERF401 - what is read says where a fault is
+        except FAULTS as error:
+            error.where = joined(f"[{len(found)}]", error.where)
+            raise
+        return tuple(found)
+
+
+class Readable(Protocol):
+    """A class of JSON values."""
+
+    @classmethod
+    def from_json(cls, value: Any, where: str) -> Any: ...
+
+    def to_json(self) -> Any: ...
+
+
+class Nested(Form):
+    """A message within a message: the form of its class."""
+
+    def __init__(self, kind: type[Readable]) -> None:
+        schema: Callable[[], Schema] | None = getattr(kind, "schema", None)
+        write = methodcaller("to_json")
+        super().__init__(kind.__name__, schema() if schema else OBJECT.schema, write)
+        # No place: whoever reads the outer one knows it.
+        self._inner = kind.read if issubclass(kind, Message) else partial(kind.from_json, where="")
+
+    def read(self, value: Any) -> Any:
+        return self._inner(value)
+
+
+class Mark:
+    """What an annotation says of a member beside its form."""
+
+
+OMITTED: Final = Mark()
+"""Of a member that is left out where it is None; a reader takes null for it too."""
+
+UNSIGNED: Final = Mark()
+"""Of a member that the signature does not cover."""
+
+Name: TypeAlias = Annotated[str, Text(1, 64)]
+ProviderName: TypeAlias = Annotated[str, Text(1, 64, check_provider, "name of a provider")]
+WindowName: TypeAlias = Annotated[str, Text(1, 64, check_window, "name of a window")]
+TenantName: TypeAlias = Annotated[str, Text(1, 64, check_tenant, "name of a tenant")]
+# It is the first line of a checkpoint: one with a newline in it would forge the rest.
+Origin: TypeAlias = Annotated[str, Text(1, MAX_NAME_BYTES, check_name, "origin of a log")]
+Digest: TypeAlias = Annotated[bytes, Hex(DIGEST_BYTES)]
+Signature: TypeAlias = Annotated[bytes, Hex(SIGNATURE_BYTES), UNSIGNED]
+KeyInHex: TypeAlias = Annotated[PublicKey, Key()]
+Count: TypeAlias = Annotated[int, Integer(0, MAX_TIME)]
+Milliseconds: TypeAlias = Annotated[int, Integer(0, MAX_TIME, "Unix milliseconds")]
+Object: TypeAlias = Annotated[dict[str, Any], OBJECT]
+
+
+def form_of(hint: Any) -> Form:
+    """Return the form that an annotation declares.
+
+    Raises:
+        TypeError: it declares none.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        form = next((each for each in reversed(arguments) if isinstance(each, Form)), None)
+        if type(form) is Items:
+            return Items(form.low, form.high, form_of(get_args(arguments[0])[0]))
+        return form or form_of(arguments[0])
+    if origin in (Union, UnionType) and len(arguments) == 2 and NoneType in arguments:
+        return OrNull(form_of(arguments[arguments[0] is NoneType]))
+    if origin is Literal:
+        return Choice(*arguments)
+    if hint in (bool, Any):
+        return BOOLEAN if hint is bool else ANYTHING
+    if isinstance(hint, type) and hasattr(hint, "from_json"):
+        return Nested(hint)
+    raise TypeError(f"no form of a member: {hint}")
+
+
+FAULTS: Final = (MalformedError, UnsupportedError)
+"""What a reader raises, ``where`` relative to what it reads; whoever called it adds the place."""
+
+
+def joined(place: str, inner: str) -> str:
+    """Return the path of what lies at ``inner`` within ``place``."""
+    dot = "." if place and inner and not inner.startswith("[") else ""
+    return f"{place}{dot}{inner}"
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass(frozen=True)
+class Message:
+    """A message that is one JSON object of exact members, and as bytes its canonical form.
+
+    Attributes:
+        KIND: names the format, if there is one: the value of the member ``format``.
+        WHERE: what errors call the message when it is no part of another.
+        ERROR: what a reader raises.
+        FORMS: of the members, in order.
+    """
+
+    KIND: ClassVar[str] = ""
+    FORMAT: ClassVar[str] = ""
+    WHERE: ClassVar[str] = ""
+    ERROR: ClassVar[type[MalformedError]] = MalformedRecord
+    FORMS: ClassVar[Mapping[str, Form]]
+
+    def __init_subclass__(cls, kind: str = "", where: str = "") -> None:
+        """Make the class a frozen dataclass, and its members readable and writable.
+
+        Args:
+            kind, where: see the attributes; left out, the place is the kind.
+
+        Raises:
+            TypeError: a member without a form.
+        """
+        if hasattr(cls, "_read"):  # declared by hand, see `fields.JsonMessage`
+            return
+        cls.KIND = kind or cls.KIND
+        cls.FORMAT = PREFIX + cls.KIND if cls.KIND else ""
+        cls.WHERE = where or kind or cls.WHERE
+        dataclass(frozen=True)(cls)
+        hints = get_type_hints(cls, include_extras=True)
+        # What a base declares, the signature, comes last.
+        names = [each.name for each in sorted(fields(cls), key=lambda each: bool(each.kw_only))]
+        marks = {name: getattr(hints[name], "__metadata__", ()) for name in names}
+        cls.FORMS = {name: form_of(hints[name]) for name in names}
+        cls._omitted = frozenset(name for name in names if OMITTED in marks[name])
+        cls._signed = tuple(name for name in names if UNSIGNED not in marks[name])
+        cls._names = frozenset({"format", *names} if cls.KIND else names)
+        cls._readers = tuple((name, form.read) for name, form in cls.FORMS.items())
+        cls._writers = tuple((name, form.write) for name, form in cls.FORMS.items() if form.write)
+
+    _omitted: ClassVar[frozenset[str]]
+    _signed: ClassVar[tuple[str, ...]]
+    _names: ClassVar[frozenset[str]]
+    _readers: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]]
+    _writers: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the message as a JSON object."""
+        # A frozen dataclass without slots: its dictionary is its members, and copied at once.
+        shown = {"format": self.FORMAT, **vars(self)} if self.KIND else vars(self).copy()
+        for name, write in self._writers:
+            if (value := shown[name]) is not None:
+                shown[name] = write(value)
+        for name in self._omitted:
+            if shown[name] is None:
+                del shown[name]
+        return shown
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "") -> Self:
+        """Return the message of a JSON value, the strict inverse of `to_json`.
+
+        Args:
+            value: as a JSON reader gives it.
+            where: the value's place, for errors.
+
+        Raises:
+            MalformedError: not such a message; `ERROR` for its own members.
+            UnsupportedError: a member that version 1 does not know how to honour.
+        """
+        try:
+            return cls.read(value)
+        except FAULTS as error:
+            error.where = joined(where or cls.WHERE, error.where)
+            raise
+
+    @classmethod
+    def read(cls, value: Any) -> Self:
+        """Return the message of a JSON value that lies within another; as `from_json`."""
+        if not isinstance(value, dict):
+            raise cls.ERROR("not an object")
+        if value.keys() != cls._names:
+            # An unknown member is refused, not skipped: it would travel under somebody's signature
+            # with a meaning that this reader does not know.
+            for problem, names in (
+                ("missing", cls._names - cls._omitted - value.keys()),
+                ("unknown", value.keys() - cls._names),
+            ):
+                if names:
+                    # Cut, because an unknown name is the sender's text and ends up in a log line.
+                    raise cls.ERROR(f"{problem} member", where=min(names)[:64])
+        if cls.KIND and value["format"] != cls.FORMAT:
+            raise cls.ERROR("another value", where="format", expected=repr(cls.FORMAT))
+        found: dict[str, Any] = {}
+        name = ""
+        try:
+            for name, read in cls._readers:
+                found[name] = read(value.get(name))
+        except FAULTS as error:
+            error.where = joined(name, error.where)
+            if type(error) is MalformedError:
+                raise cls.ERROR(error.what, where=error.where, expected=error.expected) from error
+            raise
+        message = cls(**found)
+        message._check()
+        return message
+
+    def _check(self) -> None:
+        """Raise MalformedError if members that were read do not fit together."""
+
+    def encode(self) -> bytes:
+        """Return the message in canonical JSON, as it is sent, digested and kept."""
+        return canonical_json.dumps(self.to_json())
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Return the message in ``data``, the strict inverse of `encode`.
+
+        Args:
+            data: canonical JSON; other spellings are refused, so that a digest names one message.
+
+        Raises:
+            MalformedError: not canonical JSON, or as `from_json`. Nothing is verified.
+        """
+        try:
+            value = canonical_json.loads(data)
+        except MalformedError as error:
+            where = cls.WHERE or error.where
+            raise cls.ERROR(error.what, where=where, expected=error.expected) from error
+        return cls.from_json(value)
+
+    @classmethod
+    def schema(cls) -> Schema:
+        """Return the JSON schema of the message, for OpenAPI."""
+        properties = {"format": {"const": cls.FORMAT}} if cls.KIND else {}
+        properties |= {name: form.schema for name, form in cls.FORMS.items()}
+        return {
+            "type": "object",
+            "additionalProperties": False,
+            "required": [name for name in properties if name not in cls._omitted],
+            "properties": properties,
+        }
