@@ -1,4 +1,4 @@
-"""`ragaudit key`: make key files, and show the public halves of those there are.
+"""`ragaudit key`: make key files, and show their public keys.
 
 One format for every role and service: 32 bytes in hexadecimal on one line, mode 600.
 """
@@ -17,7 +17,7 @@ from ragaudit.encoding.text import hex_decode, hex_encode
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Ed25519 key files: make them, show their public halves.\n\n"
+    help="Ed25519 key files: make them, show their public keys.\n\n"
     "Example: ragaudit key make provider.key",
 )
 
@@ -27,10 +27,10 @@ SEED_BYTES = 32
 
 @app.command(epilog="Example: ragaudit key make keys/provider.key")
 def make(
-    file: Annotated[Path, typer.Argument(help="Where the private half goes; must not exist.")],
+    file: Annotated[Path, typer.Argument(help="Where the private key goes; must not exist.")],
     as_json: AsJson = False,
 ) -> None:
-    """Make a key, write its private half with mode 600, print its public half."""
+    """Make a key pair, write the private key with mode 600, print the public key."""
     with failing(as_json):
         key = PrivateKey.generate()
         _write(file, key)
@@ -39,10 +39,10 @@ def make(
 
 @app.command(epilog="Example: ragaudit key public prover/keys/*.key")
 def public(
-    files: Annotated[list[Path], typer.Argument(help="Files with private halves.")],
+    files: Annotated[list[Path], typer.Argument(help="Files with private keys.")],
     as_json: AsJson = False,
 ) -> None:
-    """Print the public halves of key files, in hexadecimal and as PEM."""
+    """Print the public keys of key files, in hexadecimal and as PEM."""
     with failing(as_json):
         _show({file: _read(file).public for file in files}, as_json)
 

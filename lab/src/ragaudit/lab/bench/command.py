@@ -139,10 +139,10 @@ def bounds(
 def ledger(
     database: Annotated[
         str | None,
-        typer.Option("--database", help="URL of an empty database; SQLite in a new file if none."),
+        typer.Option("--database", help="URL of an empty database; SQLite in a new file if unset."),
     ] = None,
     entries: Annotated[
-        int, typer.Option("--entries", min=2, max=10**8, help="n, of the log for the proofs.")
+        int, typer.Option("--entries", min=2, max=10**8, help="n, entries in the log.")
     ] = 100_000,
     batch: Annotated[
         int, typer.Option("--batch", min=1, max=10_000, help="Entries of a transaction.")
@@ -201,7 +201,7 @@ def generation(
         int, typer.Option("--records", min=1, max=10**6, help="R, charge entries of a window.")
     ] = 1000,
     charged: Annotated[
-        int, typer.Option("--charged", min=1, max=MAX_ROWS, help="Rows of an entry, at most.")
+        int, typer.Option("--charged", min=1, max=MAX_ROWS, help="Most rows of an entry.")
     ] = 50,
     uses: Annotated[int, typer.Option(min=1, max=2**16, help="M, uses of a document.")] = 3,
     group: Annotated[
@@ -233,9 +233,9 @@ def sidecar(
         list[int] | None, typer.Option("--rows", min=20, max=MAX_ROWS, help="N (repeatable).")
     ] = None,
     dimension: Dimension = 384, top_k: TopK = 10, runs: Runs = 200,
-    clients: Annotated[int, typer.Option("--clients", min=2, max=64, help="At once.")] = 16,
+    clients: Annotated[int, typer.Option("--clients", min=2, max=64, help="Clients at once.")] = 16,
     minutes: Annotated[
-        float, typer.Option("--minutes", min=0, help="Of half load, for the memory.")
+        float, typer.Option("--minutes", min=0, help="Minutes at half load, to measure memory.")
     ] = 0.0,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -262,14 +262,14 @@ def service(
     rate: Annotated[
         float, typer.Option("--rate", min=0.1, max=10_000, help="Queries a second.")
     ] = 200.0,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="How long.")] = 30.0,
-    accounts: Annotated[int, typer.Option("--accounts", min=2, max=256, help="That ask.")] = 32,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="Seconds to ask.")] = 30.0,
+    accounts: Annotated[int, typer.Option("--accounts", min=2, max=256, help="Accounts.")] = 32,
     minutes: Annotated[
-        float, typer.Option("--minutes", min=0, help="Of half the rate, for the memory.")
+        float, typer.Option("--minutes", min=0, help="Minutes at half the rate, to measure memory.")
     ] = 0.0,
     postgresql: PostgreSql = None,
     provers: Annotated[
-        int, typer.Option("--provers", min=1, max=16, help="Processes, on PostgreSQL.")
+        int, typer.Option("--provers", min=1, max=16, help="Prover processes, on PostgreSQL.")
     ] = 1,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -292,12 +292,12 @@ def service(
 @app.command("window", epilog="Example: ragaudit bench window --records 100000 --json")
 def window(
     records: Annotated[
-        int, typer.Option("--records", min=10, max=10_000_000, help="R, of the window.")
+        int, typer.Option("--records", min=10, max=10_000_000, help="R, records of the window.")
     ] = 10_000,
     rows: Rows = 1500,
-    accounts: Annotated[int, typer.Option("--accounts", min=2, max=256, help="That ask.")] = 16,
+    accounts: Annotated[int, typer.Option("--accounts", min=2, max=256, help="Accounts.")] = 16,
     rate: Annotated[
-        float, typer.Option("--rate", min=0.1, help="Answers a second that can be expected.")
+        float, typer.Option("--rate", min=0.1, help="Expected answers a second.")
     ] = 50.0,
     mode: Annotated[
         Mode, typer.Option("--mode", help="A: every record is proven; B: a sample.")

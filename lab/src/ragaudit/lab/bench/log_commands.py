@@ -10,8 +10,8 @@ __all__ = ["coalition", "log"]
 
 
 def log(
-    records: Annotated[int, typer.Option("--records", min=10, help="R, in the log.")] = 100_000,
-    accounts: Annotated[int, typer.Option("--accounts", min=2, help="A, that asked.")] = 2000,
+    records: Annotated[int, typer.Option("--records", min=10, help="R, records.")] = 100_000,
+    accounts: Annotated[int, typer.Option("--accounts", min=2, help="A, accounts.")] = 2000,
     cores: Cores = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Check a log of R records as a verifier does: download, rehash, counters, times, accounts."""
@@ -30,10 +30,10 @@ def log(
 
 
 def coalition(
-    records: Annotated[int, typer.Option("--records", min=10, help="R, of a window.")] = 100_000,
-    accounts: Annotated[int, typer.Option("--accounts", min=2, help="A, that asked.")] = 2000,
+    records: Annotated[int, typer.Option("--records", min=10, help="R, records.")] = 100_000,
+    accounts: Annotated[int, typer.Option("--accounts", min=2, help="A, accounts.")] = 2000,
     bits: Annotated[
-        int, typer.Option("--bits", min=64, max=512, help="b, of a sketch, a multiple of 64.")
+        int, typer.Option("--bits", min=64, max=512, help="b, bits of a sketch; 64 divides it.")
     ] = 256,
     cores: Cores = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip

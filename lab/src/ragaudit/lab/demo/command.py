@@ -41,9 +41,7 @@ def demo(
     seed: Annotated[
         str | None, typer.Option(help="Repeatable randomness; makes the verdicts worthless.")
     ] = None,
-    words: Annotated[
-        bool, typer.Option("--words", help="One window that answers in words instead.")
-    ] = False,
+    words: Annotated[bool, typer.Option("--words", help="One generation window instead.")] = False,
     keep: Annotated[
         Path | None, typer.Option(help="Empty folder for all data, logs and evidence.")
     ] = None,

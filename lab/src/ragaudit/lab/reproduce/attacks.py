@@ -73,11 +73,11 @@ def command(
         Path | None, typer.Option(help="Folder for tables (txt, json) and figures.")
     ] = None,
     figure: Annotated[
-        list[Figure] | None, typer.Option(help="Only this figure; may be given again.")
+        list[Figure] | None, typer.Option(help="Only this figure (repeatable).")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all simulations.")] = 20260519,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all simulations.")] = 20260519,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few trials: to see that it runs.")
+        bool, typer.Option("--quick", help="Few trials, to see that it runs.")
     ] = False,
     as_json_text: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

@@ -26,14 +26,16 @@ def command(
     output: Annotated[
         Path | None, typer.Option(help="Folder for tables (txt, json) and figures.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=2, max=1000, help="Corpora, one seed each.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 20260501,
+    seeds: Annotated[
+        int, typer.Option(min=2, max=1000, help="Number of corpora, one seed each.")
+    ] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first corpus.")] = 20260501,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Two small corpora: to see that it runs.")
+        bool, typer.Option("--quick", help="Two small corpora, to see that it runs.")
     ] = False,
     as_json_text: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Private answers in words on invented patient records, at a total epsilon of 1 to 10.
+    """Private generated answers on invented patient records, at a total epsilon of 1 to 10.
 
     A stream of 100 questions, some of them about the same disease and some asked again, answered by
     a small real language model that can only copy from its context: closed book, non-private RAG

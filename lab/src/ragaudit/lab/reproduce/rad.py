@@ -64,7 +64,7 @@ def command(
     trainings: Annotated[
         int, typer.Option(min=2, max=10_000, help="DP-SGD trainings per noise multiplier.")
     ] = 32,
-    seed: Annotated[int, typer.Option(min=0, help="Of all simulations.")] = 20260401,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all simulations.")] = 20260401,
     as_json_text: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """The reconstruction-advantage paper: examples, bounds, optimal attacks, audits, recomputed.

@@ -59,7 +59,7 @@ Exit status: 0 the claim (if any) stands, 1 the claim is refuted, 2 the input is
 
 def command(
     mechanism: MechanismOption,
-    successes: Annotated[int | None, typer.Option(help="Correct guesses, counted.")] = None,
+    successes: Annotated[int | None, typer.Option(help="Number of correct guesses.")] = None,
     trials: Annotated[int | None, typer.Option(help="Independent attacks, fixed before.")] = None,
     guesses: Annotated[
         Path | None, typer.Option(help="CSV (target,guess) or JSON list of pairs, from 0.")
@@ -68,7 +68,7 @@ def command(
         int | None, typer.Option(help="Simulate the named mechanism under the optimal attack.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Of the simulation; 0 unless given.")
+        int | None, typer.Option(min=0, help="Seed of the simulation; 0 if unset.")
     ] = None,
     epsilon: EpsilonOption = None,
     mu: MuOption = None,
@@ -77,7 +77,9 @@ def command(
     eta: EtaOption = None,
     span: SpanOption = None,
     subset: SubsetOption = None,
-    confidence: Annotated[float, typer.Option(help="Of the lower bound, one-sided.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of the lower bound, one-sided.")
+    ] = 0.95,
     delta: Annotated[float, typer.Option(help="Delta of the guarantees to refute.")] = 0.0,
     absence: Annotated[
         NeighboringRelation | None,
@@ -90,9 +92,11 @@ def command(
         typer.Option(help="Namings of a value that was not there, of --trials: for LDP-Auditor."),
     ] = None,
     claim_epsilon: Annotated[float | None, typer.Option(help="A claim to test.")] = None,
-    claim_delta: Annotated[float | None, typer.Option(help="Of the claim; 0 unless given.")] = None,
+    claim_delta: Annotated[
+        float | None, typer.Option(help="Delta of the claim; 0 if unset.")
+    ] = None,
     claim_relation: Annotated[
-        NeighboringRelation | None, typer.Option(help="Of the claim; replace unless given.")
+        NeighboringRelation | None, typer.Option(help="Relation of the claim; replace if unset.")
     ] = None,
     as_json_text: AsJson = False,
 ) -> None:

@@ -83,16 +83,17 @@ EpsilonOption = Annotated[
     float | None, typer.Option("--epsilon", help="Natural logarithm; laplace: range over scale.")
 ]
 DeltaOption = Annotated[
-    float | None, typer.Option("--delta", help="0 to 1, else 0; blackbox only.")
+    float | None, typer.Option("--delta", help="0 to 1; 0 if unset; blackbox only.")
 ]
 MuOption = Annotated[
     float | None,
-    typer.Option("--mu", help="Of Gaussian DP; gaussian: range over standard deviation."),
+    typer.Option("--mu", help="mu of Gaussian DP; gaussian: range over standard deviation."),
 ]
 RelationOption = Annotated[
     NeighboringRelation | None,
     typer.Option(
-        "--relation", help="Of the guarantee, else replace; converted to it. blackbox only."
+        "--relation",
+        help="Relation of the guarantee, converted to replace, the default. blackbox only.",
     ),
 ]
 RecordsOption = Annotated[
@@ -114,7 +115,7 @@ SpanOption = Annotated[
     typer.Option("--span", help="Distance of the extreme records, in the unit of --eta; else 1."),
 ]
 KnowledgeOption = Annotated[
-    Knowledge, typer.Option("--knowledge", help="Of the attacker about the target, beforehand.")
+    Knowledge, typer.Option("--knowledge", help="What the attacker knows of the target beforehand.")
 ]
 SubsetOption = Annotated[
     int | None, typer.Option("--subset", help="ss: size of the reported subset.")

@@ -64,7 +64,8 @@ def command(
     ] = None,
     mu: MuOption = None,
     relation: Annotated[
-        NeighboringRelation | None, typer.Option("--relation", help="Of --epsilon or --mu.")
+        NeighboringRelation | None,
+        typer.Option("--relation", help="Relation of --epsilon or --mu."),
     ] = None,
     records: RecordsOption = None,
     prior: PriorOption = None,
@@ -72,7 +73,7 @@ def command(
     span: SpanOption = None,
     as_json_text: AsJson = False,
 ) -> None:
-    """A guarantee in words to quote: membership, ROC area, attributes, reconstruction.
+    """A guarantee in sentences to quote: membership, ROC area, attributes, reconstruction.
 
     The prior is the auditor's to state: what an attacker believes about a target before seeing any
     answer. All numbers are upper limits, rounded up.

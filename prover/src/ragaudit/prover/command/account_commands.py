@@ -127,13 +127,13 @@ def export(
     reason: Annotated[str, typer.Option(help="Why it is opened: one line, kept for good.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, mode 0600.")],
     window: Annotated[
-        list[str] | None, typer.Option(help="Of this window, may be repeated; of all if unset.")
+        list[str] | None, typer.Option(help="Only this window (repeatable); all if unset.")
     ] = None,
     user: UserOption = None,
     settings: SettingsOption = DEFAULT_SETTINGS,
     as_json: JsonOption = False,
 ) -> None:
-    """Write everything that is stored of an account; that you did, and why, is kept.
+    """Write everything that is stored of an account; who did so, and why, is recorded.
 
     A line of JSON each: log entries, questions and answers of both channels, promises. What it does
     not have is what no account is told: noise, seeds, blindings, which rows paid for an answer.

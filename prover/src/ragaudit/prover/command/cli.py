@@ -122,11 +122,11 @@ def restore(
     window: Annotated[str, typer.Argument(help="The window that answers no more.")],
     settings: SettingsOption = Path("prover/prover.yaml"),
     reason: Annotated[
-        str, typer.Option(help="restore: database or fence; key-loss: of the seed of the noise.")
+        str, typer.Option(help="restore: of database or fence; key-loss: of the noise seed.")
     ] = "restore",
     as_json: JsonOption = False,
 ) -> None:
-    """Let a window go on after its database or fence was restored or lost. Stop the service first.
+    """Resume a window after its database or fence was restored or lost. Stop the service first.
 
     The database must hold everything that was cosigned, and every answer that the fence knows of:
     what is missing is named, and nothing is changed. A fresh seed is logged, which the next

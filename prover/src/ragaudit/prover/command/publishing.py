@@ -21,7 +21,7 @@ __all__ = ["publish_window"]
 
 def publish_window(
     window: str,
-    folder: Annotated[Path, typer.Argument(help="Of this window's log alone.")],
+    folder: Annotated[Path, typer.Argument(help="Folder for this window's log alone.")],
     settings: SettingsOption = DEFAULT_SETTINGS,
     as_json: JsonOption = False,
 ) -> None:

@@ -27,21 +27,21 @@ app = typer.Typer(
 Directory = Annotated[Path, typer.Option(help="The arbiter's folder, apart from the verifier's.")]
 VerifierKey = Annotated[
     PublicKey,
-    typer.Option(parser=public_key, metavar="HEX", help="The verifier's statement key."),
+    typer.Option(parser=public_key, metavar="HEX", help="The verifier's key (keys.verifier)."),
 ]
 DEFAULT = Path("arbiter")
 
 
 @app.command(epilog="Example: ragaudit verifier arbiter init --directory arbiter")
 def init(directory: Directory = DEFAULT) -> None:
-    """Make a key; print its public half, which verifiers and policies name."""
+    """Make a key pair; print the public key, which verifiers and policies name."""
     with failing():
         typer.echo(Arbiter.create(directory).public.raw.hex())
 
 
 @app.command(epilog="Example: ragaudit verifier arbiter key --directory arbiter")
 def key(directory: Directory = DEFAULT) -> None:
-    """Print the public half of the key."""
+    """Print the public key."""
     with failing():
         typer.echo(Arbiter(directory).public.raw.hex())
 

@@ -28,11 +28,13 @@ app = typer.Typer(
 )
 def attach(
     window: Window,
-    name: Annotated[str, typer.Argument(help="Of the result, in this verdict: a-z, 0-9, hyphen.")],
+    name: Annotated[
+        str, typer.Argument(help="Name of the result in this verdict: a-z, 0-9, hyphen.")
+    ],
     result: Annotated[Path, typer.Argument(help="The signed result: a DSSE envelope.")],
     key: Annotated[
         PublicKey,
-        typer.Option(parser=public_key, metavar="HEX", help="Public key of who made the test."),
+        typer.Option(parser=public_key, metavar="HEX", help="Public key of whoever made the test."),
     ],
     settings: SettingsPath = DEFAULT_SETTINGS,
     url: Url = None,

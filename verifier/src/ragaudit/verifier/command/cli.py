@@ -178,14 +178,16 @@ def audit(
     ] = None,
     whose: Annotated[
         str | None,
-        typer.Option("--provider", help="Whose window, where several have one of this name."),
+        typer.Option(
+            "--provider", help="Provider of the window, where several have one of this name."
+        ),
     ] = None,
     verdict_key: VerdictKeyIfAny = None,
     allow_unpinned: Annotated[
         bool,
         typer.Option(
             "--allow-unpinned",
-            help="Believe the verdict key that the service at --url shows: whoever answers there.",
+            help="Trust the verdict key that the server at --url shows, whoever runs it.",
         ),
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the audit is due.")] = False,
@@ -222,7 +224,8 @@ def recheck(
     bundle: Annotated[Path, typer.Argument(help="The evidence bundle.")],
     engine: Annotated[str, typer.Option(help="core, reference or auto.")] = "auto",
     records: Annotated[
-        int | None, typer.Option(min=0, help="Check the first so many sampled records only.")
+        int | None,
+        typer.Option(min=0, help="Check only this many sampled records, the first ones."),
     ] = None,
     verdict_key: VerdictKeyIfAny = None,
     require: Annotated[
@@ -231,10 +234,11 @@ def recheck(
     ] = None,
     test_result: Annotated[
         list[Path] | None,
-        typer.Option(help="A test result that the verdict refers to; more than once."),
+        typer.Option(help="A test result that the verdict refers to (repeatable)."),
     ] = None,
     settings: Annotated[
-        Path | None, typer.Option("--settings", "-s", help="Of a verifier, for its models.")
+        Path | None,
+        typer.Option("--settings", "-s", help="Settings of a verifier, for its models."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`ragaudit cosigner`: a third party that signs that logs only grew."""
+"""`ragaudit cosigner`: a witness: cosigns append-only checkpoints."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ SETTINGS_FILE = "cosigner.yaml"
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="A cosigner: signs, for logs that it was told of, that they only grew (C2SP).",
+    help="A witness (C2SP): cosigns append-only checkpoints of the logs it was told of.",
 )
 log = typer.Typer(no_args_is_help=True, help="The logs that are cosigned.")
 app.add_typer(log, name="log")

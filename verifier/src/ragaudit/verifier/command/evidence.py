@@ -35,7 +35,7 @@ TokenFile = Annotated[
 ]
 Whose = Annotated[
     str | None,
-    typer.Option("--provider", help="Whose window, where several have one of this name."),
+    typer.Option("--provider", help="Provider of the window, where several have one of this name."),
 ]
 Reader = Annotated[str, typer.Option(help="Who opens it: a name, kept with the reason.")]
 Reason = Annotated[str, typer.Option(help="Why it is opened: one line, kept for good.")]
@@ -57,7 +57,7 @@ def open_bundle(
     token_file: TokenFile = None,
     whose: Whose = None,
 ) -> None:
-    """Write the bundle of all evidence of a window; that you opened it, and why, is kept.
+    """Write the bundle of all evidence of a window; who did so, and why, is recorded.
 
     A download that breaks off goes on by itself for a while; after that the same command goes on
     from what there is, within a day and without another access.
@@ -88,7 +88,7 @@ def account(
     token_file: TokenFile = None,
     whose: Whose = None,
 ) -> None:
-    """Write everything that the evidence holds of one account; that you did, and why, is kept.
+    """Write everything that the evidence holds of one account; who did so, and why, is recorded.
 
     A line of JSON each. Nothing in it opens the noise of an answer: it can be given to the account.
     """

@@ -40,7 +40,9 @@ def export(
     verdict_key: VerdictKeyIfAny = None,
     settings: Annotated[
         Path | None,
-        typer.Option("--settings", "-s", help="Of the verifier whose key it is, in place of it."),
+        typer.Option(
+            "--settings", "-s", help="Settings of the verifier, instead of --verdict-key."
+        ),
     ] = None,
     sign: Annotated[
         bool, typer.Option("--sign", help="svr: sign it, with the verdict key of --settings.")

@@ -19,7 +19,7 @@ EXAMPLE = "Example: ragaudit verifier migrate --settings verifier.yaml"
 def migrate(settings: SettingsPath = DEFAULT_SETTINGS, as_json: AsJson = False) -> None:
     """Bring the database of an earlier release to this one, or make its tables if it has none.
 
-    Stop the service and back the database up first: there is no way back but the back-up. Nothing
+    Stop the service and back the database up first: there is no way back but the backup. Nothing
     is done by halves; a database of this release stays as it is. The queue of jobs, if the settings
     ask for one, is made anew.
     """

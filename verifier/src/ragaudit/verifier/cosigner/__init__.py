@@ -1,1 +1,1 @@
-"""A cosigner of its own: a third party that signs that logs only grew (docs/spec 6.6)."""
+"""A cosigner of its own: a witness, which cosigns append-only checkpoints (docs/spec 6.6)."""

@@ -45,15 +45,15 @@ def command(
         str,
         typer.Argument(help=f"{', '.join(SUBJECTS)}; or module:object, of your own."),
     ],
-    sigma: Annotated[str, typer.Option(help="Of the retrieval, as in a policy.")] = "1",
+    sigma: Annotated[str, typer.Option(help="Noise of the retrieval, as in a policy.")] = "1",
     questions: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Of one account, to the retrieval.")
+        int, typer.Option(min=1, max=10_000, help="Questions of one account to the retrieval.")
     ] = 1,
-    epsilon: Annotated[str, typer.Option(help="Of the private vote.")] = "1",
-    trials: Annotated[int, typer.Option(help="Tries of the attack; fixed beforehand.")] = 2000,
-    confidence: Annotated[float, typer.Option(help="One-sided.")] = 0.999,
-    pairs: Annotated[int, typer.Option(help="Data sets that are tried in training.")] = 16,
-    seed: Annotated[int, typer.Option(help="Of keys and coins.")] = 0,
+    epsilon: Annotated[str, typer.Option(help="Epsilon of the private vote.")] = "1",
+    trials: Annotated[int, typer.Option(help="Number of attacks, fixed beforehand.")] = 2000,
+    confidence: Annotated[float, typer.Option(help="Confidence of the bound, one-sided.")] = 0.999,
+    pairs: Annotated[int, typer.Option(help="Pairs of data sets to try in training.")] = 16,
+    seed: Annotated[int, typer.Option(help="Seed of keys and coins.")] = 0,
     generator: Annotated[
         str | None, typer.Option(help="module:object, DP-Auditorium's DatasetGenerator.")
     ] = None,
@@ -71,9 +71,9 @@ def command(
         int, typer.Option(min=1, help="Audits, one seed after another: how many refute the claim?")
     ] = 1,
     claim_epsilon: Annotated[
-        str | None, typer.Option(help="Another claim than the mechanism's own; replace-one.")
+        str | None, typer.Option(help="Claim other than the mechanism's own; replace-one.")
     ] = None,
-    claim_delta: Annotated[str, typer.Option(help="With --claim-epsilon.")] = "0",
+    claim_delta: Annotated[str, typer.Option(help="Delta of that claim.")] = "0",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Attack a mechanism as a black box; certify a lower bound of epsilon beside its claim."""

@@ -56,37 +56,39 @@ def command(
         typer.Option(help="openai:URL, ragaudit:URL, or a file with a template."),
     ],
     members: Annotated[Path, typer.Option(help="Documents of the corpus: JSON lines, or *.txt.")],
-    output: Annotated[Path, typer.Option(help="A folder for questions, answers and result.")],
+    output: Annotated[Path, typer.Option(help="Folder for questions, answers and result.")],
     non_members: Annotated[
         Path | None, typer.Option(help="Documents that are not in it, of the same topics.")
     ] = None,
     pool: Annotated[
         Path | None, typer.Option(help="Instead: candidates, of which matching ones are chosen.")
     ] = None,
-    model: Annotated[str, typer.Option(help="With openai:URL.")] = "",
-    window: Annotated[str, typer.Option(help="With ragaudit:URL: an open one.")] = "",
-    top_k: Annotated[int, typer.Option(min=1, help="With ragaudit:URL.")] = 3,
-    key_file: Annotated[Path | None, typer.Option(help="One line, mode 600.")] = None,
+    model: Annotated[str, typer.Option(help="Model, with openai:URL.")] = "",
+    window: Annotated[str, typer.Option(help="Open window, with ragaudit:URL.")] = "",
+    top_k: Annotated[int, typer.Option(min=1, help="Documents per answer, with ragaudit:URL.")] = 3,
+    key_file: Annotated[
+        Path | None, typer.Option(help="File with the API key: one line, mode 600.")
+    ] = None,
     strategies: Annotated[str, typer.Option(help=f"Of {', '.join(STRATEGIES)}.")] = ",".join(
         DEFAULT
     ),
-    threshold: Annotated[float, typer.Option(help="Of the AUC.")] = 0.65,
+    threshold: Annotated[float, typer.Option(help="AUC from which the test fails.")] = 0.65,
     claim_epsilon: Annotated[
         str | None,
-        typer.Option(help="Claimed of a document's presence, for all its questions together."),
+        typer.Option(help="Claimed epsilon of a document's presence, over all its questions."),
     ] = None,
     claim_delta: Annotated[
-        str | None, typer.Option(help="With --claim-epsilon; 0 if it is left out.")
+        str | None, typer.Option(help="Delta of that claim; 0 if left out.")
     ] = None,
     claim_mu: Annotated[
-        str | None, typer.Option(help="Instead: of Gaussian DP, in the same sense.")
+        str | None, typer.Option(help="Instead: a claimed mu of Gaussian DP.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of order, folds and resampling.")] = 0,
-    budget: Annotated[int, typer.Option(min=1, help="Questions at most.")] = 5000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of order, folds and resampling.")] = 0,
+    budget: Annotated[int, typer.Option(min=1, help="Most questions to ask.")] = 5000,
     price: Annotated[
-        float, typer.Option(min=0, help="Of 1,000 tokens that are sent, to be told.")
+        float, typer.Option(min=0, help="Price of 1,000 sent tokens, to show the cost.")
     ] = 0,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds of each phase of a call.")] = 60,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for each phase of a call.")] = 60,
     sign_key: Annotated[
         Path | None, typer.Option(help="A key file (`ragaudit key`): signs the result.")
     ] = None,
@@ -97,7 +99,7 @@ def command(
             "the signed result then (`ragaudit verifier test-results attach`)."
         ),
     ] = None,
-    embedder: Annotated[str, typer.Option(help="By which topics are matched.")] = DEFAULT_EMBEDDER,
+    embedder: Annotated[str, typer.Option(help="Embedder that matches topics.")] = DEFAULT_EMBEDDER,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before the first question.")
     ] = False,

@@ -55,10 +55,12 @@ class Page(StrEnum):
 
 def canaries(
     output: Annotated[Path, typer.Argument(help="A new file of JSON lines.")],
-    tenants: Annotated[str, typer.Option(help="Their names, with commas: acme,globex")],
+    tenants: Annotated[
+        str, typer.Option(help="Names of the tenants, separated by commas: acme,globex")
+    ],
     dimension: Annotated[
         int | None,
-        typer.Option(help="Of the vectors; none if the system embeds texts: --dimension 384"),
+        typer.Option(help="Entries of a vector; none if the system embeds texts: --dimension 384"),
     ] = None,
 ) -> None:
     """Draw canary documents. Plant those with "planted": true with `scope --plant` or by your own
@@ -81,9 +83,7 @@ def scope(
     ] = False,
     writes: Annotated[
         bool,
-        typer.Option(
-            "--writes", help="Try writes too: of canaries alone, which are then restored."
-        ),
+        typer.Option("--writes", help="Try writes too, on canaries only, which are then restored."),
     ] = False,
     page: Annotated[
         Path | None, typer.Option(help="A page for people: leaks.html or leaks.md")
@@ -103,16 +103,16 @@ def scope(
             "may refer to the result then (`ragaudit verifier test-results attach`)."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the order of requests: --seed 7")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the order of requests: --seed 7")] = 0,
     rounds: Annotated[
-        int, typer.Option(min=2, max=1000, help="Of existence and timing tests: --rounds 20")
+        int, typer.Option(min=2, max=1000, help="Rounds of existence and timing tests: --rounds 20")
     ] = 5,
     error: Annotated[
         float,
-        typer.Option(help="Probability of a false alarm by those tests in all: --error 0.01"),
+        typer.Option(help="Probability that any of those tests raises a false alarm: --error 0.01"),
     ] = 0.01,
     only: Annotated[
-        list[str] | None, typer.Option(help="A probe, more than once: --only get-ids")
+        list[str] | None, typer.Option(help="Run this probe only (repeatable): --only get-ids")
     ] = None,
     pause: Annotated[
         float, typer.Option(min=0, help="Seconds before each request: --pause 0.1")
