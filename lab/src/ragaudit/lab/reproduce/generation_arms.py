@@ -36,7 +36,7 @@ EPSILONS = (1, 2, 3, 5, 8, 10)
 DELTA = Fraction(1, 10**5)
 """Of the arms with keywords: half for the conversion, half for the tests."""
 
-# Fixed on corpora of other seeds (docs/notes/generation.md, 7), before the ones that are reported.
+# Fixed on corpora of other seeds (docs/notes/generation.md, 8), before the ones that are reported.
 VOTERS = 40
 TAU = Fraction(9, 10)
 BINS = (Bin(Fraction(19, 20), Fraction(1)), Bin(TAU, Fraction(19, 20)))
