@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cheating import UNCLAIMED, assert_caught, assert_complaints, assert_passes_without, shown
 from procedure_cases import use_cached_table
-from ragaudit.client import disputing
+from ragaudit.client.verifier import VerifierService
 from ragaudit.lab.attacks import CATALOGUE, ServiceCheat, find, stage
 from ragaudit.lab.scenario.exact import ExactScenario
 from ragaudit.lab.scenario.provision import PRIVATE
@@ -81,7 +81,8 @@ def test_receipts_are_crowded_out_without_the_account_s_signature(
     tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same if bob signs for nothing."""
-    monkeypatch.setattr(disputing, "signs_for", lambda *_: None)
+    submit = VerifierService._submit
+    monkeypatch.setattr(VerifierService, "_submit", lambda *given: submit(*given[:-1]))
     staged = stage(find("receipts-crowded-out"), tmp_path / "window", prepared=prepared)
     assert staged.outcome.result == "PASS", shown(staged.outcome)
 

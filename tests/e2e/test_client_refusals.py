@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ragaudit.client.checker import Checker
+from ragaudit.client.checks import Checker
 from ragaudit.lab.scenario.scenario import Conclusion, Prepared, Scenario
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.answering.query import Described, Selected, Stages

@@ -23,6 +23,7 @@ from fastapi import FastAPI
 from framework_corpus import TENANTS, Corpus, Row, model_app
 from ragaudit.circuits.quantise import quantise
 from ragaudit.client import offline
+from ragaudit.client.checks import Facts
 from ragaudit.client.window import Pins
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.text import b64_decode
@@ -241,14 +242,16 @@ class Scene:
     def check_receipts(self, account: str) -> list[Path]:
         """Check all receipts of an account as its holder does; return their files."""
         shown, policy = self.save()
-        window = offline.read_window(shown, Pins(policy_digest=offline.read_policy_digest(policy)))
+        window = offline.read_window(shown, Pins(policy_digest=offline.read_policy(policy).digest))
         own = self.folder / f"{account}.json"
         own.write_bytes(
             self.scenario.api.get(
                 "/v1/windows/w1/account", headers=self.scenario.headers(account)
             ).content
         )
-        facts = offline.Facts(offline.read_account(own), embedder=offline.load_embedder(window))
+        state = offline.read_account(own)
+        view = offline.account_view(state, window)
+        facts = Facts(view, state.anchor, embed=offline.embed_of(window))
         paths = []
         for identifier, data in self.files(account).items():
             file = ReceiptFile.parse(data)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from ragaudit.client.core_operations import CoreOperations
+from ragaudit.client.checks import CoreOperations
 from ragaudit.embedders.base import Embedder, embed_quantised
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 from ragaudit.client.blocking import Client
-from ragaudit.client.demands import Demands
 from ragaudit.client.errors import AnswerRejected, LessThanDemanded
+from ragaudit.client.options import Demands
 from ragaudit.client.results import CheckedReceipt, SearchResult
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.scenario.integrity import IntegrityWindow

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ragaudit.client import offline
+from ragaudit.client.checks import Facts
 from ragaudit.client.cli import app
 from ragaudit.client.window import Pins, Window
 from ragaudit.encoding import canonical_json
@@ -73,7 +74,7 @@ def completed(asked: Asked) -> ReceiptFile:
 
 def undone(file: ReceiptFile | dict[str, Any], window: Window) -> set[str]:
     value = file if isinstance(file, dict) else file.to_json()
-    return {step.name for step in offline.check(value, window, offline.Facts()).not_done}
+    return {step.name for step in offline.check(value, window, Facts()).not_done}
 
 
 @pytest.mark.parametrize("name", ["sentence-transformers", "openai-compatible", "unknown"])

@@ -266,8 +266,8 @@ def test_submit_signs_for_the_accounts_own_receipts(
     folder = receipt.parents[1]
     output = submitted(foreign, receipt, "--state", folder, "--json")
     assert json.loads(output) == {"accepted": 2, "known": 0}
-    assert [call for call, _ in verifier.received] == ["receipts", "statements", "receipts"]
-    unsigned, _, signed = (body for _, body in verifier.received)
+    assert [call for call, _ in verifier.received] == ["statements", "receipts", "receipts"]
+    _, signed, unsigned = (body for _, body in verifier.received)
     assert set(unsigned) == {"receipts"}
     assert signed["receipts"] == [public]
     holder = HolderStatement.from_json(signed["holder"])

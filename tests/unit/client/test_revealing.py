@@ -142,7 +142,7 @@ def test_an_error_that_nobody_foresaw_is_claimed_too(
     def fail(*_: Any) -> Any:
         raise IndexError
 
-    monkeypatch.setattr("ragaudit.client.checker.Checker.answer", fail)
+    monkeypatch.setattr("ragaudit.client.checks.Checker.answer", fail)
     with pytest.raises(IndexError):
         client.search("what is it?")
     assert len(claims_of(verifier)) == 1

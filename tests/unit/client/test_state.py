@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from ragaudit.client.errors import StateConflict
-from ragaudit.client.state import PendingPromise, StateDirectory, StateUnavailable, write_durably
+from ragaudit.client.state import PendingPromise, StateDirectory, write_durably
 from ragaudit.encoding.canonical_json import loads
+from ragaudit.encoding.errors import UnavailableError
 
 PSEUDONYM = bytes(range(32))
 PROMISE = PendingPromise(0, {"query": "q"}, {"body": "00"})
@@ -116,7 +117,7 @@ def test_a_failed_write_leaves_the_old_file(
         patch.setattr(os, "fsync", fail) if step == "fsync" else patch.setattr(
             Path, "replace", fail
         )
-        with pytest.raises(StateUnavailable, match="no space"):
+        with pytest.raises(UnavailableError, match="no space"):
             write_durably(path, b"new")
     assert path.read_bytes() == b"old"
     assert [each.name for each in tmp_path.iterdir()] == ["file"]

@@ -1,5 +1,6 @@
 """`ragaudit receipt` with answers in words: completed, submitted, proven missing from a log."""
 
+import asyncio
 import hashlib
 import json
 from dataclasses import replace
@@ -8,18 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ragaudit.client import (
-    blocking,
-    complete_command,
-    count_commands,
-    missing_commands,
-    offline,
-    offline_words,
-)
+from ragaudit.client import cli, offline
+from ragaudit.client.checks import Facts
 from ragaudit.client.cli import app
-from ragaudit.client.facts import Facts
-from ragaudit.client.published_log import PublishedLog
-from ragaudit.client.stamping import read_checkpoint
+from ragaudit.client.log_commands import PublishedLog, of_record, read_checkpoint
+from ragaudit.client.verifier import Holder
 from ragaudit.client.window import Window
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import (
@@ -31,7 +25,6 @@ from ragaudit.encoding.errors import (
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.disputes import Dispute, file_digest
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.receipts import digest_of
@@ -41,6 +34,7 @@ from words_scene import ANSWERED, CHARGED, SIZE, WordsScene, log_of, signed, wor
 
 RUNNER = CliRunner()
 UNPINNED = ("--allow-unpinned", "--json")
+VERIFIER_PATH = "/v1/windows/w1"
 
 
 @pytest.fixture
@@ -53,24 +47,51 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> WordsScene:
         window: Window = target
         return window
 
-    for commands in (complete_command, missing_commands):
-        monkeypatch.setattr(commands, "load", load)
+    monkeypatch.setattr(offline, "load", load)
     return made
 
 
+class Spoken:
+    """A service that answers as it is told, by path, and remembers what it was given."""
+
+    def __init__(self, replies: dict[str, Any]) -> None:
+        self.replies = replies
+        self.given: list[tuple[str, Any]] = []
+
+    async def request(self, _method: str, path: str, body: Any = None) -> Any:
+        self.given.append((path, body))
+        if path not in self.replies:
+            raise RefusedError("nothing there")
+        return self.replies[path]
+
+    async def get(self, path: str) -> Any:
+        return await self.request("GET", path)
+
+    async def post(self, path: str, body: Any, *, repeatable: bool) -> Any:
+        assert repeatable
+        return await self.request("POST", path, body)
+
+    def value(self, _path: str, data: Any) -> Any:
+        return data
+
+    get_text = get
+
+
+def speak(monkeypatch: pytest.MonkeyPatch, replies: dict[str, Any]) -> Spoken:
+    service = Spoken(replies)
+    monkeypatch.setattr(cli, "call", lambda _url, work: asyncio.run(work(service)))
+    return service
+
+
 @pytest.fixture
-def proofs(scene: WordsScene, monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
-    """What the provider has of proofs, by index."""
-    shown = {entry.index: str(entry.proof) for _, entry in scene.file().public.entries}
+def proofs(scene: WordsScene, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the provider has of proofs, by path."""
+    shown = {proof_at(entry.index): entry.proof for _, entry in scene.file().public.entries}
+    return speak(monkeypatch, shown).replies
 
-    def proof(_url: str, window: str, index: int) -> str:
-        assert window == "w1"
-        if index not in shown:
-            raise RefusedError("no proof yet")
-        return shown[index]
 
-    monkeypatch.setattr(blocking, "proof", proof)
-    return shown
+def proof_at(index: int) -> str:
+    return f"/v1/windows/w1/receipts/{index}/proof"
 
 
 def written(path: Path, scene: WordsScene, proven: tuple[bool, bool]) -> Path:
@@ -84,7 +105,7 @@ def completed(path: Path, *options: str) -> Result:
 
 @pytest.mark.parametrize("proven", [(False, False), (True, False), (False, True)])
 def test_both_proofs_of_an_answer_are_added_to_its_file(
-    scene: WordsScene, proofs: dict[int, str], proven: tuple[bool, bool], tmp_path: Path
+    scene: WordsScene, proofs: dict[str, Any], proven: tuple[bool, bool], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "answer.json", scene, proven)
     result = completed(path)
@@ -98,22 +119,22 @@ def test_both_proofs_of_an_answer_are_added_to_its_file(
 
 
 def test_while_a_proof_is_outstanding_the_file_stays_as_it_is(
-    scene: WordsScene, proofs: dict[int, str], tmp_path: Path
+    scene: WordsScene, proofs: dict[str, Any], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "answer.json", scene, (False, False))
     before = path.read_bytes()
-    del proofs[ANSWERED]
+    del proofs[proof_at(ANSWERED)]
     assert completed(path).exit_code == 4
     assert path.read_bytes() == before
 
 
 def test_a_false_proof_is_not_added(
-    scene: WordsScene, proofs: dict[int, str], tmp_path: Path
+    scene: WordsScene, proofs: dict[str, Any], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "answer.json", scene, (False, False))
     before = path.read_bytes()
     other = replace(scene, nonce=bytes(32)).file().public.answer
-    proofs[ANSWERED] = str(other.proof)
+    proofs[proof_at(ANSWERED)] = str(other.proof)
     result = completed(path)
     assert (result.exit_code, "inclusion" in result.stdout) == (1, True)
     assert path.read_bytes() == before
@@ -180,41 +201,39 @@ def test_public_halves_of_both_channels_are_submitted_together(
     scene: WordsScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The public half goes, and nothing of question or answer."""
-    sent: list[dict[str, Any]] = []
-
-    def submit(_url: str, origin: str, halves: list[dict[str, Any]], signs: object) -> Submission:
-        assert (origin, signs) == (scene.view.policy.origin, None)
-        sent.extend(halves)
-        return Submission(len(halves), 0)
-
-    monkeypatch.setattr(blocking, "submit", submit)
+    path = f"{VERIFIER_PATH}/receipts?provider=provider.example"
+    verifier = speak(monkeypatch, {path: {"accepted": 2, "known": 0}})
     whole = written(tmp_path / "answer.json", scene, (True, True))
     half = tmp_path / "half.json"
     half.write_bytes(scene.receipt().encode())
     arguments = ["submit", str(whole), str(half), "--verifier", "http://v", "--json"]
     result = RUNNER.invoke(app, arguments)
     assert (result.exit_code, json.loads(result.stdout)) == (0, {"accepted": 2, "known": 0})
-    assert sent == [scene.file().public.to_json(), scene.receipt().to_json()]
+    ((_, body),) = verifier.given
+    assert body["receipts"] == [scene.file().public.to_json(), scene.receipt().to_json()]
     assert "answers/*.json" in RUNNER.invoke(app, ["submit", "--help"]).stdout.replace("\n", "")
 
 
 def test_it_is_disputed_and_settled_as_an_answer_of_documents_is(
     scene: WordsScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Any] = []
-    account = SimpleNamespace(pseudonym=scene.file().public.pseudonym)
-    holder = SimpleNamespace(key=key(9), account=account, registration=None)
-    monkeypatch.setattr(offline, "read_holder", lambda *_: holder)
-    monkeypatch.setattr(blocking, "tell", lambda *arguments: told.append(arguments))
-    monkeypatch.setattr(blocking, "settle", lambda *_: {"sampled": False, "step": 4})
+    account: Any = SimpleNamespace(pseudonym=scene.file().public.pseudonym)
+    monkeypatch.setattr(offline, "read_holder", lambda *_: Holder(key(9), account, None))
+    disputes, of = f"{VERIFIER_PATH}/disputes", "?provider=provider.example"
+    replies = {
+        f"{disputes}{of}": {},
+        f"{disputes}/{CHARGED}{of}": {"sampled": False, "step": None},
+        f"{disputes}/{CHARGED}/file{of}": {"sampled": False, "step": 4},
+    }
+    verifier = speak(monkeypatch, replies)
     path = written(tmp_path / "answer.json", scene, (True, True))
     result = RUNNER.invoke(app, ["dispute", str(path), "--verifier", "http://v"])
     assert (result.exit_code, result.stdout) == (0, f"entry {CHARGED} is disputed\n")
-    ((_, origin, what, body),) = told
+    ((_, body),) = verifier.given
     due = Dispute.issue(
         key(9), pseudonym=account.pseudonym, receipt_file=scene.file().to_json()
     ).to_json()
-    assert (origin, what, body["disputes"]) == (LOG.name, "disputes", [due])
+    assert body["disputes"] == [due]
     result = RUNNER.invoke(app, ["settle", str(path), "--verifier", "http://v"])
     assert (result.exit_code, result.stdout) == (0, "upheld: step 4 fails\n")
 
@@ -267,21 +286,21 @@ def test_another_form_under_the_providers_signature_is_a_false_answer(scene: Wor
     value["answer"] = {**value["answer"], "more": 1}
     window: Any = SimpleNamespace(name="w1", view=scene.view, pinned=True, shown=None)
     with pytest.raises(MalformedError, match="more"):
-        offline_words.check(value, window, Facts())
+        offline.check(value, window, Facts())
     parts = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
     digest = digest_of((parts[0], parts[1], parts[2]), scene.private.salt_a)
     signed = replace(scene.file().public, answer_digest=digest).signed(PROVIDER)
     with pytest.raises(ReceiptRejected, match="more") as caught:
-        offline_words.check({**value, "public": signed.to_json()}, window, Facts())
+        offline.check({**value, "public": signed.to_json()}, window, Facts())
     assert caught.value.where.startswith("step 4 ")
 
 
 def test_no_account_index_counts_an_answer_in_words(scene: WordsScene, tmp_path: Path) -> None:
     path = written(tmp_path / "answer.json", scene, (True, True))
     with pytest.raises(UnsupportedError, match="alone an account index counts"):
-        count_commands.of_record(path)
+        of_record(path)
     # A file that calls itself one of a record, around such a half, is none either.
     value = {**scene.file().to_json(), "format": "ragaudit/v1/receipt"}
     path.write_bytes(canonical_json.dumps(value))
     with pytest.raises(UnsupportedError, match="alone an account index counts"):
-        count_commands.of_record(path)
+        of_record(path)

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ragaudit.client import offline_words
-from ragaudit.client.facts import Facts
+from ragaudit.client import checks, offline
+from ragaudit.client.checks import Facts
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, Note, SigningKey, parse_note
@@ -23,7 +23,7 @@ TRUST = f"witness third {FURTHER.verifier_key}\nquorum third\n"
 @pytest.fixture(autouse=True)
 def _toys(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scene's sketch is a toy's."""
-    monkeypatch.setattr(offline_words, "CoreOperations", lambda: OPERATIONS)
+    monkeypatch.setattr(checks, "CoreOperations", lambda: OPERATIONS)
 
 
 def cosigned(scene: WordsScene, *times: int | None) -> GeneratedFile:
@@ -41,7 +41,7 @@ def cosigned(scene: WordsScene, *times: int | None) -> GeneratedFile:
 
 def checked(scene: WordsScene, file: GeneratedFile) -> list[StepResult]:
     window: Any = SimpleNamespace(name="w1", view=scene.view, pinned=True, shown=None)
-    return list(offline_words.check(file.to_json(), window, Facts()).checks)
+    return list(offline.check(file.to_json(), window, Facts()).checks)
 
 
 @pytest.fixture(params=["required", "reported"])

@@ -18,8 +18,9 @@ from owner_prover import (
     owned_prover,
 )
 from ragaudit.client import offline, owner_commands
+from ragaudit.client.checks import Facts
 from ragaudit.client.cli import app as receipts
-from ragaudit.client.facts import Facts
+from ragaudit.client.state import read_key
 from ragaudit.client.window import Pins, authenticate
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.ledger.errors import StepRejected
@@ -67,7 +68,7 @@ def audit(prover: OwnedProver, documents: Path, *more: object, code: int = 0) ->
 def test_a_key_is_made_once(tmp_path: Path) -> None:
     file = tmp_path / "owner.key"
     made = run_json("key", file)
-    assert made["public"] == offline.read_key(file).public.raw.hex()
+    assert made["public"] == read_key(file).public.raw.hex()
     assert file.stat().st_mode & 0o077 == 0
     run("key", file, code=4)
 
@@ -317,7 +318,7 @@ def test_other_input_is_refused(prover: OwnedProver, tmp_path: Path) -> None:
     found = audit(prover, file, "--sample", "1", "--key", other, "--out", tmp_path / "o", code=2)
     assert "not the owner's key" in found["detail"] and not (tmp_path / "o").exists()
     assert OWNER.public.raw.hex() in found["detail"]
-    secret = offline.read_key(other).seed().hex()
+    secret = read_key(other).seed().hex()
     assert secret not in found["detail"]
     wrong = [each if each != prover.api_key else "guess" for each in prover.options]
     assert "unknown API key" in run("row", "one-0", *wrong, code=4)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from further_cosigners import Parties, policy_text
-from ragaudit.client.quorum import read_finding, read_trust
+from ragaudit.client.log_commands import read_finding, read_trust
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.log.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest

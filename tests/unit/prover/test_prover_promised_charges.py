@@ -15,7 +15,7 @@ from generation_channel import (
     open_channel,
     real_channel,
 )
-from ragaudit.client.core_operations import CoreOperations
+from ragaudit.client.checks import CoreOperations
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.generated_check import check_generated_file

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from databases import ON_EACH_ENGINE_SLOWLY
-from ragaudit.client.core_operations import CoreOperations
+from ragaudit.client.checks import CoreOperations
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.ledger.messages.promises import ClaimsPage, Promise
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file

@@ -1,7 +1,7 @@
 """Ask an audited RAG service, check every receipt, anchor queries by a nonce chain."""
 
 from ragaudit.client.asynchronous import AsyncClient
-from ragaudit.client.blocking import Client
+from ragaudit.client.blocking import Client, Pool
 from ragaudit.client.errors import (
     AnswerRejected,
     BudgetExhausted,
@@ -14,7 +14,7 @@ from ragaudit.client.errors import (
     StateConflict,
     WrongPin,
 )
-from ragaudit.client.pool import AsyncPool, Pool
+from ragaudit.client.pool import AsyncPool
 from ragaudit.client.results import (
     AsyncReceipt,
     CheckedAnswer,

@@ -1,18 +1,39 @@
-"""What an account asks, in the form of its window's policy (docs/spec/05-records.md §5.8)."""
+"""Ask: one way through both channels, for documents and for generated answers.
 
+A plain account's question is answered at once. An anchored account's is promised first, then its
+nonce is revealed (`revealing`). Either answer is checked, kept, and completed later by its
+inclusion proofs (docs/spec 5.8 to 5.10 and chapter 11).
+"""
+
+import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.client.checks import AnyRequest, Checker
+from ragaudit.client.errors import ProviderRefusal, ServiceUnreachable
+from ragaudit.client.results import CheckedAnswer, CheckedReceipt, checked, queried
+from ragaudit.client.revealing import Revealing, request_body
+from ragaudit.client.session import POLL_SECONDS, Session
+from ragaudit.encoding.errors import (
+    InternalError,
+    MalformedError,
+    RefusedError,
+    UnavailableError,
+)
+from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.ledger.messages.vectors import float32_bytes
 
-__all__ = ["Asked", "check_asked", "request_body", "request_of", "words_request"]
+__all__ = ["Asked", "Asking", "check_asked", "generation_request", "request_of"]
 
 Asked = str | Sequence[float]
 """A text, or the application's own vector of d numbers."""
+_TOO_EARLY = 425  # RFC 8470; here: no cosigned checkpoint covers the entry yet
 
 
 def check_asked(asked: Asked, top_k: int) -> None:
@@ -37,17 +58,14 @@ def check_asked(asked: Asked, top_k: int) -> None:
         raise MalformedError(f"{top_k!r}", where="top_k", expected="1 or more")
 
 
-def request_of(
-    policy: Policy, asked: Asked, top_k: int, wanted: str, counter: int | None = None
-) -> Request:
-    """Return the request in the form of a window.
+def request_of(policy: Policy, asked: Asked, top_k: int, wanted: str) -> Request:
+    """Return the request for documents in the form of a window.
 
     Args:
         policy: of the window.
         asked: checked; a vector is rounded to 32 bits, and these are what is asked.
         top_k: K.
         wanted: the filter's canonical text; empty for none.
-        counter: of an anchored account.
 
     Raises:
         MalformedError, UnsupportedError: the window takes no such request.
@@ -58,10 +76,10 @@ def request_of(
         question = asked if isinstance(asked, str) else float32_bytes([float(x) for x in asked])
     except (TypeError, ValueError, OverflowError) as error:
         raise MalformedError("not numbers of 32 bits", where="vector") from error
-    return Request.of(policy, question, top_k, filter=wanted, counter=counter)
+    return Request.of(policy, question, top_k, filter=wanted, counter=None)
 
 
-def words_request(policy: Policy, question: str, wanted: str) -> GenerationRequest:
+def generation_request(policy: Policy, question: str, wanted: str) -> GenerationRequest:
     """Return the request of a question to be answered in words.
 
     Args:
@@ -77,13 +95,105 @@ def words_request(policy: Policy, question: str, wanted: str) -> GenerationReque
     return request
 
 
-def request_body(request: Request | GenerationRequest) -> dict[str, Any]:
-    """Return the body that asks a request (spec 8.6).
+class Asking:
+    """What one account asks, one question at a time."""
 
-    Its kind shows in its members, and a plain account names no counter.
-    """
-    members = request.to_json()
-    members.pop("kind", None)
-    if request.counter is None:
-        del members["counter"]
-    return members
+    def __init__(self, session: Session, checker: Checker, revealing: Revealing) -> None:
+        self._session = session
+        self._checker = checker
+        self._revealing = revealing
+
+    async def ask(self, request: AnyRequest) -> tuple[CheckedReceipt | CheckedAnswer, int]:
+        """Return the checked receipt of an answer, and how many queries this client did not see.
+
+        Args:
+            request: in the form of the window, without a counter.
+
+        Raises:
+            RagauditError: as `AsyncClient.search`.
+        """
+        if not self._session.anchored:
+            return await self._plain(request)
+        # A promise from before a crash has the chain's next value; nothing else may take it.
+        await self._revealing.resume()
+        promise = await self._revealing.promised(request)
+        return await self._revealing.reveal(promise), 0
+
+    async def _plain(self, request: AnyRequest) -> tuple[CheckedReceipt | CheckedAnswer, int]:
+        session, generated = self._session, isinstance(request, GenerationRequest)
+        path, request_time = session.path("ask" if generated else "query"), session.clock()
+        # Never repeated: the first may be logged already, and a second would use up another query.
+        data = await session.provider.request("POST", path, request_body(request), repeatable=False)
+        file = await asyncio.to_thread(self._checker.answer, data, request)
+        entry, missed = queried(file.public), 0
+        await session.follow(entry)
+        receipt = checked(file, await asyncio.to_thread(self._checker.receipt, file, None))
+        # A question that was asked before may get the generated answer, and the time, of then.
+        if not (generated and session.asked_before(entry.counter)):
+            await session.timed(partial(self._checker.plain_time, file, request_time))
+            missed = session.plain_counter(entry.counter)
+        receipt.path = await session.keep(file)
+        return receipt, missed
+
+    async def complete(self, receipt: CheckedReceipt | CheckedAnswer, seconds: float) -> None:
+        """Fetch the inclusion proofs of a receipt, check them and add them to the receipt.
+
+        Args:
+            receipt: of this account; it is changed in place.
+            seconds: how long to wait for each proof.
+
+        Raises:
+            AnswerRejected: a proof is false, or withheld: the merge delay is over, and the verifier
+                has cosigned a checkpoint that covers the entry.
+            ServiceUnreachable: no proof in time.
+        """
+        # A proof never changes what it proves: one is enough.
+        if receipt.completed:
+            return
+        public = receipt.file.public
+        proofs = [await self._proof(receipt, index, seconds) for _, index, _ in public.leaves]
+        proven: Any = public.with_proofs(*proofs)
+        file = replace(receipt.file, public=proven)
+        receipt.checks = await asyncio.to_thread(self._checker.completed, file, receipt.checks)
+        receipt.file = file
+        if receipt.path is not None:
+            await self._session.keep(file)
+
+    async def _proof(
+        self, receipt: CheckedReceipt | CheckedAnswer, index: int, seconds: float
+    ) -> TlogProof:
+        """Return the inclusion proof of an entry of a receipt, not checked yet."""
+        path = self._session.path(f"receipts/{index}/proof")
+        # The loop's clock, which nobody sets: a wait must not end early or never.
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while True:
+            try:
+                text = await self._session.provider.get_text(path)
+                return TlogProof.parse(text.encode())
+            except ProviderRefusal as error:
+                if error.status != _TOO_EARLY:
+                    raise
+                # Before that the provider may wait for its next checkpoint, as it promised.
+                if self._checker.overdue(receipt.file):
+                    await self._check_withheld(receipt, index)
+                if loop.time() > deadline:
+                    raise ServiceUnreachable("no inclusion proof yet", where=path) from error
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _check_withheld(self, receipt: CheckedReceipt | CheckedAnswer, index: int) -> None:
+        """Check that the verifier has not cosigned what the provider gives no proof of."""
+        # Without a verifier nobody can tell a provider that waits from one that withholds.
+        if (verifier := self._session.verifier) is None:
+            return
+        try:
+            size = await verifier.cosigned_size(self._session.window.view.policy.keys.log)
+        except (RefusedError, UnavailableError, InternalError):
+            return  # no evidence: the provider may be waiting for a verifier that is away
+        if size > index:
+            error = ReceiptRejected(
+                "no inclusion proof after the merge delay",
+                where=f"index {index}",
+                expected=f"one under the cosigned checkpoint of {size} entries",
+            )
+            raise self._checker.rejected(receipt.counter, receipt.file.to_json(), error)

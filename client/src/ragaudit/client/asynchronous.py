@@ -6,27 +6,18 @@ next value; `pool` asks through several accounts at once.
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
-from ragaudit.client import disputing
-from ragaudit.client.asking import Asked, check_asked, request_body, request_of
-from ragaudit.client.checker import Checker
-from ragaudit.client.demands import Demands
-from ragaudit.client.errors import StateConflict
-from ragaudit.client.options import (
-    ClientOptions,
-    anchored,
-    arbiter,
-    dispute_key,
-    pins,
-    provider,
-    state_root,
-    system_clock,
-    verifier,
+from ragaudit.client.asking import (
+    Asked,
+    Asking,
+    check_asked,
+    generation_request,
+    request_of,
 )
-from ragaudit.client.proofs import complete
+from ragaudit.client.checks import Checker
+from ragaudit.client.options import ClientOptions
 from ragaudit.client.results import (
     COMPLETION_SECONDS,
     AnyReceipt,
@@ -40,12 +31,10 @@ from ragaudit.client.results import (
 )
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.session import Session
-from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import AccountState, Window
-from ragaudit.client.words import Words
 from ragaudit.ledger.messages.bodies import Submission
+from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.requests import Request
 
 __all__ = ["AsyncClient", "ClientOptions"]
 
@@ -67,28 +56,14 @@ class AsyncClient:
         Raises:
             MalformedError: not an address, a key, a digest or a demand.
         """
-        seconds = options.get("timeout_seconds", 30.0)
-        self._demands = Demands.of(options)
-        self._session = Session(
-            provider(options, seconds, base_url, api_key),
-            verifier(options, seconds),
-            pins(options),
-            window=options.get("window"),
-            embedder=options.get("embedder"),
-            state_root=state_root(options),
-            dispute_key=dispute_key(options),
-            anchored=anchored(options),
-            demands=self._demands,
-            clock=options.get("clock", system_clock),
-        )
-        self._arbiter = partial(arbiter, options, seconds)
-        self._checker = Checker(self._session)
-        self._revealing = Revealing(self._session, self._checker, seconds)
-        self._words = Words(self._session, self._checker, self._revealing)
+        self._session = Session(base_url, api_key, options)
+        checker = Checker(self._session)
+        self._revealing = Revealing(self._session, checker)
+        self._asking = Asking(self._session, checker, self._revealing)
         # Two queries at once would ask for the same value of the chain.
         self._turn = asyncio.Lock()
 
-    async def __aenter__(self) -> "AsyncClient":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -227,10 +202,7 @@ class AsyncClient:
         Raises:
             AnswerRejected, ServiceUnreachable: as `Receipt.complete`.
         """
-        if isinstance(receipt, CheckedAnswer):
-            await self._words.complete(receipt, timeout_seconds)
-        else:
-            await complete(self._session, self._checker, receipt, timeout_seconds)
+        await self._asking.complete(receipt, timeout_seconds)
 
     async def receipts(self) -> list[ReceiptFile]:
         """Return the receipts in the state directory, by counter; none without one."""
@@ -254,8 +226,7 @@ class AsyncClient:
         Raises:
             StateConflict: the client knows no verifier.
         """
-        verifier, halves = self._required_verifier(), public_halves(receipts)
-        return await self._queued(disputing.submit(self._session, verifier, halves))
+        return await self._queued(self._session.submit(public_halves(receipts)))
 
     async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
         """Give the verifier a signed refusal of the provider; the account signs as in `submit`.
@@ -266,8 +237,7 @@ class AsyncClient:
         Raises:
             MalformedRecord: not a refusal.
         """
-        verifier = self._required_verifier()
-        await self._queued(disputing.submit_refusal(self._session, verifier, refusal))
+        await self._queued(self._session.submit_refusal(refusal))
 
     async def show_registration(self) -> None:
         """Tell the verifier that this registration, with its nonce chain, is the account's own.
@@ -277,8 +247,7 @@ class AsyncClient:
         Raises:
             StateConflict: the account has no state directory, or the client knows no verifier.
         """
-        verifier = self._required_verifier()
-        await self._queued(disputing.show_registration(self._session, verifier))
+        await self._queued(self._session.show_registration())
 
     async def dispute(self, receipt: AnyReceipt | Mapping[str, Any]) -> None:
         """Dispute an answer before the sampling instant; the verifier learns a digest only.
@@ -289,8 +258,7 @@ class AsyncClient:
         Raises:
             StateConflict: the account has no dispute key, which it keeps in its state directory.
         """
-        verifier = self._required_verifier()
-        await self._queued(disputing.dispute(self._session, verifier, file_json(receipt)))
+        await self._queued(self._session.dispute(file_json(receipt)))
 
     async def settle(
         self,
@@ -311,14 +279,7 @@ class AsyncClient:
         Raises:
             InvalidReply: no finding of the policy's arbiter about this receipt.
         """
-        verifier, window = self._required_verifier(), await self.window()
-        if arbiter_url is None:
-            return await disputing.settle(window.origin, verifier, file_json(receipt))
-        arbiter = disputing.Arbiter(self._arbiter(arbiter_url), window)
-        try:
-            return await disputing.settle(window.origin, verifier, file_json(receipt), arbiter)
-        finally:
-            await arbiter.service.aclose()
+        return await self._session.settle(file_json(receipt), arbiter_url)
 
     async def _queued(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing of this account at a time, in the order of the calls."""
@@ -336,65 +297,40 @@ class AsyncClient:
     async def _search(self, query: Asked, top_k: int, wanted: str) -> Result:
         await self._session.ready()
         request = request_of(self._session.window.view.policy, query, top_k, wanted)
-        if self.anchored:
-            # A promise from before a crash has the chain's next value; nothing else may take it.
-            await self._resume()
-            result = await self._search_anchored(request)
-        else:
-            result = await self._search_plain(request)
-        self._demands.check_answer(result)
+        receipt, missed = await self._asking.ask(request)
+        assert isinstance(receipt, CheckedReceipt)  # of a request for documents
+        result = self._result(receipt, missed)
+        self._session.demands.check_answer(result)
         return result
 
     async def _ask(self, question: str, wanted: str) -> WordsResult:
-        await self._resume()
-        return await self._words.ask(question, wanted)
+        await self._session.ready()
+        request = generation_request(self._session.window.view.policy, question, wanted)
+        receipt, missed = await self._asking.ask(request)
+        assert isinstance(receipt, CheckedAnswer)  # of a question to be answered in words
+        return self._words_result(receipt, missed)
 
     async def _resume(self) -> Result | WordsResult | None:
         await self._session.ready()
-        if not self.anchored:
-            return None
-        answered = await self._revealing.resume()
-        if answered is None:
-            return None
-        if isinstance(answered, CheckedAnswer):
-            return self._words.result(answered)
-        return self._result(answered)
+        receipt = await self._revealing.resume() if self.anchored else None
+        if isinstance(receipt, CheckedAnswer):
+            return self._words_result(receipt)
+        return None if receipt is None else self._result(receipt)
 
     async def _claim(self) -> bool:
         await self._session.register()
         return await self._revealing.claim()
 
-    async def _search_plain(self, request: Request) -> Result:
-        body = request_body(request)
-        request_time, path = self._session.clock(), self._session.path("query")
-        # Never repeated: the first may be logged already, and a second would use up another query.
-        data = await self._session.provider.request("POST", path, body, repeatable=False)
-        file = await asyncio.to_thread(self._checker.answer, data, request)
-        await self._session.follow(file.public.record)
-        checks = await asyncio.to_thread(self._checker.receipt, file, None)
-        await self._session.timed(lambda: self._checker.plain_time(file, request_time))
-        counter = file.public.record.counter
-        missed = self._session.plain_counter(counter)
-        kept_path, state = None, self._session.state
-        if state is not None:
-            kept_path = await asyncio.to_thread(state.keep_receipt, counter, file.encode())
-        return self._result(CheckedReceipt(file, checks, kept_path), missed)
-
-    async def _search_anchored(self, asked: Request) -> Result:
-        promise = await self._revealing.promised("promise", asked)
-        checked = await self._revealing.reveal(promise)
-        assert isinstance(checked, CheckedReceipt)  # of a promised record
-        return self._result(checked)
-
     def _result(self, receipt: CheckedReceipt, missed: int = 0) -> Result:
-        queries = self._session.window.view.policy.queries_per_account
-        checked_receipt = AsyncReceipt(receipt.file, receipt.checks, receipt.path, self.complete)
-        documents = receipt.file.answer.documents
-        remaining = queries - receipt.counter - 1
-        withheld = receipt.withdrawn
-        return SearchResult(documents, checked_receipt, remaining, missed, withheld)
+        completed = AsyncReceipt(receipt.file, receipt.checks, receipt.path, self.complete)
+        documents, left = receipt.file.answer.documents, self._left(receipt.counter)
+        return SearchResult(documents, completed, left, missed, receipt.withdrawn)
 
-    def _required_verifier(self) -> VerifierService:
-        if self._session.verifier is None:
-            raise StateConflict("this client knows no verifier", expected="verifier_url=")
-        return self._session.verifier
+    def _words_result(self, receipt: CheckedAnswer, missed: int = 0) -> WordsResult:
+        answer, left = receipt.file.answer, self._left(receipt.counter)
+        if isinstance(answer, GeneratedKeywords):
+            return WordsResult(answer.text, 0, receipt, left, missed, answer.keywords)
+        return WordsResult(answer.text, answer.private, receipt, left, missed)
+
+    def _left(self, counter: int) -> int:
+        return self._session.window.view.policy.queries_per_account - counter - 1

@@ -1,46 +1,46 @@
 """`ragaudit receipt`: check receipts, complete them, give their public halves to the verifier."""
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.client import (
-    blocking,
-    chain_commands,
-    complete_command,
-    count_commands,
-    erased_command,
-    key_commands,
-    missing_commands,
-    offline,
-    offline_words,
-    owner_proofs,
-)
-from ragaudit.client.command_window import (
+from ragaudit.client import log_commands, offline, owner_commands, owner_proofs
+from ragaudit.client.blocking import call
+from ragaudit.client.checks import Facts, check_completed, check_pin
+from ragaudit.client.offline import (
     AllowUnpinned,
     AsJson,
     PinnedKey,
     PinnedPolicy,
     Prover,
     SavedWindow,
-    load,
     load_named,
     pins_of,
 )
-from ragaudit.client.disputing import registration_statement, signs_for
 from ragaudit.client.options import system_clock
-from ragaudit.client.quorum import QUORUM_EXAMPLES, quorum
-from ragaudit.client.stamping import STAMP_EXAMPLES, STAMPED_EXAMPLES, stamp, stamped
+from ragaudit.client.results import CheckedReceipt
+from ragaudit.client.state import read_key, write_durably
+from ragaudit.client.transport import Service
+from ragaudit.client.verifier import Arbiter, Holder, VerifierService
+from ragaudit.client.window import SERVED, AccountState, Pins, Window, authenticate, check_entry
+from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.commands import ExitCode, exit_code, failing
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, RejectedError
 from ragaudit.encoding.options import digest
-from ragaudit.ledger.messages.bodies import DisputesBody
-from ragaudit.ledger.messages.disputes import Dispute
-from ragaudit.ledger.messages.public_halves import is_words
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.bodies import Submission
+from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.public_halves import PublicHalf, is_words
 from ragaudit.ledger.messages.receipt_check import StepResult
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.shown import WindowList
 from rich.markup import escape
 from rich.table import Table
 
@@ -49,9 +49,6 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Check receipts; give their public halves to the verifier."
 )
-app.command("erased", epilog=erased_command.EXAMPLES)(erased_command.erased)
-for commands in (complete_command, missing_commands, count_commands, chain_commands, key_commands):
-    commands.add_to(app)
 
 _CHECK_EXAMPLES = """Examples:
 
@@ -93,7 +90,27 @@ _SETTLE_EXAMPLES = """Examples:
   ragaudit receipt settle answer.json --verifier https://regulator.example
   --arbiter https://arbiter.example --window window.json --verifier-key 3b6a..."""
 
-Files = Annotated[list[Path], typer.Argument(help="Receipt files.")]
+_COMPLETE_EXAMPLES = """Example:
+
+  ragaudit receipt complete answer.json --prover https://rag.example --verifier-key 3b6a..."""
+
+_KEY_EXAMPLES = """Example:
+
+  RAGAUDIT_API_KEY=... ragaudit receipt key dispute.key --prover https://rag.example
+  --verifier-key 3b6a...
+
+Exit status: 0 the provider keeps the public half, and no window that is served registered the
+account with another or none; 1 something shown is false; 2 an input that is unusable; 3 the
+provider does not answer; 4 the provider has another key of the account; 5 it keeps the key, and a
+window that is served registered the account without it: ask nothing there that you could not
+dispute."""
+
+_KEPT = "registered with this key"
+_UNPROVEN = "registered with this key; no cosigned checkpoint has it yet"
+_LATER = "not registered yet: it will be with this key"
+_NONE = "registered WITHOUT a dispute key: nobody could dispute the answers"
+_OTHER = "registered with ANOTHER dispute key: somebody else could dispute, you cannot"
+
 State = Annotated[
     Path | None, typer.Option("--state", help="Folder with registration.json: the library's.")
 ]
@@ -157,21 +174,21 @@ def check(
         elif text is not None or attributes is not None:
             raise InvalidArgumentError("not a row proof", where=str(file), expected="no --text")
         else:
-            target = load(value, file, window, prover, pins)
-            steps = [offline.pinning(target)]
-            owner = None if account is None else offline.read_account(account)
-            disputable = None if owner is None else owner.dispute_key is not None
-            facts = offline.Facts(
-                owner,
-                anchor,
-                None if promise is None else offline.read_promise(promise),
-                offline.load_embedder(target),
+            target = offline.load(value, file, window, prover, pins)
+            steps = [check_pin(target)]
+            facts = Facts(
+                anchor=anchor,
+                promise=None if promise is None else offline.read_promise(promise),
+                embed=offline.embed_of(target),
             )
-            if is_words(value):
-                steps = offline_words.check(value, target, facts, file).checks
-            else:
-                checked = offline.check(value, target, facts, file)
-                steps, withdrawn = checked.checks, checked.withdrawn
+            if account is not None:
+                owner = offline.read_account(account)
+                disputable = owner.dispute_key is not None
+                view = offline.account_view(owner, target)
+                facts = replace(facts, account=view, anchor=owner.anchor)
+            checked = offline.check(value, target, facts, file)
+            steps = checked.checks
+            withdrawn = checked.withdrawn if isinstance(checked, CheckedReceipt) else None
     except RagauditError as error:
         failure = error
     # The failure is raised below: the report shows the checks that were done before it.
@@ -202,7 +219,8 @@ def promised(
     with failing(as_json):
         name = offline.read_promise(file).promised.window
         target = load_named(name, window, prover, pins_of(policy, verifier_key, allow_unpinned))
-        facts = offline.Facts(offline.read_account(account), embedder=offline.load_embedder(target))
+        view = offline.account_view(offline.read_account(account), target)
+        facts = Facts(view, embed=offline.embed_of(target))
         limit = offline.check_promised(file, request, target, facts, system_clock())
     # Rounded down: a nonce that leaves in the last fraction could not be claimed.
     seconds = int(limit)
@@ -227,30 +245,31 @@ def submit(
     With --state, or --key and --account, the account signs for its own receipts, so that the
     verifier keeps them whatever others submit, and says that the registration is its own.
     """
-    # By window, and by whose they are: one request is of one log, signed for by one account.
-    halves: dict[tuple[str, bool], list[dict[str, Any]]] = {}
-    accepted = already_known = 0
+    halves: dict[str, list[PublicHalf]] = defaultdict(list)
     with failing(as_json):
         holder = None
         if state is not None or key is not None or account is not None:
             holder = offline.read_holder(state, key, account)
         for path in files:
             public = offline.public_half(offline.read_file(path), path)
-            own = holder is not None and public.pseudonym == holder.account.pseudonym
-            halves.setdefault((public.origin, own), []).append(public.to_json())
-        for (origin, own), batch in halves.items():
-            signs = None
-            if holder is not None and own:
-                blocking.tell(
-                    verifier, origin, "statements", registration_statement(holder, origin)
-                )
-                signs = signs_for(holder, origin)
-            result = blocking.submit(verifier, origin, batch, signs)
-            accepted, already_known = accepted + result.accepted, already_known + result.known
+            halves[public.origin].append(public)
+        result = call(verifier, lambda service: _submitted(service, halves, holder))
     if as_json:
-        typer.echo(json.dumps({"accepted": accepted, "known": already_known}))
+        typer.echo(json.dumps({"accepted": result.accepted, "known": result.known}))
     else:
-        typer.echo(f"{accepted} accepted, {already_known} known already")
+        typer.echo(f"{result.accepted} accepted, {result.known} known already")
+
+
+async def _submitted(
+    service: Service, halves: Mapping[str, Sequence[PublicHalf]], holder: Holder | None
+) -> Submission:
+    """Hand in public halves by the log that they are of; a holder signs where some are its own."""
+    replies = []
+    for origin, batch in halves.items():
+        own = holder and any(half.pseudonym == holder.account.pseudonym for half in batch)
+        signer = holder if own else None
+        replies.append(await VerifierService(service).submit(origin, batch, signer))
+    return Submission.total(replies)
 
 
 @app.command("dispute", epilog=_DISPUTE_EXAMPLES)
@@ -266,11 +285,10 @@ def dispute(
     with failing(as_json):
         value = offline.read_file(file)
         holder = offline.read_holder(state, key, account)
-        # Of the file as it came: its digest is what the verifier compares a file with later.
-        entry = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
         origin = offline.public_half(value, file).origin
-        body = DisputesBody((entry.to_json(),), holder.registration).to_json()
-        blocking.tell(verifier, origin, "disputes", body)
+        entry = call(
+            verifier, lambda service: VerifierService(service).dispute(origin, value, holder)
+        )
     typer.echo(entry.encode().decode() if as_json else f"entry {entry.index} is disputed")
 
 
@@ -297,11 +315,22 @@ def settle(
     with failing(as_json):
         value = offline.read_file(file)
         origin = offline.public_half(value, file).origin
-        judge = None
+        window_of_judge = None
         if arbiter is not None:
             pins = pins_of(policy, verifier_key, allow_unpinned)
-            judge = (arbiter, load(value, file, window, prover, pins))
-        outcome = blocking.settle(verifier, origin, value, judge)
+            window_of_judge = offline.load(value, file, window, prover, pins)
+
+        async def settled(service: Service) -> Mapping[str, Any]:
+            told = VerifierService(service)
+            if arbiter is None or window_of_judge is None:
+                return await told.settle(origin, value)
+            judge = Service(arbiter)
+            try:
+                return await told.settle(origin, value, Arbiter(judge, window_of_judge))
+            finally:
+                await judge.aclose()
+
+        outcome = call(verifier, settled)
     if as_json:
         typer.echo(json.dumps({"sampled": outcome["sampled"], "step": outcome["step"]}))
     elif outcome["step"] is not None:
@@ -310,9 +339,124 @@ def settle(
         typer.echo("sampled: the verifier must not see it, take it to the arbiter (--arbiter)")
 
 
-app.command("quorum", epilog=QUORUM_EXAMPLES)(quorum)
-app.command("stamp", epilog=STAMP_EXAMPLES)(stamp)
-app.command("stamped", epilog=STAMPED_EXAMPLES)(stamped)
+@app.command("complete", epilog=_COMPLETE_EXAMPLES)
+def complete(
+    files: Annotated[list[Path], typer.Argument(help="Receipt files.")],
+    prover: Annotated[str, typer.Option("--prover", help="URL of the provider.")],
+    policy: PinnedPolicy = None,
+    verifier_key: PinnedKey = None,
+    allow_unpinned: AllowUnpinned = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also replace proofs by ones with more cosignatures.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch the inclusion proofs that are outstanding, check them, and add them to the files.
+
+    An answer in words has two, of its charge and of its answer.
+    """
+    count = 0
+    with failing(as_json):
+        for path in files:
+            value = offline.read_file(path)
+            kind = GeneratedFile if is_words(value) else ReceiptFile
+            public = kind.from_json(value).public
+            if not again and None not in public.proofs:
+                continue
+            # For each file by itself: they may be of different windows.
+            pins = pins_of(policy, verifier_key, allow_unpinned)
+            target = offline.load(value, path, None, prover, pins)
+            found = _with_proofs(public, target, prover, again)
+            # Only after its check: a false proof must not replace a file without one.
+            if found != public:
+                write_durably(path, dumps({**value, "public": found.to_json()}))
+                count += 1
+    typer.echo(json.dumps({"completed": count}) if as_json else f"{count} completed")
+
+
+def _with_proofs(public: PublicHalf, window: Window, prover: str, again: bool) -> PublicHalf:
+    """Return a public half with the proofs that are better than those it has, checked."""
+    proofs = []
+    for (_, index, _), text in zip(public.leaves, public.proofs, strict=True):
+        held = None if text is None else TlogProof.parse(text.encode())
+        if held is None or again:
+            new = _fetched(prover, window.name, index)
+            if held is None or _cosignatures(new) > _cosignatures(held):
+                held = new
+        proofs.append(held)
+    found = public.with_proofs(*proofs)
+    check_completed(found, window.view)
+    return found
+
+
+def _fetched(prover: str, window: str, index: int) -> TlogProof:
+    path = f"/v1/windows/{window}/receipts/{index}/proof"
+    return TlogProof.parse(call(prover, lambda service: service.get_text(path)).encode())
+
+
+def _cosignatures(proof: TlogProof) -> int:
+    """Return how many lines beside one stand under a proof; none of them need be verified."""
+    return len(parse_checkpoint(proof.checkpoint).note.signatures) - 1
+
+
+@app.command("key", epilog=_KEY_EXAMPLES)
+def keep(
+    key: Annotated[Path, typer.Argument(help="The dispute key, made by `ragaudit key make`.")],
+    prover: Annotated[str, typer.Option("--prover", help="URL of the provider.")],
+    api_key: Annotated[
+        str,
+        typer.Option(envvar="RAGAUDIT_API_KEY", help="The account's; better in the environment."),
+    ],
+    verifier_key: PinnedKey = None,
+    allow_unpinned: AllowUnpinned = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give the provider the public half of the account's dispute key, and see what became of it.
+
+    For an account that its application, or the provider, registers in each window: whoever holds
+    the private half can then dispute its answers. Ask again once a window is countersigned, before
+    the first question: what is shown is what the window's log holds.
+    """
+    with failing(as_json):
+        public = read_key(key).public
+        pins = pins_of(None, verifier_key, allow_unpinned)
+        found = call(prover, lambda service: _kept(service, public, pins), api_key)
+    if as_json:
+        typer.echo(json.dumps({"dispute_key": public.raw.hex(), "windows": found}))
+    else:
+        typer.echo(f"the provider keeps {public.raw.hex()}")
+        for window, outcome in found.items():
+            typer.echo(f"{window}: {outcome}")
+    if {_NONE, _OTHER} & set(found.values()):
+        raise typer.Exit(int(ExitCode.INCOMPLETE))
+
+
+async def _kept(service: Service, public: PublicKey, pins: Pins) -> dict[str, str]:
+    """Return what each window that is served shows of the account, by name."""
+    await service.request("PUT", "/v1/dispute-key", {"dispute_key": public.raw.hex()})
+    windows = WindowList.from_json(await service.get("/v1/windows")).windows
+    served = [authenticate(each, pins) for each in windows if each.state in SERVED]
+    shown = [await service.get(f"/v1/windows/{each.name}/account") for each in served]
+    accounts = map(AccountState.from_json, shown)
+    pairs = zip(served, accounts, strict=True)
+    return {window.name: _outcome(window, account, public) for window, account in pairs}
+
+
+def _outcome(window: Window, account: AccountState, public: PublicKey) -> str:
+    if account.slot is None or account.registration is None:
+        return _LATER
+    if account.dispute_key is None:
+        return _NONE
+    if account.dispute_key != public.raw:
+        return _OTHER
+    # What is shown beside the entry binds nobody: the log has to hold this key.
+    proven = check_entry(account.registration, window, account.expected(window))
+    return _KEPT if proven else _UNPROVEN
+
+
+for name, function, examples in log_commands.COMMANDS:
+    app.command(name, epilog=examples)(function)
+app.command("erased", epilog=owner_commands.ERASED_EXAMPLES)(owner_commands.say_erased)
 
 
 def _report(

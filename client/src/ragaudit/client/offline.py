@@ -1,33 +1,35 @@
-"""Check a receipt file apart from the client that received it."""
+"""What a command is given: files, keys, a window with its pins; and the check of receipt files."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ragaudit.client.checker import pending
-from ragaudit.client.core_operations import CoreOperations
-from ragaudit.client.disputing import Holder, registration_proof
-from ragaudit.client.facts import Facts
-from ragaudit.client.results import CheckedReceipt
+import typer
+from ragaudit.client.blocking import call
+from ragaudit.client.checks import CoreOperations, Facts, check_file, embedding, pending
+from ragaudit.client.results import CheckedAnswer, CheckedReceipt, checked
 from ragaudit.client.revealing import seconds_to_reveal
+from ragaudit.client.state import key_of, read_bytes, read_key
 from ragaudit.client.transport import json_value
-from ragaudit.client.window import AccountState, Pins, Window, authenticate
+from ragaudit.client.verifier import Holder
+from ragaudit.client.window import AccountState, Pins, Window, authenticate, check_entry
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.commands import of_file
-from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
-from ragaudit.encoding.signing import PrivateKey
-from ragaudit.encoding.text import hex_decode, rfc3339
+from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, RagauditError
+from ragaudit.encoding.options import public_key
+from ragaudit.encoding.signing import PrivateKey, PublicKey
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_halves import PublicHalf, bound_receipt, read_public_half
-from ragaudit.ledger.messages.receipt_check import (
-    StepResult,
-    check_promise,
-    check_quorum,
-    check_receipt_file,
+from ragaudit.ledger.messages.public_halves import (
+    PublicHalf,
+    bound_receipt,
+    is_words,
+    read_public_half,
 )
+from ragaudit.ledger.messages.receipt_check import AccountView, Embed, check_promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownWindow
@@ -36,29 +38,110 @@ if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
 __all__ = [
+    "AllowUnpinned",
+    "AsJson",
     "Facts",
+    "PinnedKey",
+    "PinnedPolicy",
+    "Prover",
+    "SavedWindow",
+    "account_view",
     "check",
     "check_promised",
+    "embed_of",
+    "load",
     "load_embedder",
-    "parsed",
-    "pinning",
+    "load_named",
+    "pins_of",
     "public_half",
     "read_account",
     "read_file",
     "read_holder",
     "read_json",
-    "read_key",
     "read_policy",
-    "read_policy_digest",
     "read_promise",
     "read_request",
     "read_window",
 ]
 
-F = TypeVar("F", ReceiptFile, GeneratedFile)
 
-# Far above any receipt: a path to something endless must not fill the memory.
-MAX_FILE_BYTES = 2**28
+SavedWindow = Annotated[
+    Path | None, typer.Option("--window", help="Saved reply of GET /v1/windows/{window}.")
+]
+Prover = Annotated[str | None, typer.Option("--prover", help="URL: ask this provider for it.")]
+PinnedPolicy = Annotated[
+    Path | None, typer.Option("--policy", help="Pin: the policy that you agreed to.")
+]
+PinnedKey = Annotated[
+    PublicKey | None,
+    typer.Option(
+        "--verifier-key",
+        parser=public_key,
+        metavar="HEX",
+        help="Pin: the verifier's key (keys.verifier of the policy).",
+    ),
+]
+AllowUnpinned = Annotated[
+    bool,
+    typer.Option("--allow-unpinned", help="Go without a pin: believe whoever shows the window."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def pins_of(policy: Path | None, verifier_key: PublicKey | None, allow_unpinned: bool) -> Pins:
+    """Return what the options pin.
+
+    Args:
+        policy: file with the policy that the account agreed to.
+        verifier_key: of the verifier.
+        allow_unpinned: whether to go without.
+
+    Raises:
+        MalformedError: nothing is pinned, or not a policy.
+    """
+    pins = Pins(
+        verifier_key,
+        None if policy is None else read_policy(policy).digest,
+    )
+    expected = "--verifier-key or --policy, or --allow-unpinned"
+    return pins.demanded(expected, allow_unpinned=allow_unpinned)
+
+
+def load(
+    value: dict[str, Any], path: Path, window: Path | None, prover: str | None, pins: Pins
+) -> Window:
+    """Return the window that a receipt names, as `load_named`.
+
+    Args:
+        value: the receipt file's JSON.
+        path: of the file, for errors.
+        window, prover, pins: as of `load_named`.
+    """
+    return load_named(public_half(value, path).window, window, prover, pins)
+
+
+def load_named(name: str, window: Path | None, prover: str | None, pins: Pins) -> Window:
+    """Return a window, from a file or from the provider.
+
+    Args:
+        name: of the window, for the provider.
+        window: file with the provider's reply.
+        prover: URL of the provider.
+        pins: what is known from elsewhere.
+
+    Raises:
+        InvalidArgumentError: both sources, or none.
+        RagauditError: as `authenticate`.
+    """
+    # Not both: which of two replies counts would be a guess.
+    if (window is None) == (prover is None):
+        raise InvalidArgumentError(
+            "one source of the window is needed", expected="--window or --prover"
+        )
+    if window is not None:
+        return read_window(window, pins)
+    shown = call(str(prover), lambda service: service.get(f"/v1/windows/{name}"))
+    return authenticate(ShownWindow.from_json(shown), pins)
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -151,20 +234,7 @@ def read_holder(state: Path | None, key: Path | None, account: Path | None) -> H
     # The verifier takes statements under the registration's own key only (spec 5.10).
     if owner.dispute_key != secret.public.raw:
         raise MalformedError("not the dispute key of the registration", expected="the key in it")
-    return Holder(secret, owner, registration_proof(owner.registration))
-
-
-def read_key(path: Path) -> PrivateKey:
-    """Return the private key in a file that `ragaudit key make` wrote.
-
-    Args:
-        path: of 64 hexadecimal digits.
-
-    Raises:
-        MalformedError: there is none in it.
-        UnavailableError: it cannot be read.
-    """
-    return _key(read_bytes(path).decode("ascii", "replace").strip(), path)
+    return Holder(secret, owner, owner.registration)
 
 
 def _kept_key(state: Path) -> PrivateKey:
@@ -172,15 +242,7 @@ def _kept_key(state: Path) -> PrivateKey:
     with of_file(path):
         value = canonical_json.loads(read_bytes(path))
     text = value.get("dispute_seed") if isinstance(value, dict) else None
-    return _key(str(text), path)
-
-
-def _key(text: str, path: Path) -> PrivateKey:
-    try:
-        return PrivateKey.from_seed(hex_decode(text, 32))
-    except MalformedError:
-        # What the file holds is not repeated: it may be a secret.
-        raise MalformedError("no key in it", where=str(path), expected="64 digits 0-9a-f") from None
+    return key_of(str(text), path)
 
 
 def read_request(path: Path) -> Request | GenerationRequest:
@@ -212,18 +274,6 @@ def read_promise(path: Path) -> Promise:
     """
     with of_file(path):
         return Promise.parse(read_bytes(path))
-
-
-def read_policy_digest(path: Path) -> bytes:
-    """Return the digest of the policy at ``path``, canonical JSON, perhaps with a last newline.
-
-    Args:
-        path: of the policy alone, as the account agreed to it.
-
-    Raises:
-        MalformedError: not a policy, or not in its canonical bytes.
-    """
-    return read_policy(path).digest
 
 
 def read_policy(path: Path) -> Policy:
@@ -269,21 +319,10 @@ def load_embedder(window: Window) -> "Embedder | None":
     return embedder
 
 
-def pinning(window: Window) -> StepResult:
-    """Return step 0: whether the window is the one that the account agreed to.
-
-    Args:
-        window: authenticated with or without pins.
-    """
-    if window.pinned:
-        return StepResult(0, "window", "done")
-    return StepResult(0, "window", "not done", "neither --verifier-key nor --policy was given")
-
-
 def check(
     value: Mapping[str, Any], window: Window, facts: Facts, path: Path | None = None
-) -> CheckedReceipt:
-    """Run the steps on a receipt file and return it with their outcomes.
+) -> CheckedReceipt | CheckedAnswer:
+    """Run the steps on a receipt file, of either channel, and return it with their outcomes.
 
     Args:
         value: the file's JSON.
@@ -292,18 +331,42 @@ def check(
         path: of the file, if it is one.
 
     Raises:
-        RejectedError: the provider signed something false: the first step that fails, or a
-            registration that is not in the log.
+        RejectedError: the provider signed something false: the first step that fails.
         MalformedError: not a receipt file, and not because of the provider.
     """
-    file = parsed(ReceiptFile, value, window.view.policy)
-    steps = check_receipt_file(
-        file, window.view, CoreOperations(),
-        anchor=facts.chain, account=facts.view(window), promise=facts.promise,
-        embed=facts.embed(window),
-    )  # fmt: skip
-    quorum = check_quorum(file.public, window.view.policy)
-    return CheckedReceipt(file, [pinning(window), *steps, *quorum], path)
+    kind = GeneratedFile if is_words(value) else ReceiptFile
+    try:
+        file = kind.from_json(value)
+    except RagauditError as error:
+        # Under the provider's signature another form is a false answer, not a bad file.
+        if _provider_signed(value, window.view.policy):
+            where = f"step 4 (answer digest), {error.where}"
+            raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
+        raise
+    return checked(file, check_file(file, window, facts), path)
+
+
+def account_view(account: AccountState, window: Window) -> AccountView:
+    """Return what entries of an account must say, as far as the log shows its registration.
+
+    Args:
+        account: as the provider shows it.
+        window: in whose log it is.
+
+    Raises:
+        AnswerRejected: the registration is another one, or not in the log.
+    """
+    view, entry = account.view(None), account.registration
+    # Without an inclusion proof the provider may still log another registration.
+    if entry is not None and check_entry(entry, window, account.expected(window)):
+        return view
+    return AccountView(view.tenant, view.pseudonym, view.slot, None, None)
+
+
+def embed_of(window: Window) -> Embed | None:
+    """Return what repeats embeddings by the window's embedder, or None as `load_embedder`."""
+    embedder = load_embedder(window)
+    return None if embedder is None else embedding(embedder, window.view.policy)
 
 
 def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: int) -> float:
@@ -325,7 +388,7 @@ def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: i
     promise, request, policy = read_promise(file), read_request(query), window.view.policy
     check_promise(
         promise, request, window.view, CoreOperations(),
-        account=facts.view(window), embed=facts.embed(window),
+        account=facts.account, embed=facts.embed,
     )  # fmt: skip
     time, skew = promise.promised.time, 1000 * policy.clock_skew_seconds
     # The files' times stand for asking and receiving: nobody else's clock is asked.
@@ -342,38 +405,6 @@ def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: i
 def _written(path: Path) -> int:
     """Return when a file was written, Unix milliseconds."""
     return path.stat().st_mtime_ns // 1_000_000
-
-
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file.
-
-    Args:
-        path: of a file of at most 2^28 bytes.
-
-    Raises:
-        MalformedError: there is none, or it is too long.
-        UnavailableError: it cannot be read.
-    """
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise MalformedError("file too long", where=str(path))
-        return path.read_bytes()
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise MalformedError("no such file", where=str(path)) from error
-    except OSError as error:
-        raise UnavailableError(f"cannot be read: {error.strerror}", where=str(path)) from error
-
-
-def parsed(kind: type[F], value: Mapping[str, Any], policy: Policy) -> F:
-    """Return a receipt file, of a record or of an answer in words; raises as `check`."""
-    try:
-        return kind.from_json(value)
-    except RagauditError as error:
-        # Under the provider's signature another form is a false answer, not a bad file.
-        if _provider_signed(value, policy):
-            where = f"step 4 (answer digest), {error.where}"
-            raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
-        raise
 
 
 def _provider_signed(value: Mapping[str, Any], policy: Policy) -> bool:

@@ -1,34 +1,31 @@
-"""The options of a client, and the objects made from them."""
+"""The options of a client, what they pin and what they demand."""
 
+import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict
 
 import httpx
-from ragaudit.client.offline import read_key
-from ragaudit.client.transport import Service
-from ragaudit.client.verifier import VerifierService
-from ragaudit.client.window import Pins
+from ragaudit.client.errors import LessThanDemanded
+from ragaudit.client.state import read_key
+from ragaudit.client.window import Pins, Window
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.options import digest as read_digest
 from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.schedule_terms import time_to_hand_in
 
 if TYPE_CHECKING:
+    from ragaudit.client.results import SearchResult
     from ragaudit.embedders.base import Embedder
 
-__all__ = [
-    "ClientOptions",
-    "anchored",
-    "arbiter",
-    "dispute_key",
-    "pins",
-    "provider",
-    "state_root",
-    "system_clock",
-    "verifier",
-]
+__all__ = ["ClientOptions", "Demands", "anchored", "dispute_key", "pins", "system_clock"]
+
+REQUIRED: Final = "required"
+_log = logging.getLogger(__name__)
 
 
 class ClientOptions(TypedDict, total=False):
@@ -93,12 +90,6 @@ def pins(options: ClientOptions) -> Pins:
     return pair.demanded(expected, allow_unpinned=options.get("allow_unpinned", False))
 
 
-def state_root(options: ClientOptions) -> Path | None:
-    """Return the state directory of ``options``, None without one."""
-    found = options.get("state_dir")
-    return None if found is None else Path(found)
-
-
 def dispute_key(options: ClientOptions) -> PrivateKey | None:
     """Return the dispute key of ``options``, None without one.
 
@@ -123,40 +114,87 @@ def anchored(options: ClientOptions) -> bool:
     return has_state if chosen is None else chosen
 
 
-def provider(options: ClientOptions, seconds: float, url: str, api_key: str) -> Service:
-    """Return the calls of the provider at ``url``, each bounded by ``seconds``.
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a caller demands of a window and of its answers (docs/spec 8.10); nothing by default.
 
-    Args:
-        options: of the client.
-        seconds: for a whole call.
-        url: of the prover service.
-        api_key: of the account.
+    A provider decides which window it serves and which rows it gives out. Whoever demanded more
+    than that gets an error, never the lesser thing without a word.
+
+    Attributes:
+        privacy: noise that nobody can predict.
+        anchored: a nonce of the account in the noise of its answers.
+        most_withheld: share of an answer's rows that may be withheld, 0..1; None: any.
     """
-    headers = {"Authorization": f"Bearer {api_key}"}
-    transport = options.get("transport")
-    return Service(url, headers=headers, timeout_seconds=seconds, transport=transport)
 
+    privacy: bool = False
+    anchored: bool = False
+    most_withheld: Fraction | None = None
 
-def verifier(options: ClientOptions, seconds: float) -> VerifierService | None:
-    """Return the verifier's calls, each bounded by ``seconds``; None if no address is given.
+    @classmethod
+    def of(cls, options: ClientOptions) -> Self:
+        """Return the demands of a client's options.
 
-    Args:
-        options: of the client.
-        seconds: for a whole call.
-    """
-    if (url := options.get("verifier_url")) is None:
-        return None
-    transport = options.get("verifier_transport")
-    return VerifierService(Service(url, timeout_seconds=seconds, transport=transport))
+        Raises:
+            MalformedError: a value that demands nothing known.
+        """
+        privacy, most = options.get("privacy"), options.get("most_withheld")
+        if privacy not in (None, REQUIRED):
+            raise MalformedError(f"{privacy!r}", where="privacy", expected=f"{REQUIRED!r} or None")
+        # Not isinstance: True would allow everything, and NaN would refuse nothing.
+        if most is not None and not (type(most) in (int, float) and 0 <= most <= 1):
+            raise MalformedError(f"{most!r}", where="most_withheld", expected="0..1")
+        share = None if most is None else Fraction(most)
+        return cls(privacy == REQUIRED, options.get("anchored") is True, share)
 
+    def check_window(self, window: Window) -> None:
+        """Check that a window can give what is demanded; warn of one that leaves no time.
 
-def arbiter(options: ClientOptions, seconds: float, url: str) -> Service:
-    """Return the calls of the arbiter at ``url``, each bounded by ``seconds``; to be closed.
+        Raises:
+            LessThanDemanded: it adds no noise, or noise from a published seed.
+        """
+        policy = window.view.policy
+        if self.privacy and not policy.noised:
+            raise LessThanDemanded(
+                "this window adds no noise, and privacy is required",
+                where=window.name,
+                expected="a window with noise",
+            )
+        if self.privacy and policy.experiment_seed is not None:
+            raise LessThanDemanded(
+                "the noise of this window follows from a published seed, and privacy is required",
+                where=window.name,
+                expected="a window whose policy has no experiment_seed",
+            )
+        # Nothing is drawn there that a chain could keep the provider from drawing again.
+        if self.anchored and not policy.noised:
+            raise LessThanDemanded(
+                "this window adds no noise, so no answer in it is anchored",
+                where=window.name,
+                expected="a window with noise, or no demand for anchored=True",
+            )
+        seconds = policy.sampling_instant - policy.end
+        needed = time_to_hand_in(policy.merge_delay_seconds, policy.clock_skew_seconds)
+        if seconds < needed:
+            _log.warning(
+                "window %s: the sample is drawn %d s after its end; handing in the receipts of the "
+                "last answers needs %d s. An answer that is in no log may stay unnoticed",
+                policy.window, seconds, needed,
+            )  # fmt: skip
 
-    Args:
-        options: of the client.
-        seconds: for a whole call.
-        url: of the arbiter.
-    """
-    # Without the API key: the arbiter is given a receipt, and nothing to ask with.
-    return Service(url, timeout_seconds=seconds, transport=options.get("verifier_transport"))
+    def check_answer(self, result: "SearchResult[Any]") -> None:
+        """Check that an answer withholds no more than is allowed.
+
+        Raises:
+            LessThanDemanded: it withholds more; the answer is in it.
+        """
+        if self.most_withheld is None:
+            return
+        rows = result.withheld + len(result.documents)
+        if result.withheld > self.most_withheld * rows:
+            raise LessThanDemanded(
+                f"{result.withheld} of {rows} rows are withheld",
+                where=f"answer {result.receipt.counter}",
+                expected=f"a share of at most {float(self.most_withheld):g}",
+                result=result,
+            )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.metrics import scaled
-from ragaudit.client.offline import read_bytes
+from ragaudit.client.state import read_bytes
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.json_structure import loads
 from ragaudit.ledger.errors import MalformedRecord

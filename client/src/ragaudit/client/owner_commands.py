@@ -5,34 +5,36 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from ragaudit.client import erased_command, offline
+from ragaudit.client import offline, owner_proofs
 from ragaudit.client.blocking import run
-from ragaudit.client.command_window import (
+from ragaudit.client.errors import AnswerRejected
+from ragaudit.client.offline import (
     AllowUnpinned,
     AsJson,
     PinnedKey,
     PinnedPolicy,
+    Prover,
+    SavedWindow,
     load_named,
     pins_of,
 )
-from ragaudit.client.errors import AnswerRejected
-from ragaudit.client.facts import Facts
 from ragaudit.client.options import system_clock
 from ragaudit.client.owned_documents import read_documents
 from ragaudit.client.owner_audit import Found, OwnerAudit, check_owner_key
-from ragaudit.client.owner_options import AnyProver, OwnerApiKey, WindowName
 from ragaudit.client.owner_service import OwnerService, ShownCounts
+from ragaudit.client.state import read_key
 from ragaudit.client.window import Window
 from ragaudit.encoding.commands import ExitCode, NotJudged, failing, new_file
 from ragaudit.encoding.console import Console
-from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.document_proof import DocumentProof
 from ragaudit.ledger.messages.owner_result import OwnerResult
 from ragaudit.ledger.messages.records import TenantOpening
 from ragaudit.ledger.messages.row_proofs import RowProof
 from rich.table import Table
 
-__all__ = ["app"]
+__all__ = ["ERASED_EXAMPLES", "app", "say_erased"]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,7 +51,7 @@ Exit status: 0 the row is proven; 1 the proof is false; 2 an input that is unusa
 does not answer; 4 it declines; 5 the version has no such document, the provider says: once the
 window is closed, `owner erased` proves it."""
 
-_ERASED_EXAMPLES = """Example:
+_PROVE_ERASED_EXAMPLES = """Example:
 
   ragaudit owner erased faq-17 --prover https://rag.example --window-name 2026-11
   --verifier-key 3b6a... --out erased.json
@@ -57,6 +59,18 @@ _ERASED_EXAMPLES = """Example:
 Exit status: 0 it is gone, or never was there; 1 it is still there, or the proof is false; 2 an
 input that is unusable; 3 the provider does not answer; 4 it declines, as while the window is
 open."""
+
+ERASED_EXAMPLES = """Examples:
+
+  ragaudit receipt erased erased.json --policy policy.json
+
+  ragaudit receipt erased faq-17 --prover https://rag.example --window-name 2026-11
+  --verifier-key 3b6a...
+
+Exit status: 0 it is gone, or never was there; 1 it is still there, or the proof is false; 2 an
+input that is unusable; 3 the provider does not answer; 4 it declines, as while the window is
+open."""
+
 
 _AUDIT_EXAMPLES = """Examples:
 
@@ -70,6 +84,17 @@ Exit status: 0 nothing was found; 1 a document is missing or different, or a row
 or something shown is false; 2 an input that is unusable; 3 the provider does not answer; 4 it
 declines; 5 nothing was found, and vectors could not be compared: give them in the export, or
 install the window's embedder."""
+
+
+AnyProver = Annotated[str, typer.Option("--prover", help="URL of the provider.")]
+WindowName = Annotated[str, typer.Option("--window-name", help="Name of the window.")]
+OwnerApiKey = Annotated[
+    str,
+    typer.Option(
+        "--api-key", envvar="RAGAUDIT_OWNER_API_KEY",
+        help="The owner's; better in the environment.",
+    ),
+]  # fmt: skip
 
 
 @app.command("key", epilog="Example: ragaudit owner key owner.key")
@@ -112,9 +137,7 @@ def row(
         if proof is None:
             expected = "once the window is closed, `ragaudit owner erased` proves it"
             raise NotJudged("not in the index, the provider says", where=name, expected=expected)
-        if out is not None:
-            with new_file(out) as file:
-                file.write(proof.encode())
+        _keep(proof, out)
     shown = proof.row
     if as_json:
         found = {
@@ -131,7 +154,7 @@ def row(
         typer.echo("Its text in the store is another one by now; the proof has its digest.")
 
 
-@app.command("erased", epilog=_ERASED_EXAMPLES)
+@app.command("erased", epilog=_PROVE_ERASED_EXAMPLES)
 def erased(
     name: Annotated[str, typer.Argument(metavar="ID", help="Of the document.")],
     prover: AnyProver,
@@ -150,9 +173,48 @@ def erased(
     with failing(as_json):
         pins = pins_of(policy, verifier_key, allow_unpinned)
         target = load_named(window_name, None, prover, pins)
-        proof, found = run(erased_command.ask(prover, api_key, target, name))
-        erased_command.keep(proof, out)
-    erased_command.say(found, as_json)
+        proof, found = run(_document(prover, api_key, target, name))
+        _keep(proof, out)
+    _say(found, as_json)
+
+
+def say_erased(
+    what: Annotated[str, typer.Argument(metavar="FILE|ID", help="Document proof, or an id.")],
+    window: SavedWindow = None,
+    prover: Prover = None,
+    policy: PinnedPolicy = None,
+    verifier_key: PinnedKey = None,
+    allow_unpinned: AllowUnpinned = False,
+    window_name: Annotated[
+        str | None, typer.Option("--window-name", help="Name of the window, of an id.")
+    ] = None,
+    api_key: Annotated[
+        str | None,
+        typer.Option("--api-key", envvar="RAGAUDIT_OWNER_API_KEY", help="The owner's, of an id."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say in one sentence whether a document is gone from its index, and since when.
+
+    Of a file the policy alone is enough, offline; with the window the time is exact.
+    """
+    with failing(as_json):
+        if Path(what).exists():
+            proof = owner_proofs.read(Path(what))
+            if not isinstance(proof, DocumentProof):
+                raise MalformedError("not a document proof", where=what, expected="one of `erased`")
+            pins = pins_of(policy, verifier_key, allow_unpinned)
+            terms, shown = owner_proofs.Source(window, prover, policy, pins).open(proof)
+            _, place = owner_proofs.check(proof, terms, owner_proofs.Given())
+            found = owner_proofs.described(proof, terms, place, shown)
+        else:
+            if prover is None or window_name is None or api_key is None:
+                expected = "--prover, --window-name and --api-key, or the file of a proof"
+                raise InvalidArgumentError("no such file", where=what, expected=expected)
+            pins = pins_of(policy, verifier_key, allow_unpinned)
+            target = load_named(window_name, None, prover, pins)
+            _, found = run(_document(prover, api_key, target, what))
+    _say(found, as_json)
 
 
 @app.command(
@@ -226,7 +288,7 @@ def audit(
             raise InvalidArgumentError(
                 "a result is signed and written", where="--key", expected="--key and --out, or none"
             )
-        signer = None if signing_key is None else offline.read_key(signing_key)
+        signer = None if signing_key is None else read_key(signing_key)
         owned = read_documents(documents)
         pins = pins_of(policy, verifier_key, allow_unpinned)
         target = load_named(window_name, None, prover, pins)
@@ -237,7 +299,7 @@ def audit(
                 if signer is not None:
                     check_owner_key(target.view.policy, shown.tenant, signer.public)
                 index = _index(target, shown, version)
-                embed = Facts(embedder=offline.load_embedder(target)).embed(target)
+                embed = offline.embed_of(target)
                 work = OwnerAudit(service, owned, index, embed)
                 found = await (work.all() if count is None else work.sample(count))
                 return found, work.result(shown.tenant, system_clock())
@@ -272,6 +334,34 @@ def _index(window: Window, shown: ShownCounts, version: int | None) -> TenantOpe
         expected = f"1..{max(versions)}, as the window's log shows"
         raise InvalidArgumentError(f"no version {number}", where="--version", expected=expected)
     return versions[number]
+
+
+async def _document(
+    url: str, api_key: str, window: Window, name: str
+) -> tuple[DocumentProof, owner_proofs.Erased]:
+    async with OwnerService(url, api_key, window) as service:
+        proof, place = await service.document(name)
+    return proof, owner_proofs.described(proof, window.view.policy, place, window)
+
+
+def _say(found: owner_proofs.Erased, as_json: bool) -> None:
+    """Print what was found; exit code 1 for a document that is there."""
+    if as_json:
+        document = {
+            "gone": found.gone, "since": found.since, "version": found.version,
+            "sentence": found.sentence,
+        }  # fmt: skip
+        typer.echo(json.dumps(document))
+    else:
+        typer.echo(found.sentence)
+    if not found.gone:
+        raise typer.Exit(int(ExitCode.FALSE))
+
+
+def _keep(proof: DocumentProof | RowProof, out: Path | None) -> None:
+    if out is not None:
+        with new_file(out) as file:
+            file.write(proof.encode())
 
 
 async def _row(

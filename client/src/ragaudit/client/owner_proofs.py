@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ragaudit.client import offline
-from ragaudit.client.command_window import load_named
-from ragaudit.client.core_operations import CoreOperations
-from ragaudit.client.facts import Facts
+from ragaudit.client.checks import CoreOperations, check_pin
 from ragaudit.client.owned_documents import far_off
+from ragaudit.client.state import read_bytes
 from ragaudit.client.window import Pins, Window
 from ragaudit.encoding.commands import of_file
 from ragaudit.encoding.errors import MalformedError
@@ -124,7 +123,7 @@ class Source:
         """
         if self.policy is not None and self.window is None and self.prover is None:
             return offline.read_policy(self.policy), None
-        window = load_named(window_of(proof), self.window, self.prover, self.pins)
+        window = offline.load_named(window_of(proof), self.window, self.prover, self.pins)
         return window.view.policy, window
 
 
@@ -198,10 +197,8 @@ def check_file(
     """
     proof = read(path)
     policy, window = source.open(proof)
-    steps = [StepResult(0, "window", "done") if window is None else offline.pinning(window)]
-    embed = None
-    if window is not None:
-        embed = Facts(embedder=offline.load_embedder(window)).embed(window)
+    steps = [StepResult(0, "window", "done") if window is None else check_pin(window)]
+    embed = None if window is None else offline.embed_of(window)
     done, place = check(proof, policy, Given.read(text, attributes, embed))
     steps += done
     if isinstance(proof, DocumentProof):
@@ -291,6 +288,6 @@ def _check_vector(proof: RowProof, policy: Policy, given: Given) -> StepResult:
 
 def _text(path: Path) -> str:
     try:
-        return offline.read_bytes(path).decode("utf-8")
+        return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError:
         raise MalformedError("not UTF-8", where=str(path), expected="the document's text") from None

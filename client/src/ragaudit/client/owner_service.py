@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from urllib.parse import quote
 
 import httpx
-from ragaudit.client.core_operations import CoreOperations
+from ragaudit.client.checks import CoreOperations
 from ragaudit.client.errors import AnswerRejected
 from ragaudit.client.transport import Service
 from ragaudit.client.window import Window, parsed

@@ -8,22 +8,20 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from ragaudit.client.asynchronous import AsyncClient
-from ragaudit.client.blocking import Client, blocking_result, run
 from ragaudit.client.errors import BudgetExhausted, StateConflict
 from ragaudit.client.results import (
     AnyReceipt,
     AsyncReceipt,
-    Receipt,
     SearchResult,
     WordsResult,
     public_halves,
 )
 from ragaudit.ledger.messages.bodies import Submission
 
-__all__ = ["AsyncPool", "Pool"]
+__all__ = ["AsyncPool"]
 
 T = TypeVar("T")
 A = TypeVar("A", SearchResult[AsyncReceipt], WordsResult)
@@ -48,7 +46,7 @@ class AsyncPool:
         self._exhausted: BudgetExhausted | None = None
         self._changed = asyncio.Condition()
 
-    async def __aenter__(self) -> "AsyncPool":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -171,75 +169,3 @@ class AsyncPool:
                 raise outcome
             results.append(outcome)
         return results
-
-
-class Pool:
-    """An `AsyncPool` for callers that block, from any number of threads."""
-
-    def __init__(self, clients: Iterable[Client]) -> None:
-        """Take clients of different accounts; the pool closes them.
-
-        Args:
-            clients: as for `AsyncPool`.
-        """
-        self._pool = AsyncPool(client.asynchronous for client in clients)
-
-    def __enter__(self) -> "Pool":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close every client."""
-        run(self._pool.aclose())
-
-    def register(self) -> None:
-        """Register every account."""
-        run(self._pool.register())
-
-    def search(self, query: str, top_k: int = 5) -> SearchResult[Receipt]:
-        """Return the answer to one question, asked through a free account.
-
-        Args:
-            query: 1 to 8,192 bytes of UTF-8.
-            top_k: K, at most the policy's K_max.
-
-        Raises:
-            BudgetExhausted, StateConflict, RagauditError: as `AsyncPool.search`.
-        """
-        return blocking_result(run(self._pool.search(query, top_k)))
-
-    def ask(self, question: str) -> WordsResult:
-        """Return the answer in words to one question, asked through a free account.
-
-        Args:
-            question: 1 to 8,192 bytes of UTF-8.
-
-        Raises:
-            RagauditError: as `AsyncPool.ask`.
-        """
-        return run(self._pool.ask(question))
-
-    def claim(self) -> int:
-        """Give the verifier what was revealed and not answered; return of how many accounts."""
-        return run(self._pool.claim())
-
-    def submit(self, receipts: Sequence[AnyReceipt]) -> Submission:
-        """Give the verifier the public halves of receipts; each account signs for its own.
-
-        Args:
-            receipts: of the window, from any account.
-
-        Returns:
-            How many were new to the verifier, and how many it knew.
-
-        Raises:
-            StateConflict: the pool has no account; other errors as `AsyncClient.submit`.
-        """
-        return run(self._pool.submit(receipts))

@@ -5,101 +5,94 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.receipt_check import StepResult
 from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.requests import Document
 
 __all__ = [
     "AnyReceipt",
     "AsyncReceipt",
+    "Checked",
     "CheckedAnswer",
     "CheckedReceipt",
     "Receipt",
     "SearchResult",
     "WordsResult",
+    "checked",
     "file_json",
     "public_halves",
+    "queried",
 ]
 
 COMPLETION_SECONDS = 60.0
+F = TypeVar("F", ReceiptFile, GeneratedFile)
 
 
 @dataclass
-class CheckedReceipt:
+class Checked(Generic[F]):
     """A receipt whose checks have run; `checks` says which were done and which could not be.
 
     Attributes:
         file: request, answer, public and private half.
-        checks: the steps of docs/spec 5.9, and the pinning of the window as step 0. Step 11 says
-            which of the policy's further cosigners stand behind the record, if it names any.
+        checks: the steps of docs/spec 5.9, of a generated answer those of 11.10, and the pinning of
+            the window as step 0. Step 11 says which of the policy's further cosigners stand behind
+            it, if it names any.
         path: where the client keeps it, or None without a state directory.
     """
 
-    file: ReceiptFile = field(repr=False)
+    file: F = field(repr=False)
     checks: Sequence[StepResult]
     path: Path | None
 
     @property
     def index(self) -> int:
-        """Return the record's position in the window's log."""
+        """Return the position of the record, or of the charge, in the window's log."""
         return self.file.public.index
 
     @property
     def counter(self) -> int:
-        """Return the account's counter of this record, from 0."""
-        return self.file.public.record.counter
+        """Return the account's counter of this question, from 0."""
+        return queried(self.file.public).counter
 
     @property
     def completed(self) -> bool:
-        """Return whether the receipt holds its inclusion proof under a cosigned checkpoint."""
-        return self.file.public.proof is not None
+        """Return whether the receipt holds its inclusion proofs under cosigned checkpoints."""
+        return None not in self.file.public.proofs
+
+    @property
+    def not_done(self) -> list[StepResult]:
+        """Return the checks that could not be done; the detail of each says what was missing."""
+        return [step for step in self.checks if step.status == "not done"]
+
+
+class CheckedReceipt(Checked[ReceiptFile]):
+    """The receipt of an answer of documents, checked."""
 
     @property
     def withdrawn(self) -> int:
         """Return how many documents of the answer were withheld: selected, and changed or gone."""
         return len(self.file.private.withdrawn)
 
-    @property
-    def not_done(self) -> list[StepResult]:
-        """Return the checks that could not be done; the detail of each says what was missing."""
-        return [step for step in self.checks if step.status == "not done"]
+
+class CheckedAnswer(Checked[GeneratedFile]):
+    """The receipt of an answer in words, checked."""
 
 
-@dataclass
-class CheckedAnswer:
-    """The receipt of an answer in words whose checks have run.
+def checked(
+    file: ReceiptFile | GeneratedFile, checks: Sequence[StepResult], path: Path | None = None
+) -> CheckedReceipt | CheckedAnswer:
+    """Return a receipt of either channel with the outcomes of its checks."""
+    if isinstance(file, GeneratedFile):
+        return CheckedAnswer(file, checks, path)
+    return CheckedReceipt(file, checks, path)
 
-    Attributes:
-        file: request, answer, public and private half.
-        checks: the steps of docs/spec 11.10, and the pinning of the window as step 0.
-        path: where the client keeps it, or None without a state directory.
-    """
 
-    file: GeneratedFile = field(repr=False)
-    checks: Sequence[StepResult]
-    path: Path | None
-
-    @property
-    def index(self) -> int:
-        """Return the position of the charge entry in the window's log."""
-        return self.file.public.charge.index
-
-    @property
-    def counter(self) -> int:
-        """Return the account's counter of this question, from 0."""
-        return self.file.public.charged.counter
-
-    @property
-    def completed(self) -> bool:
-        """Return whether both entries have their inclusion proofs under a cosigned checkpoint."""
-        return None not in (self.file.public.charge.proof, self.file.public.answer.proof)
-
-    @property
-    def not_done(self) -> list[StepResult]:
-        """Return the checks that could not be done; the detail of each says what was missing."""
-        return [step for step in self.checks if step.status == "not done"]
+def queried(public: PublicHalf) -> QueryEntry:
+    """Return the entry of a receipt that counts as a query: its record, or its charge."""
+    return public.charged if isinstance(public, GeneratedReceipt) else public.record
 
 
 AnyReceipt = CheckedReceipt | CheckedAnswer | ReceiptFile | GeneratedFile
@@ -108,9 +101,7 @@ AnyReceipt = CheckedReceipt | CheckedAnswer | ReceiptFile | GeneratedFile
 
 def public_halves(receipts: Sequence[AnyReceipt]) -> list[PublicHalf]:
     """Return the public half of each receipt."""
-    files = [
-        each.file if isinstance(each, CheckedReceipt | CheckedAnswer) else each for each in receipts
-    ]
+    files = [each.file if isinstance(each, Checked) else each for each in receipts]
     return [file.public for file in files]
 
 
@@ -120,7 +111,7 @@ def file_json(receipt: AnyReceipt | Mapping[str, Any]) -> Mapping[str, Any]:
     Args:
         receipt: of either channel, or what was received.
     """
-    file = receipt.file if isinstance(receipt, CheckedReceipt | CheckedAnswer) else receipt
+    file = receipt.file if isinstance(receipt, Checked) else receipt
     return file.to_json() if isinstance(file, ReceiptFile | GeneratedFile) else file
 
 

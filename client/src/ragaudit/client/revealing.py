@@ -13,10 +13,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from ragaudit.client.asking import request_body
-from ragaudit.client.checker import Checker
+from ragaudit.client.checks import AnyRequest, Checker
 from ragaudit.client.errors import (
     AnswerRejected,
     CannotClaim,
@@ -25,7 +24,7 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
     StateConflict,
 )
-from ragaudit.client.results import CheckedAnswer, CheckedReceipt
+from ragaudit.client.results import CheckedAnswer, CheckedReceipt, checked
 from ragaudit.client.session import Session
 from ragaudit.client.state import PendingPromise, StateDirectory
 from ragaudit.encoding.errors import RagauditError, RefusedError
@@ -34,17 +33,15 @@ from ragaudit.ledger.messages.chains import NONCE_BYTES, NonceChain
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise
-from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.voided_charges import VoidedCharge
 
-__all__ = ["Revealing", "seconds_left", "seconds_to_reveal"]
+__all__ = ["Revealing", "request_body", "seconds_left", "seconds_to_reveal"]
 
 CLAIM_SECONDS = 10.0
 """Kept free for a claim at the end of a promise's life, at most a third of that life. At the end
 of the window the policy's margin is kept free."""
 
-Checked = CheckedReceipt | CheckedAnswer
-R = TypeVar("R", Request, GenerationRequest)
+Answered = CheckedReceipt | CheckedAnswer
 _VOIDED = "urn:ragaudit:problem:charge-voided"
 LEAST_SECONDS = 1.0
 """Less than this for an answer is no attempt."""
@@ -88,14 +85,26 @@ def seconds_to_reveal(promise: Promise, policy: Policy, now: int) -> float:
     )
 
 
+def request_body(request: AnyRequest) -> dict[str, Any]:
+    """Return the body that asks a request (spec 8.6).
+
+    Its kind shows in its members, and a plain account names no counter.
+    """
+    members = request.to_json()
+    members.pop("kind", None)
+    if request.counter is None:
+        del members["counter"]
+    return members
+
+
 class Revealing:
     """The promises of one session, one at a time."""
 
-    def __init__(self, session: Session, checker: Checker, timeout_seconds: float) -> None:
+    def __init__(self, session: Session, checker: Checker) -> None:
         self._session = session
         self._checker = checker
-        self._seconds = timeout_seconds
-        self._task: asyncio.Task[Checked] | None = None
+        self._seconds = session.timeout_seconds
+        self._task: asyncio.Task[Answered] | None = None
         self._asked: tuple[int, int] = (-1, 0)
         self._reached: int | None = None
 
@@ -104,11 +113,10 @@ class Revealing:
         if self._task is not None and not self._task.done():
             await asyncio.wait({self._task})
 
-    async def promised(self, path: str, asked: R) -> Promise:
+    async def promised(self, asked: AnyRequest) -> Promise:
         """Return the checked promise of a request for the next counter.
 
         Args:
-            path: of the call that promises, below the window's own.
             asked: the request without its counter.
 
         Raises:
@@ -119,7 +127,8 @@ class Revealing:
         state, _ = self._anchored()
         session = self._session
         request, request_time, first = self.asking(asked)
-        place, body = session.path(path), request_body(request)
+        generated = isinstance(asked, GenerationRequest)
+        place, body = session.path("ask" if generated else "promise"), request_body(request)
         try:
             value = await session.provider.post(place, body, repeatable=True)
         except ProviderRefusal as error:
@@ -131,8 +140,8 @@ class Revealing:
             await asyncio.to_thread(state.skip, counter)
             request, request_time, first = self.asking(asked)
             value = await session.provider.post(place, request_body(request), repeatable=True)
-        if (record := self._checker.promised(value)) is not None:
-            await session.follow(record)
+        if (entry := self._checker.promised(value)) is not None:
+            await session.follow(entry)
         return await session.timed(
             lambda: self._checker.promise(value, request, request_time, first=first)
         )
@@ -155,7 +164,7 @@ class Revealing:
         except RagauditError as error:
             raise self._checker.rejected(counter, dict(problem), error) from error
 
-    def asking(self, asked: R) -> tuple[R, int, bool]:
+    def asking(self, asked: AnyRequest) -> tuple[AnyRequest, int, bool]:
         """Return the next request, and what is known of its counter.
 
         Args:
@@ -175,7 +184,7 @@ class Revealing:
         first = counter == self._reached or (counter == 0 and self._session.began_chain)
         return replace(asked, counter=counter), self._asked[1], first
 
-    async def reveal(self, promise: Promise) -> Checked:
+    async def reveal(self, promise: Promise) -> Answered:
         """Keep a checked promise, reveal its nonce, and return the checked answer.
 
         Args:
@@ -194,7 +203,7 @@ class Revealing:
         await asyncio.to_thread(state.keep_promise, pending)
         return await self._begin(pending, promise, min(seconds, self._seconds), fresh=True)
 
-    async def resume(self) -> Checked | None:
+    async def resume(self) -> Answered | None:
         """Reveal the kept promise again and return the checked answer; None if there is none.
 
         A promise whose nonce never left is dropped if too little time is left to reveal it.
@@ -238,7 +247,7 @@ class Revealing:
 
     async def _begin(
         self, pending: PendingPromise, promise: Promise, seconds: float, *, fresh: bool
-    ) -> Checked:
+    ) -> Answered:
         """Reveal in a task of its own, which a cancelled caller does not stop."""
         # Cancelled half-way, the nonce would be out and nobody would claim.
         self._task = asyncio.create_task(self._revealed(pending, promise, seconds, fresh))
@@ -247,7 +256,7 @@ class Revealing:
 
     async def _revealed(
         self, pending: PendingPromise, promise: Promise, seconds: float, fresh: bool
-    ) -> Checked:
+    ) -> Answered:
         """Reveal and take the answer.
 
         Args:
@@ -256,11 +265,12 @@ class Revealing:
         """
         state, chain = self._anchored()
         body = {"counter": pending.counter, "nonce": chain.nonce(pending.counter).hex()}
-        words = isinstance(promise.request, GenerationRequest)
-        path = self._session.path("ask/reveal" if words else "reveal")
+        generated = isinstance(promise.request, GenerationRequest)
+        path = self._session.path("ask/reveal" if generated else "reveal")
         try:
             data = await self._session.provider.request("POST", path, body, seconds=seconds)
-            checked = await asyncio.to_thread(self._check, data, promise)
+            file = await asyncio.to_thread(self._checker.answer, data, promise.request)
+            checks = await asyncio.to_thread(self._checker.receipt, file, promise)
         except ServiceUnreachable as error:
             # The nonce cannot have left, now or earlier: there is nothing to claim.
             if fresh and not error.sent:
@@ -277,18 +287,10 @@ class Revealing:
         except Exception:
             await self._try_claim(pending)
             raise
-        keep = partial(state.keep_answer, words=words)
-        checked.path = await asyncio.to_thread(keep, pending.counter, checked.file.encode())
+        keep = partial(state.keep_answer, generated=generated)
+        path_of_file = await asyncio.to_thread(keep, pending.counter, file.encode())
         self._reached = pending.counter + 1
-        return checked
-
-    def _check(self, data: bytes, promise: Promise) -> Checked:
-        """Return the answer to a reveal, with its checks."""
-        if isinstance(promise.request, GenerationRequest):
-            words = self._checker.words(data, promise.request)
-            return CheckedAnswer(words, self._checker.words_receipt(words, promise), None)
-        file = self._checker.answer(data, promise.request)
-        return CheckedReceipt(file, self._checker.receipt(file, promise), None)
+        return checked(file, checks, path_of_file)
 
     async def _unanswered(self, pending: PendingPromise, error: RagauditError) -> PromiseUnanswered:
         claimed, outcome = await self._try_claim(pending)
@@ -310,19 +312,17 @@ class Revealing:
     async def _hand_in(self, pending: PendingPromise) -> None:
         """Claim, unless the verifier has the claim already."""
         state, chain = self._anchored()
-        verifier, origin = self._session.verifier, self._session.window.origin
         # The verifier would take it again; the state file saves the call.
         if pending.claimed:
             return
-        if verifier is None:
-            raise StateConflict("this client knows no verifier", expected="verifier_url=")
+        verifier, origin = self._session.known_verifier(), self._session.window.origin
         claim = Claim(Promise.from_json(pending.promise), chain.nonce(pending.counter))
         entry = await asyncio.to_thread(state.registration)
         await verifier.claim(origin, claim, entry)
         await asyncio.to_thread(state.keep_promise, replace(pending, claimed=True))
 
 
-def _look(task: asyncio.Task[Checked]) -> None:
+def _look(task: asyncio.Task[Answered]) -> None:
     """Retrieve the task's error: without a caller left to take it, asyncio would warn of it."""
     if not task.cancelled():
         task.exception()

@@ -1,25 +1,33 @@
 """One account in one window: the window's signature, the registration, the nonce chain."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
-from ragaudit.client.demands import Demands
 from ragaudit.client.errors import (
     AnswerRejected,
     ProviderRefusal,
     ServiceUnreachable,
     StateConflict,
 )
+from ragaudit.client.options import (
+    ClientOptions,
+    Demands,
+    anchored,
+    dispute_key,
+    pins,
+    system_clock,
+)
+from ragaudit.client.results import queried
 from ragaudit.client.state import AccountKeys, StateDirectory
 from ragaudit.client.transport import Service
-from ragaudit.client.verifier import VerifierService
+from ragaudit.client.verifier import Arbiter, Holder, VerifierService
 from ragaudit.client.window import (
     SERVED,
     AccountState,
-    Pins,
     Window,
     authenticate,
     check_activated,
@@ -28,15 +36,15 @@ from ragaudit.client.window import (
     parsed,
 )
 from ragaudit.encoding.errors import InternalError, UnavailableError
-from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 
 T = TypeVar("T")
-
-if TYPE_CHECKING:
-    from ragaudit.embedders.base import Embedder
 
 __all__ = ["POLL_SECONDS", "Session"]
 
@@ -50,7 +58,9 @@ class Session:
     Attributes:
         provider: calls with the account's API key.
         verifier: calls to the verifier, or None.
+        other_service: makes the calls of another service than the provider's, of an address.
         clock: Unix milliseconds.
+        timeout_seconds: of one call.
         embedder: recomputes embeddings, or None.
         anchored: whether the account is to have a nonce chain.
         state: durable state of the account, None before registration and without a directory.
@@ -59,38 +69,47 @@ class Session:
         began_chain: whether this session drew the chain's seed.
         window: the window, once `opened`.
         registered: the account, once `ready`.
+        demands: of the caller.
         last_counter: of a plain account's last query.
     """
 
-    def __init__(
-        self,
-        provider: Service,
-        verifier: VerifierService | None,
-        pins: Pins,
-        *,
-        window: str | None,
-        embedder: "Embedder | None",
-        state_root: Path | None,
-        dispute_key: PrivateKey | None = None,
-        anchored: bool,
-        demands: Demands,
-        clock: Callable[[], int],
-    ) -> None:
-        self.provider = provider
-        self.verifier = verifier
-        self.embedder = embedder
-        self.clock = clock
+    def __init__(self, base_url: str, api_key: str, options: ClientOptions) -> None:
+        """Connect nowhere yet.
+
+        Args:
+            base_url: of the provider's prover service.
+            api_key: the account's.
+            options: of the client.
+
+        Raises:
+            MalformedError: not an address, a key, a digest or a demand.
+        """
+        self.demands = Demands.of(options)
+        self._pins = pins(options)
+        self._dispute_key = dispute_key(options)
+        self.anchored = anchored(options)
+        root = options.get("state_dir")
+        self._state_root = None if root is None else Path(root)
+        self._wanted = options.get("window")
+        self.embedder = options.get("embedder")
+        self.clock = options.get("clock", system_clock)
+        self.timeout_seconds = options.get("timeout_seconds", 30.0)
+        self.provider = Service(
+            base_url, headers={"Authorization": f"Bearer {api_key}"},
+            timeout_seconds=self.timeout_seconds, transport=options.get("transport"),
+        )  # fmt: skip
+        # Without the API key: verifier and arbiter are given receipts, and nothing to ask with.
+        self.other_service = partial(
+            Service, timeout_seconds=self.timeout_seconds,
+            transport=options.get("verifier_transport"),
+        )  # fmt: skip
+        url = options.get("verifier_url")
+        self.verifier = None if url is None else VerifierService(self.other_service(url))
         self.state: StateDirectory | None = None
-        self.anchored = anchored
         self.keys: AccountKeys | None = None
         self.chain: NonceChain | None = None
         self.began_chain = False
         self.last_counter: int | None = None
-        self._pins = pins
-        self._demands = demands
-        self._wanted = window
-        self._state_root = state_root
-        self._dispute_key = dispute_key
         self._window: Window | None = None
         self._account: AccountState | None = None
         self._checked = False
@@ -126,6 +145,25 @@ class Session:
         """Return whether the account has a dispute key after registration: given, or kept."""
         return self._state_root is not None or self._dispute_key is not None
 
+    async def holder(self) -> Holder:
+        """Return the account with its dispute key; it is registered if it was not.
+
+        The registration is the one that was checked and kept before the account asked: what the
+        provider shows of it later keeps nothing from the verifier.
+
+        Raises:
+            StateConflict: the account has no dispute key.
+        """
+        account = await self.register()
+        if self.keys is None:
+            raise StateConflict(
+                "this client has no dispute key",
+                expected="dispute_key= of the account, or state_dir=",
+            )
+        # From the disk: a provider that withholds the proof now cannot take this one back.
+        kept = None if self.state is None else await asyncio.to_thread(self.state.registration)
+        return Holder(self.keys.dispute_key, account, kept or account.registration)
+
     async def opened(self) -> Window:
         """Return the window, its countersignature checked; fetched once.
 
@@ -136,7 +174,7 @@ class Session:
         """
         if self._window is None:
             window = await self._fetch_window()
-            self._demands.check_window(window)
+            self.demands.check_window(window)
             # Nothing is drawn there that a chain could keep the provider from drawing again.
             self.anchored = self.anchored and window.view.policy.noised
             # From here on it is this one, whatever else is served later.
@@ -150,23 +188,27 @@ class Session:
             raise AnswerRejected("another policy than before", where=window.name)
         self._window = window
 
-    async def follow(self, record: Record) -> None:
-        """Fetch the window again if a record names a version that nothing activates here yet.
+    async def follow(self, entry: QueryEntry) -> None:
+        """Fetch the window again if an entry names a version that nothing activates here yet.
 
         Args:
-            record: of an answer or a promise, not checked yet; its version is compared later, with
+            entry: of an answer or a promise, not checked yet; its version is compared later, with
                 what is in force by then.
 
         Raises:
             AnswerRejected: as `authenticate`.
         """
-        if record.version == 1:
+        if entry.version == 1:
             return
         # An entry that was shown before its instant counts from there on only.
         versions = self.window.view.schedule.versions
         known = [each.index for each in versions if each.activation is not None]
-        if (record.tenant, record.version) not in [(it.tenant, it.version) for it in known]:
+        if (entry.tenant, entry.version) not in [(it.tenant, it.version) for it in known]:
             await self._fetch_again()
+
+    def asked_before(self, counter: int) -> bool:
+        """Return whether a plain account's counter is not above that of its last answer."""
+        return self.last_counter is not None and counter <= self.last_counter
 
     def plain_counter(self, counter: int) -> int:
         """Take the counter of a plain account's answer; return how many queries were missed.
@@ -174,12 +216,19 @@ class Session:
         Raises:
             AnswerRejected: it came before.
         """
-        missed = 0 if self.last_counter is None else counter - self.last_counter - 1
         # The log holds a counter once: one of the two answers is of no query.
-        if missed < 0:
+        if self.asked_before(counter):
             raise AnswerRejected(f"counter {counter} again", expected=f"above {self.last_counter}")
+        missed = 0 if self.last_counter is None else counter - self.last_counter - 1
         self.last_counter = counter
         return missed
+
+    async def keep(self, file: ReceiptFile | GeneratedFile) -> Path | None:
+        """Make a receipt durable; return where it is, None without a state directory."""
+        if self.state is None:
+            return None
+        keep = partial(self.state.keep_receipt, generated=isinstance(file, GeneratedFile))
+        return await asyncio.to_thread(keep, queried(file.public).counter, file.encode())
 
     async def timed(self, check: Callable[[], T]) -> T:
         """Run a check. A time that does not fit is no lie where this machine's clock is off.
@@ -259,6 +308,49 @@ class Session:
                 self._check_counter(self.state, account)
             self._checked = True
         return account
+
+    async def submit(self, halves: Sequence[PublicHalf]) -> Submission:
+        """Give the verifier public halves, as `VerifierService.submit`."""
+        verifier, origin = self.known_verifier(), (await self.opened()).origin
+        return await verifier.submit(origin, halves, await self.holder() if self.signs else None)
+
+    async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
+        """Give the verifier a refusal of the provider, as `VerifierService.refuse`."""
+        verifier, origin = self.known_verifier(), (await self.opened()).origin
+        await verifier.refuse(origin, refusal, await self.holder() if self.signs else None)
+
+    async def show_registration(self) -> None:
+        """Tell the verifier that the account's registration is its own."""
+        verifier, holder = self.known_verifier(), await self.holder()
+        await verifier.show_registration(self.window.origin, holder)
+
+    async def dispute(self, receipt_file: Mapping[str, Any]) -> None:
+        """Dispute a receipt file, JSON as it was received."""
+        verifier, holder = self.known_verifier(), await self.holder()
+        await verifier.dispute(self.window.origin, receipt_file, holder)
+
+    async def settle(
+        self, receipt_file: Mapping[str, Any], arbiter_url: str | None
+    ) -> Mapping[str, Any]:
+        """Have a disputed file judged, as `VerifierService.settle`."""
+        verifier, window = self.known_verifier(), await self.opened()
+        if arbiter_url is None:
+            return await verifier.settle(window.origin, receipt_file)
+        arbiter = Arbiter(self.other_service(arbiter_url), window)
+        try:
+            return await verifier.settle(window.origin, receipt_file, arbiter)
+        finally:
+            await arbiter.service.aclose()
+
+    def known_verifier(self) -> VerifierService:
+        """Return the verifier.
+
+        Raises:
+            StateConflict: none is known.
+        """
+        if self.verifier is None:
+            raise StateConflict("this client knows no verifier", expected="verifier_url=")
+        return self.verifier
 
     async def check_verifier(self) -> None:
         """Check that the verifier is the policy's, and that this machine's clock is near its clock.

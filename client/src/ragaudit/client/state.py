@@ -32,16 +32,22 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.shown import ShownAccount
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 
-__all__ = ["AccountKeys", "PendingPromise", "StateDirectory", "StateUnavailable", "write_durably"]
+__all__ = [
+    "AccountKeys",
+    "PendingPromise",
+    "StateDirectory",
+    "key_of",
+    "read_bytes",
+    "read_key",
+    "write_durably",
+]
 
 REGISTRATION_FORMAT = "ragaudit/v1/client/registration"
 PENDING_FORMAT = "ragaudit/v1/client/promise"
 PROGRESS_FORMAT = "ragaudit/v1/client/progress"
 SEED_BYTES = 32
-
-
-class StateUnavailable(UnavailableError):
-    """The state directory cannot be read or written now."""
+# Far above any receipt: a path to something endless must not fill the memory.
+MAX_FILE_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ class PendingPromise:
 class StateDirectory:
     """The durable state of one registration; one process at a time.
 
-    Every method raises StateUnavailable if the disk does not serve it, and StateConflict for a file
+    Every method raises UnavailableError if the disk does not serve it, and StateConflict for a file
     that is damaged or of another program.
 
     Attributes:
@@ -99,7 +105,7 @@ class StateDirectory:
 
         Raises:
             StateConflict: another client uses it at this moment.
-            StateUnavailable: it cannot be made.
+            UnavailableError: it cannot be made.
         """
         self.directory = directory
         self._receipts = directory / "receipts"
@@ -255,13 +261,13 @@ class StateDirectory:
             raise StateConflict("a promise awaits its answer", where=f"counter {counter}")
         self._write("progress.json", {"format": PROGRESS_FORMAT, "next": counter + 1})
 
-    def keep_answer(self, counter: int, receipt_file: bytes, *, words: bool = False) -> Path:
+    def keep_answer(self, counter: int, receipt_file: bytes, *, generated: bool = False) -> Path:
         """Make the receipt durable, advance the counter, put the promise beside the receipt.
 
         Args:
             counter: of the query, from 0.
             receipt_file: canonical JSON, both halves.
-            words: whether it is of an answer in words.
+            generated: whether it is of an answer in words.
 
         Returns:
             Where the receipt is.
@@ -270,20 +276,20 @@ class StateDirectory:
         if (pending := self.pending()) is not None:
             write_durably(self._promises / f"{counter}.json", dumps(pending.promise))
         # In this order a crash makes the client reveal again; it never skips or repeats a counter.
-        path = self.keep_receipt(counter, receipt_file, words=words)
+        path = self.keep_receipt(counter, receipt_file, generated=generated)
         self._write("progress.json", {"format": PROGRESS_FORMAT, "next": counter + 1})
         self.drop_promise()
         return path
 
-    def keep_receipt(self, counter: int, receipt_file: bytes, *, words: bool = False) -> Path:
+    def keep_receipt(self, counter: int, receipt_file: bytes, *, generated: bool = False) -> Path:
         """Make a receipt durable, a plain account's or a completed one; return where it is.
 
         Args:
             counter: of the query; an earlier file of it is replaced.
             receipt_file: canonical JSON, both halves.
-            words: whether it is of an answer in words.
+            generated: whether it is of an answer in words.
         """
-        path = (self._answers if words else self._receipts) / f"{counter}.json"
+        path = (self._answers if generated else self._receipts) / f"{counter}.json"
         write_durably(path, receipt_file)
         return path
 
@@ -323,6 +329,48 @@ class StateDirectory:
         write_durably(self.directory / name, dumps(value))
 
 
+def read_key(path: Path) -> PrivateKey:
+    """Return the private key in a file that `ragaudit key make` wrote.
+
+    Args:
+        path: of 64 hexadecimal digits.
+
+    Raises:
+        MalformedError: there is none in it.
+        UnavailableError: it cannot be read.
+    """
+    return key_of(read_bytes(path).decode("ascii", "replace").strip(), path)
+
+
+def key_of(text: str, path: Path) -> PrivateKey:
+    """Return the private key of 64 hexadecimal digits in a file; raises as `read_key`."""
+    try:
+        return PrivateKey.from_seed(hex_decode(text, 32))
+    except MalformedError:
+        # What the file holds is not repeated: it may be a secret.
+        raise MalformedError("no key in it", where=str(path), expected="64 digits 0-9a-f") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file.
+
+    Args:
+        path: of a file of at most 2^28 bytes.
+
+    Raises:
+        MalformedError: there is none, or it is too long.
+        UnavailableError: it cannot be read.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise MalformedError("file too long", where=str(path))
+        return path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise MalformedError("no such file", where=str(path)) from error
+    except OSError as error:
+        raise UnavailableError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
 def write_durably(path: Path, data: bytes) -> None:
     """Replace the file at once: after a crash it holds the old bytes or ``data``, flushed.
 
@@ -331,7 +379,7 @@ def write_durably(path: Path, data: bytes) -> None:
         data: the whole content.
 
     Raises:
-        StateUnavailable: the disk is full, or the folder cannot be written.
+        UnavailableError: the disk is full, or the folder cannot be written.
         FileNotFoundError: there is no such folder.
     """
     with _using(path):
@@ -357,10 +405,10 @@ def write_durably(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _using(path: Path) -> Iterator[None]:
-    """Raise errors of the file system as StateUnavailable, but for a missing file."""
+    """Raise errors of the file system as UnavailableError, but for a missing file."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise StateUnavailable(f"cannot be used: {error.strerror}", where=str(path)) from error
+        raise UnavailableError(f"cannot be used: {error.strerror}", where=str(path)) from error
