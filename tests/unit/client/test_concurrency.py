@@ -1,6 +1,10 @@
 """One implementation for tasks and threads: a queue per account, a pool over accounts."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -93,6 +97,60 @@ def test_an_interrupted_caller_leaves_nothing_running() -> None:
         with pytest.raises(Interrupted):
             run(endless())
     assert ended.wait(10)
+
+
+def test_an_interrupt_ends_a_blocking_call_at_once() -> None:
+    """By a real signal: a main thread that waits for the loop's is not deaf meanwhile."""
+    started, ended = threading.Event(), threading.Event()
+
+    async def endless() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    def interrupt() -> None:
+        assert started.wait(10)
+        os.kill(os.getpid(), signal.SIGINT)  # to the process, as from a terminal
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(endless())
+    thread.join()
+    assert ended.wait(10)
+
+
+def test_a_blocking_client_answers_inside_a_running_loop(opened: Callable[..., Client]) -> None:
+    """It holds that loop up, as any blocking call does, and needs nothing of it."""
+
+    async def story() -> int:
+        return opened().search("question").receipt.counter
+
+    assert asyncio.run(story()) == 0
+
+
+FORKING = """
+import os
+from ragaudit.client.blocking import run
+
+async def done():
+    return 7
+
+assert run(done()) == 7
+child = os.fork()
+if not child:
+    os._exit(run(done()))
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == run(done()) == 7
+"""
+
+
+def test_a_forked_child_has_a_loop_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
