@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ragaudit.lab.bench.measure import Measurement
-from ragaudit.lab.bench.report import report
-from ragaudit.lab.bench.suite import targets
-from ragaudit.lab.bench.suite.results import Results
+from ragaudit.lab.bench import targets
+from ragaudit.lab.bench.harness import Measurement, report
+from ragaudit.lab.bench.matrix import Results
 from ragaudit.lab.bench.workload import Sizes
 
 INPUTS = Path(__file__).parents[2] / "benchmarks"

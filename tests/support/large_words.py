@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from generation_messages import GENERATION
 from ragaudit.encoding import canonical_json
-from ragaudit.lab.bench.large_log import LargeLog, LargeLogSizes, write_evidence
+from ragaudit.lab.bench.log import LargeLog, LargeLogSizes, write_evidence
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.verifier.procedure.facts import Pins

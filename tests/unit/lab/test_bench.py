@@ -12,9 +12,9 @@ from for_each import for_each
 from ragaudit import core
 from ragaudit.cli.processes import ServiceFailed
 from ragaudit.encoding.errors import InternalError, MalformedError
+from ragaudit.lab.bench.answering import InProcess
+from ragaudit.lab.bench.auditing import AuditedWindow
 from ragaudit.lab.bench.command import app
-from ragaudit.lab.bench.in_process import InProcess
-from ragaudit.lab.bench.window import AuditedWindow
 from ragaudit.lab.bench.workload import Sizes, Workload
 from ragaudit.lab.demo import services
 from ragaudit.lab.scenario.accounts import Asked

@@ -9,7 +9,7 @@ from ragaudit import core
 from ragaudit.encoding.errors import InternalError
 from ragaudit.lab.bench.coalition import CoalitionSizes, coalition
 from ragaudit.lab.bench.command import app
-from ragaudit.lab.bench.task import silent
+from ragaudit.lab.bench.harness import silent
 from typer.testing import CliRunner
 
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 from ragaudit import core
-from ragaudit.lab.bench import charging, generation
+from ragaudit.lab.bench import generation
 from ragaudit.lab.bench.command import app
 from ragaudit.verifier.engines import engine
 from typer.testing import CliRunner
@@ -67,7 +67,7 @@ def test_what_a_question_is_charged_is_committed_to() -> None:
 
 def test_charging_goes_through_the_provers_code() -> None:
     charges = generation.Charges(SIZES)
-    with charging.prover(charges.work, 4, 2, 1) as desk:
+    with generation.prover(charges.work, 4, 2, 1) as desk:
         first, second = desk.charge(), desk.charge()
     bodies = (first.body, second.body)
     assert [body.number for body in bodies] == [0, 1]

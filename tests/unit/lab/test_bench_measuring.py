@@ -7,9 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.bench import machine, memory, sampling
-from ragaudit.lab.bench.measure import Measurement, measure, measure_once, summarise
-from ragaudit.lab.bench.quantities import digits, duration
+from ragaudit.lab.bench import harness
+from ragaudit.lab.bench.harness import (
+    Measurement,
+    digits,
+    duration,
+    measure,
+    measure_once,
+    summarise,
+)
 from ragaudit.lab.bench.workload import Sizes, Workload
 
 MIB = 2**20
@@ -64,10 +70,10 @@ def test_a_peak_that_is_over_is_forgotten() -> None:
 
 
 def test_a_system_without_the_files_falls_back_and_says_so(tmp_path: Path) -> None:
-    assert memory.reset_peak(tmp_path / "none" / "clear_refs") is False
-    assert 10 < memory.peak_memory_mib(tmp_path / "status") < 100_000
+    assert harness.reset_peak(tmp_path / "none" / "clear_refs") is False
+    assert 10 < harness.peak_memory_mib(tmp_path / "status") < 100_000
     (tmp_path / "status").write_text("Name:\tpython\nVmHWM:\t   2048 kB\n")
-    assert memory.peak_memory_mib(tmp_path / "status") == 2.0
+    assert harness.peak_memory_mib(tmp_path / "status") == 2.0
 
 
 def test_a_limit_holds_for_every_thread_and_is_lifted() -> None:
@@ -75,10 +81,10 @@ def test_a_limit_holds_for_every_thread_and_is_lifted() -> None:
     stop, found = threading.Event(), []
     waiting = threading.Thread(target=stop.wait)
     waiting.start()
-    with machine.limited_to(1) as cores:
+    with harness.limited_to(1) as cores:
         assert cores == 1
         found = [os.sched_getaffinity(0), os.sched_getaffinity(waiting.native_id or 0)]
-        assert machine.available_cores() == 1
+        assert harness.available_cores() == 1
     stop.set()
     waiting.join()
     assert [len(each) for each in found] == [1, 1]
@@ -86,18 +92,18 @@ def test_a_limit_holds_for_every_thread_and_is_lifted() -> None:
 
 
 def test_no_limit_and_too_many_cores() -> None:
-    with machine.limited_to(None) as cores:
+    with harness.limited_to(None) as cores:
         assert cores == len(os.sched_getaffinity(0))
-    with pytest.raises(MalformedError, match="cores"), machine.limited_to(10_000):
+    with pytest.raises(MalformedError, match="cores"), harness.limited_to(10_000):
         pass
 
 
 def test_the_machine_is_described_without_its_name() -> None:
-    found = machine.machine()
+    found = harness.machine()
     assert found["cores"] == os.cpu_count()
     assert found["memory_gib"] > 0
     assert os.uname().nodename not in found.values()
-    assert machine.software()["ragaudit-core"] != "not installed"
+    assert harness.software()["ragaudit-core"] != "not installed"
 
 
 def test_a_sampled_measurement_talks_to_perf(
@@ -105,8 +111,8 @@ def test_a_sampled_measurement_talks_to_perf(
 ) -> None:
     for name in ("control", "acknowledged"):
         os.mkfifo(tmp_path / name)
-    monkeypatch.setenv(sampling.PIPES, str(tmp_path))
-    monkeypatch.setenv(sampling.WANTED, "this one")
+    monkeypatch.setenv(harness.PIPES, str(tmp_path))
+    monkeypatch.setenv(harness.WANTED, "this one")
     heard: list[str] = []
 
     def perf() -> None:

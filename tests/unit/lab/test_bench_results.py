@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 from bench_results import HEAD, INPUTS, outcome, proving, result
 from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
-from ragaudit.lab.bench.measure import Measurement
-from ragaudit.lab.bench.report import report
-from ragaudit.lab.bench.suite import groth16, profiles, published, series, tables, targets
-from ragaudit.lab.bench.suite.fitting import fit, local_exponent
-from ragaudit.lab.bench.suite.matrix import load
-from ragaudit.lab.bench.suite.results import Results
+from ragaudit.lab.bench import groth16, profiles, suite, targets
+from ragaudit.lab.bench.harness import Measurement, report
+from ragaudit.lab.bench.matrix import Results, load_cases
+from ragaudit.lab.bench.targets import fit, local_exponent
 from ragaudit.lab.bench.workload import Sizes
 
 # --- fitting -----------------------------------------------------------------------------------
@@ -64,20 +62,20 @@ def test_series_collect_what_varies() -> None:
         )
     )
     goals = [each for each in targets.load(INPUTS / "targets.toml") if each.scenario == "prove"]
-    by_rows = {each.name: each.points for each in series.against_rows(goals, found)}
+    by_rows = {each.name: each.points for each in targets.against_rows(goals, found)}
     assert by_rows["prove one record"] == ((100.0, 0.1), (1000.0, 0.4))
-    by_undecided = {each.name: each.points for each in series.against_undecided(found, 1000, 2)}
+    by_undecided = {each.name: each.points for each in targets.against_undecided(found, 1000, 2)}
     assert by_undecided["prove one record"] == ((10.0, 0.1), (100.0, 0.4))
-    (by_cores,) = series.against_cores(found)
+    (by_cores,) = targets.against_cores(found)
     assert by_cores.points == ((1.0, 0.9), (2.0, 0.4))
-    shown = tables.cores([by_cores])
+    shown = suite.cores_table([by_cores])
     assert "| 1 core | 2 cores | speed-up | exponent |" in shown
     assert "| 900 ms | 400 ms | 2.25 | -1.17 |" in shown
 
 
 def test_tables_have_a_cell_for_every_heading() -> None:
-    shown = tables.growth(
-        [series.Series("a", ((10.0, 1.0), (100.0, 10.0))), series.Series("b", ((10.0, 64.0),))],
+    shown = suite.growth_table(
+        [targets.Series("a", ((10.0, 1.0), (100.0, 10.0))), targets.Series("b", ((10.0, 64.0),))],
         "N",
         {"b": "bytes"},
     )
@@ -144,7 +142,7 @@ def test_what_is_not_met_says_what_bounds_it_and_shows_its_profile(tmp_path: Pat
 
 
 def test_every_target_is_measured_by_the_matrix() -> None:
-    declared = load(INPUTS / "matrix.toml", 2)
+    declared = load_cases(INPUTS / "matrix.toml", 2)
     for target in targets.load(INPUTS / "targets.toml"):
         rows = {
             case.rows
@@ -175,7 +173,7 @@ def test_a_target_that_was_not_measured_is_neither() -> None:
     (target, *_) = targets.load(INPUTS / "targets.toml")
     found = list(targets.outcomes([target], Results()))
     assert [each.met for each in found] == [None] * 4
-    assert tables.reached(found).count("not measured") == 4
+    assert suite.reached(found).count("not measured") == 4
 
 
 def test_other_sizes_do_not_count_for_a_target() -> None:
@@ -317,19 +315,19 @@ FIGURES: dict[str, Any] = {
 
 
 def test_the_papers_table_stands_beside_the_built_circuits() -> None:
-    shown = published.render(FIGURES, [theirs(index="free", constraints=510_335)])
+    shown = suite.render_published(FIGURES, [theirs(index="free", constraints=510_335)])
     assert "- source: https://example.org/paper\n- kind: a model\n" in shown
     assert "| naive | 1,000 | 870,000 | 510,335 |  | 0.9 s | 0.4 s |" in shown
     assert "| a\\|b | search | one core | 50 s | none | <https://example.org/other>" in shown
-    assert published.render({}, []) == published.NONE
+    assert suite.render_published({}, []) == suite.NONE
 
 
 def test_a_figure_without_its_source_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "published.toml"
-    assert published.load(path) == {}
+    assert suite.load_published(path) == {}
     path.write_text('[[published]]\nsystem = "x"\nfigure = "1 s"\n')
     with pytest.raises(MalformedError, match="source"):
-        published.load(path)
+        suite.load_published(path)
     path.write_text("[")
     with pytest.raises(MalformedError):
-        published.load(path)
+        suite.load_published(path)

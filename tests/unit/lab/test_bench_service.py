@@ -11,20 +11,23 @@ import pytest
 from databases import SERVER_AT_NIGHT
 from ragaudit.cli.processes import ServiceFailed
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.bench import end_to_end_report, service_report
+from ragaudit.lab.bench import service, window
 from ragaudit.lab.bench.command import app
-from ragaudit.lab.bench.end_to_end import EndToEnd, Phase
-from ragaudit.lab.bench.memory_of import Growth, MemoryWatch, peaks, reset_peaks
-from ragaudit.lab.bench.open_load import (
+from ragaudit.lab.bench.load import (
     Answered,
     Asker,
+    Growth,
     Latency,
+    MemoryWatch,
     Receipts,
+    Spent,
     ask_openly,
     ask_without_pause,
+    peaks,
+    reset_peaks,
 )
 from ragaudit.lab.bench.service import Load, ServiceRun
-from ragaudit.lab.bench.sidecar_phases import Spent
+from ragaudit.lab.bench.window import EndToEnd, Phase
 from typer.testing import CliRunner
 
 
@@ -99,7 +102,7 @@ def test_a_query_that_is_not_answered_ends_the_load(url: str) -> None:
 
 
 def test_receipts_that_stay_incomplete_are_said(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragaudit.lab.bench.open_load._COMPLETE_SECONDS", 0.1)
+    monkeypatch.setattr("ragaudit.lab.bench.load._COMPLETE_SECONDS", 0.1)
     receipts = Receipts(url, "bench")
     with pytest.raises(ServiceFailed, match="not complete"):
         receipts.completed(Answered(entries=[(7, 0.0)]))
@@ -116,7 +119,7 @@ def test_a_line_through_memory_is_flat_or_not() -> None:
 
 
 def test_memory_of_a_process_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragaudit.lab.bench.memory_of._SAMPLE_SECONDS", 0.01)
+    monkeypatch.setattr("ragaudit.lab.bench.load._SAMPLE_SECONDS", 0.01)
     own = {"own": os.getpid()}
     with MemoryWatch(own) as watch:
         time.sleep(0.1)
@@ -147,11 +150,11 @@ def test_what_bounds_the_rate_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_load_is_shown_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    service_report.show(made(), as_json=False)
+    service.show(made(), as_json=False)
     shown = " ".join(capsys.readouterr().out.split())
     for words in ("20.00 x", "flat", "without a pause 210.0", "4.0 answers in it", "bounds it"):
         assert words in shown
-    service_report.show(made(), as_json=True)
+    service.show(made(), as_json=True)
     run = json.loads(capsys.readouterr().out)["run"]
     assert run["growth"]["prover"]["flat"] is True and run["growth"]["verifier"] is None
 
@@ -163,11 +166,11 @@ def test_a_window_is_shown_with_its_largest_memory(capsys: pytest.CaptureFixture
     )
     run = EndToEnd(100, 4, 12, 10, 3, "sqlite", "PASS", 12_345, phases)
     assert run.peak_mib == {"prover": 90.0, "verifier": 70.0}
-    end_to_end_report.show(run, as_json=False)
+    window.show(run, as_json=False)
     shown = " ".join(capsys.readouterr().out.split())
     assert "200 ms" in shown and "3 records were sampled; verdict PASS" in shown
     assert "2 questions were left out" in shown
-    end_to_end_report.show(run, as_json=True)
+    window.show(run, as_json=True)
     assert json.loads(capsys.readouterr().out)["run"]["peak_mib"]["prover"] == 90.0
 
 

@@ -4,10 +4,10 @@ import json
 
 import chroma_server
 import pytest
-from ragaudit.lab.bench import sidecar_report
+from ragaudit.lab.bench import sidecar
 from ragaudit.lab.bench.command import app
+from ragaudit.lab.bench.load import Answered, Spent, values
 from ragaudit.lab.bench.sidecar import Latency, SidecarRun
-from ragaudit.lab.bench.sidecar_phases import Spent, values
 from typer.testing import CliRunner
 
 
@@ -27,7 +27,7 @@ def test_ratios_are_of_medians_alone_and_of_tails_together() -> None:
     run = made()
     assert run.ratio == pytest.approx(1.5) and run.ratio_busy == pytest.approx(3.0)
     assert run.growth is None
-    found = Latency.of([0.001] * 99 + [1.0], wall=2.0)
+    found = Latency.of(Answered([0.001] * 99 + [1.0], wall=2.0))
     assert (found.p50, found.per_second) == (0.001, 50.0) and found.p99 > 0.001
 
 
@@ -59,12 +59,12 @@ def test_growth_leaves_out_the_beginning() -> None:
 
 
 def test_it_is_shown_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    sidecar_report.show([made(), made(rows=10_000, memory=(1.0,) * 60)], as_json=False)
+    sidecar.show([made(), made(rows=10_000, memory=(1.0,) * 60)], as_json=False)
     shown = capsys.readouterr().out
     assert "N = 10,000" in shown and "1.50 x" in shown and "not measured" in shown
     for words in ("fetch", "commit", "rest: HTTP", "in a transaction", "8.0 ms", "5.5"):
         assert words in " ".join(shown.split())
-    sidecar_report.show([made()], as_json=True)
+    sidecar.show([made()], as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert document["runs"][0]["ratio"] == pytest.approx(1.5) and document["machine"]
 

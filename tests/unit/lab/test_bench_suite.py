@@ -8,10 +8,9 @@ import jsonschema
 import pytest
 from bench_results import HEAD, INPUTS, proving, result
 from ragaudit.encoding.errors import InternalError, MalformedError
+from ragaudit.lab.bench import matrix, suite
 from ragaudit.lab.bench.command import app
-from ragaudit.lab.bench.suite import document, run, runner
-from ragaudit.lab.bench.suite.matrix import Case, load
-from ragaudit.lab.bench.suite.results import UNCOMMITTED, Results, commit
+from ragaudit.lab.bench.matrix import UNCOMMITTED, Case, Results, commit, load_cases
 from typer.testing import CliRunner
 
 SCHEMA = json.loads((INPUTS / "results.schema.json").read_text())
@@ -36,7 +35,7 @@ rows = [20, 30]
 def cases(text: str, folder: Path, cores: int = 2, max_rows: int | None = None) -> list[Case]:
     path = folder / "matrix.toml"
     path.write_text(text)
-    return load(path, cores, max_rows)
+    return load_cases(path, cores, max_rows)
 
 
 def test_lists_are_multiplied_out_and_sorted_by_rows(tmp_path: Path) -> None:
@@ -75,7 +74,7 @@ def test_a_matrix_that_does_not_say_what_to_measure_is_refused(
 
 
 def test_every_declared_case_is_a_command() -> None:
-    found = load(INPUTS / "matrix.toml", 2)
+    found = load_cases(INPUTS / "matrix.toml", 2)
     assert {each.scenario for each in found} == set(SCHEMA_SCENARIOS)
     for case in found:
         command = [*case.arguments(Path("kept")), "--help"]
@@ -138,14 +137,14 @@ def test_a_failed_measurement_keeps_what_was_measured_before(
         found["sizes"]["top_k"] = 3
         return found
 
-    monkeypatch.setattr(runner, "_measured", measured)
+    monkeypatch.setattr(matrix, "_measured", measured)
     path = tmp_path / "results.json"
     with pytest.raises(InternalError):
-        runner.run(several, path, HEAD, told.append, tmp_path)
+        matrix.run_cases(several, path, HEAD, told.append, tmp_path)
     assert [each["sizes"]["rows"] for each in Results.load(path).results] == [20, 20]
     told.clear()
     with pytest.raises(InternalError):
-        runner.run(several, path, HEAD, told.append, tmp_path)
+        matrix.run_cases(several, path, HEAD, told.append, tmp_path)
     assert [line.endswith("stored") for line in told] == [True, True]
 
 
@@ -173,23 +172,23 @@ def test_the_command_measures_stores_and_renders(tmp_path: Path) -> None:
 
 
 def test_a_template_that_names_nothing_known_is_refused(tmp_path: Path) -> None:
-    empty = document.Inputs("$nothing", [], Results(), [], {}, [], {})
+    empty = suite.Inputs("$nothing", [], Results(), [], {}, [], {})
     with pytest.raises(MalformedError, match="nothing"):
-        document.render(empty, tmp_path / "document.md", tmp_path)
+        suite.render_document(empty, tmp_path / "document.md", tmp_path)
     assert not (tmp_path / "document.md").exists()
 
 
 def test_the_committed_document_is_what_the_stored_results_render_to(tmp_path: Path) -> None:
     """`make benchmarks` writes both; `ragaudit bench all --render-only` renders again."""
-    places = run.Places.of(INPUTS, None)
+    places = suite.Places.of(INPUTS, None)
     if not places.measured.exists():
         assert not places.document.exists()
         pytest.skip("no results are stored")
     stored = json.loads(places.measured.read_text())
     jsonschema.validate(stored, SCHEMA)
     assert stored["results"]
-    made = run.Places(INPUTS, places.results, tmp_path / "benchmarks.md", tmp_path / "benchmarks")
-    run.render(made)
+    made = suite.Places(INPUTS, places.results, tmp_path / "benchmarks.md", tmp_path / "benchmarks")
+    suite.render(made)
     assert made.document.read_text() == places.document.read_text()
     for figure in sorted(made.figures.iterdir()):
         committed = places.figures / figure.name

@@ -12,7 +12,7 @@ from for_each import for_each
 from ragaudit.cli import main
 from ragaudit.cli.commands import adopted
 from ragaudit.cli.processes import ServiceFailed
-from ragaudit.lab.bench.http_window import window_plan
+from ragaudit.lab.bench.services import WindowSizes, window_terms
 from ragaudit.lab.reproduce import attacks
 from ragaudit.lab.reproduce.accounting_published import PREDICTED
 from ragaudit.lab.reproduce.attacks import Figure
@@ -218,7 +218,7 @@ class TestKept:
 def test_a_window_may_be_shorter_than_the_usual_margin() -> None:
     """No policy takes a claim margin as long as its window: the usual one is 60 s."""
     for seconds in (10, 30 + QUICK_TRIALS * QUERIES // 10):
-        asked = window_plan(12, 102, {"sigma": "3"}, seconds).overrides(1.0)
+        asked = window_terms(WindowSizes(102, 5, 6, QUERIES, seconds), 2) | {"sigma": "3"}
         settings = WindowSettings.model_validate(asked)
         assert settings.claim_margin_seconds < settings.length_seconds == seconds
 

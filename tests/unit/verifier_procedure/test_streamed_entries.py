@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from large_words import write_large_words
 from memory_taken import held
-from ragaudit.lab.bench.large_log import LargeLogSizes, write_large_log
+from ragaudit.lab.bench.log import LargeLogSizes, write_large_log
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory_taken import peak
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.bench.large_log import LargeLogSizes, write_large_log
+from ragaudit.lab.bench.log import LargeLogSizes, write_large_log
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.handover import Entry, read_frames, read_handover, write_handover
 from ragaudit.ledger.messages.records import Record

@@ -11,8 +11,7 @@ from typing import Final
 
 import numpy as np
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.bench.measure import Measurement, measure
-from ragaudit.lab.bench.task import Notify, silent
+from ragaudit.lab.bench.harness import Measurement, Notify, measure, silent
 from ragaudit.lab.risk.best_bound import best_bound
 from ragaudit.lab.risk.closed_forms import grr_advantage, oue_advantage, ss_advantage
 from ragaudit.lab.risk.continuous import continuous_advantage
@@ -32,8 +31,6 @@ from ragaudit.lab.risk.scenario import Scenario
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
 from ragaudit.lab.risk.validation import FloatArray
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
-
-__all__ = ["Domain", "bounds"]
 
 _CELLS: Final = 10_000
 _SCALE: Final = 0.1

@@ -15,11 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.encoding.errors import InternalError
-from ragaudit.lab.bench.measure import Measurement, measure_once
-from ragaudit.lab.bench.task import Notify
+from ragaudit.lab.bench.harness import Measurement, Notify, measure_once
 from ragaudit.privacy.coalition import Record, estimate, hamming_threshold
-
-__all__ = ["ORACLE_RECORDS", "CoalitionSizes", "coalition"]
 
 ORACLE_RECORDS: Final = 10_000
 _TAU: Final = 70_000  # milliseconds: a policy's minute, and what clocks and logging may add

@@ -1,31 +1,55 @@
 """`ragaudit bench`: measure the parts, each beside a stated baseline."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.bench.log_commands import coalition, log
-from ragaudit.lab.bench.options import (
-    MAX_ROWS,
-    Allowance,
-    AsJson,
-    Cores,
-    Dimension,
-    Keep,
-    PostgreSql,
-    Queries,
-    Records,
-    Rows,
-    Runs,
-    Sigma,
-    TopK,
+from ragaudit.lab.bench.harness import (
+    ALLOWANCE,
+    Measurement,
+    Notify,
+    limited_to,
+    progress,
+    run,
 )
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from ragaudit.lab.bench.workload import Task
 
 app = typer.Typer(no_args_is_help=True, help="Measure the parts, each beside a stated baseline.")
+
+SIDECAR_ROWS = (1000, 10_000)
+MAX_ROWS = 2**24  # as many as a statement may have
+
+Rows = Annotated[int, typer.Option("--rows", min=2, max=MAX_ROWS, help="N, rows of the index.")]
+Dimension = Annotated[int, typer.Option("--dim", min=1, max=4096, help="d, entries of a row.")]
+TopK = Annotated[int, typer.Option("--top-k", min=1, max=1000, help="K, rows asked for; below N.")]
+Sigma = Annotated[str, typer.Option("--sigma", help="Noise parameter, a decimal in cosine units.")]
+Queries = Annotated[
+    int, typer.Option("--queries", min=1, max=100_000, help="r, queries of an account.")
+]
+Records = Annotated[
+    int, typer.Option("--records", min=1, max=100_000, help="R, records of one tenant.")
+]
+Runs = Annotated[int, typer.Option("--runs", min=1, max=10_000, help="Timed runs.")]
+Allowance = Annotated[
+    float, typer.Option("--seconds", min=0, help="Start no further run after this long.")
+]
+Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use; all if unset.")]
+Keep = Annotated[
+    Path | None, typer.Option("--keep", help="Keep rows and commitments here and use them again.")
+]
+PostgreSql = Annotated[
+    str | None,
+    typer.Option(
+        "--postgresql",
+        help="URL of a PostgreSQL server that may create databases; SQLite if unset.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 class Mode(StrEnum):
@@ -35,8 +59,8 @@ class Mode(StrEnum):
     SAMPLE = "B"
 
 
-ALLOWANCE = 20.0
-SIDECAR_ROWS = (1000, 10_000)
+# What a command needs is imported in it: help answers at once, libraries make their threads when
+# the cores are limited, and the peak of memory is that of what is measured.
 
 
 @app.command("index", epilog="Example: ragaudit bench index --rows 10000 --dim 384 --runs 5")
@@ -122,17 +146,14 @@ def bounds(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Evaluate bounds on disclosure, one of every kind."""
-    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
-
-    with limited_to(cores) as used:  # before the libraries make their threads
+    with limited_to(cores) as used:
         from ragaudit.lab.bench import bounds as scenario  # noqa: PLC0415
-        from ragaudit.lab.bench import report  # noqa: PLC0415
 
         sizes = scenario.Domain(domain)
-        with report.progress() as notify:
-            measurements = scenario.bounds(sizes, runs, seconds, notify)
-    found = report.report("bounds", sizes, used, measurements)
-    report.show(found, measurements, as_json)
+        run(
+            "bounds", sizes, used, as_json,
+            lambda notify: scenario.bounds(sizes, runs, seconds, notify),
+        )  # fmt: skip
 
 
 @app.command("ledger", epilog="Example: ragaudit bench ledger --entries 1000000 --json")
@@ -155,18 +176,49 @@ def ledger(
     connection of its own; its baseline opens one and reads a row.
     """
     from ragaudit.lab.bench import ledger as scenario  # noqa: PLC0415
-    from ragaudit.lab.bench import report  # noqa: PLC0415
-    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
 
     sizes = scenario.LogSizes(entries, batch)
-    with limited_to(None) as used, report.progress() as notify:
-        measurements = scenario.ledger(sizes, database, runs, seconds, notify)
-    found = report.report("ledger", sizes, used, measurements)
-    report.show(found, measurements, as_json)
+    with limited_to(None) as used:
+        run(
+            "ledger", sizes, used, as_json,
+            lambda notify: scenario.ledger(sizes, database, runs, seconds, notify),
+        )  # fmt: skip
 
 
-app.command("log", epilog="Example: ragaudit bench log --records 1000000 --accounts 20000")(log)
-app.command("coalition", epilog="Example: ragaudit bench coalition --records 1000000")(coalition)
+@app.command("log", epilog="Example: ragaudit bench log --records 1000000 --accounts 20000")
+def log(
+    records: Annotated[int, typer.Option("--records", min=10, help="R, records.")] = 100_000,
+    accounts: Annotated[int, typer.Option("--accounts", min=2, help="A, accounts.")] = 2000,
+    cores: Cores = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Check a log of R records as a verifier does: download, rehash, counters, times, accounts."""
+    with limited_to(cores) as used:
+        from ragaudit.lab.bench.log import LargeLogSizes, check_log  # noqa: PLC0415
+
+        sizes = LargeLogSizes(records, accounts)
+        run("log", sizes, used, as_json, lambda notify: check_log(sizes, notify))
+
+
+@app.command("coalition", epilog="Example: ragaudit bench coalition --records 1000000")
+def coalition(
+    records: Annotated[int, typer.Option("--records", min=10, help="R, records.")] = 100_000,
+    accounts: Annotated[int, typer.Option("--accounts", min=2, help="A, accounts.")] = 2000,
+    bits: Annotated[
+        int, typer.Option("--bits", min=64, max=512, help="b, bits of a sketch; 64 divides it.")
+    ] = 256,
+    cores: Cores = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Estimate coalitions over R sketches, realistic and adversarial, beside every pair compared.
+
+    In the table a record is a pair of records that are near in time.
+    """
+    if bits % 64:
+        raise MalformedError(f"b = {bits}", where="--bits", expected="a multiple of 64")
+    with limited_to(cores) as used:
+        from ragaudit.lab.bench import coalition as scenario  # noqa: PLC0415
+
+        sizes = scenario.CoalitionSizes(records, accounts, bits)
+        run("coalition", sizes, used, as_json, lambda notify: scenario.coalition(sizes, notify))
 
 
 @app.command("jobs", epilog="Example: ragaudit bench jobs --database URL --cores 2 --workers 4")
@@ -179,19 +231,16 @@ def jobs(
     records: Records = 1400, runs: Runs = 3, cores: Cores = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Commit rows and prove R records by workers over a queue, beside one process."""
-    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
-
-    with limited_to(cores) as used:  # before the libraries make their threads
+    with limited_to(cores) as used:
         from ragaudit.lab.bench import jobs as scenario  # noqa: PLC0415
-        from ragaudit.lab.bench import report  # noqa: PLC0415
         from ragaudit.lab.bench.workload import Sizes, Workload  # noqa: PLC0415
 
         sizes = scenario.JobSizes(rows, dimension, records, workers)
         work = Workload(Sizes(rows, dimension, top_k, sigma, records))
-        with report.progress() as notify:
-            measurements = scenario.jobs(sizes, work, database, runs, notify)
-    found = report.report("jobs", sizes, used, measurements)
-    report.show(found, measurements, as_json)
+        run(
+            "jobs", sizes, used, as_json,
+            lambda notify: scenario.jobs(sizes, work, database, runs, notify),
+        )  # fmt: skip
 
 
 @app.command("generation", epilog="Example: ragaudit bench generation --rows 100000 --group 1")
@@ -212,19 +261,18 @@ def generation(
     seconds: Allowance = ALLOWANCE, cores: Cores = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Prove and verify budgets and charges, charge and log a question; beside bare decisions."""
-    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
-
-    with limited_to(cores) as used:  # before the libraries make their threads
+    with limited_to(cores) as used:
         from ragaudit.lab.bench import generation as scenario  # noqa: PLC0415
-        from ragaudit.lab.bench import report  # noqa: PLC0415
 
         sizes = scenario.GenerationSizes(rows, dimension, records, charged, uses, group)
-        with report.progress() as notify:
-            measurements = scenario.generation(sizes, runs, seconds, notify, postgresql)
+
+        def measured(notify: Notify) -> list[Measurement]:
+            found = scenario.generation(sizes, runs, seconds, notify, postgresql)
             if growth:
-                measurements += scenario.growth(sizes, measurements, runs, seconds, notify)
-    found = report.report("generation", sizes, used, measurements)
-    report.show(found, measurements, as_json)
+                found += scenario.growth(sizes, found, runs, seconds, notify)
+            return found
+
+        run("generation", sizes, used, as_json, measured)
 
 
 @app.command("sidecar", epilog="Example: ragaudit bench sidecar --rows 10000 --minutes 10")
@@ -240,20 +288,18 @@ def sidecar(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer in front of a real Chroma, beside the bare store; needs chromadb."""
-    from ragaudit.lab.bench import report, sidecar_report  # noqa: PLC0415
-    from ragaudit.lab.bench.sidecar import measure  # noqa: PLC0415
+    from ragaudit.lab.bench import sidecar as scenario  # noqa: PLC0415
 
     found = []
     for count in rows or SIDECAR_ROWS:
-        if top_k >= count:
-            raise MalformedError(f"K = {top_k}", where="--top-k", expected=f"below N = {count}")
-        with report.progress() as notify:
+        _check_top_k(top_k, count)
+        with progress() as notify:
             found.append(
-                measure(
+                scenario.measure(
                     count, dimension, top_k, runs, clients, minutes, lambda text: notify(text, 0, 0)
                 )
             )
-    sidecar_report.show(found, as_json)
+    scenario.show(found, as_json)
 
 
 @app.command("service", epilog="Example: ragaudit bench service --seconds 60 --minutes 10")
@@ -278,15 +324,13 @@ def service(
     The times of answers count from the instants at which they were due to be asked, and stand
     beside those of requests that do nothing, asked likewise.
     """
-    from ragaudit.lab.bench import report, service_report  # noqa: PLC0415
-    from ragaudit.lab.bench.service import Load, measure  # noqa: PLC0415
+    from ragaudit.lab.bench import service as scenario  # noqa: PLC0415
 
-    if top_k >= rows:
-        raise MalformedError(f"K = {top_k}", where="--top-k", expected=f"below N = {rows}")
-    load = Load(rows, top_k, rate, seconds, accounts, minutes, provers)
-    with report.progress() as notify:
-        run = measure(load, postgresql, lambda what: notify(what, 0, 0))
-    service_report.show(run, as_json)
+    _check_top_k(top_k, rows)
+    load = scenario.Load(rows, top_k, rate, seconds, accounts, minutes, provers)
+    with progress() as notify:
+        found = scenario.measure(load, postgresql, lambda what: notify(what, 0, 0))
+    scenario.show(found, as_json)
 
 
 @app.command("window", epilog="Example: ragaudit bench window --records 100000 --json")
@@ -305,32 +349,55 @@ def window(
     postgresql: PostgreSql = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Run a whole window through real services to its verdict: time and memory of each phase."""
-    from ragaudit.lab.bench import end_to_end_report, report  # noqa: PLC0415
-    from ragaudit.lab.bench.end_to_end import run_window  # noqa: PLC0415
+    from ragaudit.lab.bench import window as scenario  # noqa: PLC0415
 
-    with report.progress() as notify:
-        run = run_window(records, rows, accounts, rate, mode.value, postgresql, notify)
-    end_to_end_report.show(run, as_json)
+    with progress() as notify:
+        found = scenario.run_window(records, rows, accounts, rate, mode.value, postgresql, notify)
+    scenario.show(found, as_json)
 
 
 def _run(
     name: str, rows: int, dimension: int, top_k: int, sigma: str, records: int, runs: int,
     seconds: float, cores: int | None, keep: Path | None, as_json: bool, queries: int = 100,
 ) -> None:  # fmt: skip
-    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
+    _check_top_k(top_k, rows)
+    with limited_to(cores) as used:
+        from ragaudit.lab.bench.workload import Sizes, Task, Workload  # noqa: PLC0415
 
+        scenario = _scenario(name)
+        work = Workload(Sizes(rows, dimension, top_k, sigma, records, queries), keep)
+        run(
+            name, work.sizes, used, as_json,
+            lambda notify: scenario(Task(work, runs, notify, seconds)),
+        )  # fmt: skip
+
+
+def _scenario(name: str) -> "Callable[[Task], list[Measurement]]":
+    if name == "audit":
+        from ragaudit.lab.bench.auditing import audit  # noqa: PLC0415
+
+        return audit
+    if name == "answer-http":
+        from ragaudit.lab.bench.service import answer_http  # noqa: PLC0415
+
+        return answer_http
+    if name == "answer":
+        from ragaudit.lab.bench.answering import answer  # noqa: PLC0415
+
+        return answer
+    from ragaudit.lab.bench import proofs  # noqa: PLC0415
+
+    return {
+        "index": proofs.index,
+        "prove": proofs.prove,
+        "verify": proofs.verify,
+        "reference": proofs.reference,
+    }[name]
+
+
+def _check_top_k(top_k: int, rows: int) -> None:
     if top_k >= rows:
         raise MalformedError(f"K = {top_k}", where="--top-k", expected=f"below N = {rows}")
-    with limited_to(cores) as used:  # before the libraries make their threads
-        from ragaudit.lab.bench import report  # noqa: PLC0415
-        from ragaudit.lab.bench.task import Task, find  # noqa: PLC0415
-        from ragaudit.lab.bench.workload import Sizes, Workload  # noqa: PLC0415
-
-        work = Workload(Sizes(rows, dimension, top_k, sigma, records, queries), keep)
-        with report.progress() as notify:
-            measurements = find(name)(Task(work, runs, notify, seconds))
-    found = report.report(name, work.sizes, used, measurements)
-    report.show(found, measurements, as_json)
 
 
 @app.command("all", epilog="Example: ragaudit bench all --max-rows 10000 --output /tmp/benchmarks")
@@ -362,12 +429,12 @@ def everything(
     docs/benchmarks.md beside that folder and the plots to docs/benchmarks. What is stored for
     the present commit is not measured again.
     """
-    from ragaudit.lab.bench.suite import run  # noqa: PLC0415 - loads matplotlib
+    from ragaudit.lab.bench import suite  # noqa: PLC0415 - loads matplotlib
 
-    places = run.Places.of(inputs, output)
+    places = suite.Places.of(inputs, output)
     if not render_only:
-        run.measure(places, max_rows, keep, profile=profile, tell=typer.echo)
+        suite.measure(places, max_rows, keep, profile=profile, tell=typer.echo)
     if groth16 and not render_only:
-        run.compare(places, max_rows, typer.echo)
-    run.render(places)
+        suite.compare(places, max_rows, typer.echo)
+    suite.render(places)
     typer.echo(f"{places.document}")

@@ -20,8 +20,7 @@ from typing import Final
 from ragaudit import core
 from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.errors import InternalError, UnavailableError
-from ragaudit.lab.bench.measure import Measurement, summarise
-from ragaudit.lab.bench.task import Notify
+from ragaudit.lab.bench.harness import Measurement, Notify, summarise
 from ragaudit.lab.bench.workload import Workload
 from ragaudit.ledger.log.database import close_engine, open_engine
 from ragaudit.prover.command.set_up import set_up
@@ -36,8 +35,6 @@ from ragaudit.prover.work import (
 from ragaudit.serving.jobs.opening import make_queue, open_queue, open_runner
 from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.jobs.settings import JobSettings
-
-__all__ = ["JobSizes", "jobs"]
 
 ONE: Final = "one process"
 _START_SECONDS: Final = 120.0

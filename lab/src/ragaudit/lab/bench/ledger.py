@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.bench.measure import Measurement, measure, measure_once
+from ragaudit.lab.bench.harness import Measurement, Notify, measure, measure_once
 from ragaudit.ledger.log import schema
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
@@ -35,9 +35,6 @@ from sqlalchemy import (
     inspect,
 )
 
-__all__ = ["LogSizes", "ledger"]
-
-Notify = Callable[[str, int, int], None]
 _ORIGIN = "bench.example/ledger"
 _BULK = 1 << 14  # entries of a transaction while the log is filled
 

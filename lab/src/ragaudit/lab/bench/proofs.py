@@ -12,17 +12,19 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.quantise import quantise_rows
-from ragaudit.lab.bench.measure import STEP, Measurement, measure, summarise, together
-from ragaudit.lab.bench.memory import peak_memory_mib
-from ragaudit.lab.bench.searching import numpy_search
-from ragaudit.lab.bench.task import Task
-from ragaudit.lab.bench.workload import Question, Sizes, Workload
+from ragaudit.lab.bench.harness import (
+    STEP,
+    Measurement,
+    measure,
+    peak_memory_mib,
+    summarise,
+    together,
+)
+from ragaudit.lab.bench.workload import Question, Sizes, Task, Workload, numpy_search
 from ragaudit.ledger.messages.merkle_commitments import content_digest, index_root
 from ragaudit.prover.index.committed import row_digests
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.proven import ProvenSelection
-
-__all__ = ["index", "prove", "reference", "verify"]
 
 HASH = "hash each row"
 COMMIT_AND_PROVE = "commit the rows and prove the index"

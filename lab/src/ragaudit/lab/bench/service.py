@@ -1,41 +1,53 @@
-"""Both services under a load that does not wait: answers, receipts, memory, what bounds them."""
+"""Both services over HTTP: under a load that does not wait, and one answer after the other."""
 
 import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from ragaudit.cli.corpus import candidates
+import typer
 from ragaudit.embedders import registry
-from ragaudit.lab.bench.machine import processor_seconds
-from ragaudit.lab.bench.measure import Measurement
-from ragaudit.lab.bench.measure import measure as measured
-from ragaudit.lab.bench.memory_of import Growth, MemoryWatch
-from ragaudit.lab.bench.open_load import (
+from ragaudit.encoding.console import Console
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.bench.harness import (
+    Measurement,
+    duration,
+    processor_seconds,
+    show_json,
+    summarise,
+)
+from ragaudit.lab.bench.harness import measure as measured
+from ragaudit.lab.bench.load import (
     Answered,
     Asker,
+    Clock,
+    Growth,
     Latency,
+    MemoryWatch,
     Receipts,
+    Spent,
     ask_openly,
     ask_without_pause,
 )
-from ragaudit.lab.bench.running import (
+from ragaudit.lab.bench.services import (
     WINDOW,
     BothServices,
     WindowSizes,
     both_services,
-    passages,
+    exact_search,
 )
-from ragaudit.lab.bench.sidecar_phases import Clock, Spent
+from ragaudit.lab.bench.workload import Task
+from ragaudit.lab.demo.plan import measure_pace
+from rich.table import Table
 
-__all__ = ["Load", "ServiceRun", "measure"]
-
+SEARCH = "embed the query, NumPy exact search"
 _MARGIN = 60  # seconds of the window beyond what is asked
 _WARM_UP_SECONDS = 2.0
+_FIRST = 3  # answers that warm up, one after the other
+_CLIENTS = (1, 8)
 _CORE_BUSY = 0.85  # of a core: with more, an interpreter has no time left for a burst
 Tell = Callable[[str], None]
 
@@ -148,7 +160,7 @@ def measure(load: Load, postgresql: str | None, tell: Tell) -> ServiceRun:
     )  # fmt: skip
     with both_services(sizes, postgresql=postgresql, provers=load.provers, tell=tell) as both:
         tell("the search alone")
-        search = _search(load)
+        search = measured(SEARCH, exact_search(load.rows, load.top_k), runs=50)
         idle = _ask(both.idle_askers(), load.rate, load.seconds / 2)
         askers = both.askers()
         ask_openly(askers, load.rate, _WARM_UP_SECONDS)
@@ -193,21 +205,6 @@ def _ask(askers: Sequence[Asker], rate: float, seconds: float) -> Answered:
             each.close()
 
 
-def _search(load: Load) -> Measurement:
-    """Embed the question and search exactly, in this process."""
-    embedder = registry.load()
-    texts = passages(load.rows)
-    vectors = embedder.embed([each.text for each in texts])
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    turn = itertools.cycle(candidates(texts))
-
-    def search() -> Any:
-        similarity = vectors @ embedder.embed([next(turn)])[0]
-        return np.argpartition(similarity, -load.top_k)[-load.top_k :]
-
-    return measured("embed the query, NumPy exact search", search, runs=50)
-
-
 def _processor(both: BothServices) -> dict[str, float]:
     """User and system seconds so far of each process, and of the machine."""
     found = {name: processor_seconds(pid) or 0.0 for name, pid in both.processes.items()}
@@ -218,3 +215,119 @@ def _processor(both: BothServices) -> dict[str, float]:
         return {**found, "machine": time.process_time()}
     busy = sum(int(each) for number, each in enumerate(fields) if number not in (3, 4))
     return {**found, "machine": busy / os.sysconf("SC_CLK_TCK")}
+
+
+def show(run: ServiceRun, as_json: bool) -> None:
+    """Print a run: tables, or one JSON object with the machine.
+
+    Args:
+        as_json: whether a program reads it.
+    """
+    if as_json:
+        show_json(run=run.to_json())
+        return
+    load = run.load
+    console = Console()
+    title = f"service: N = {load.rows:,}, {load.rate:g} queries a second, {run.store}"
+    table = Table("", "p50", "p99", "highest", title=title, title_justify="left", show_edge=False)
+    table.add_row(SEARCH, duration(run.search), "", "")
+    for name, latency in (
+        ("a request that does nothing", run.idle),
+        ("answer, durable and signed", run.answers),
+        ("from the answer to the receipt's proof", run.receipts),
+    ):
+        table.add_row(name, *map(duration, (latency.p50, latency.p99, latency.highest)))
+    table.add_row("answer over the request", f"{run.ratio:.2f} x", f"{run.ratio_tail:.2f} x", "")
+    console.print(table)
+    typer.echo(f"answers a second: {run.per_second:.1f}; without a pause {run.most_per_second:.1f}")
+    busy = ", ".join(f"{name} {cores:.2f}" for name, cores in run.cores.items())
+    typer.echo(f"cores kept busy: {busy}")
+    phases = ", ".join(f"{name} {duration(each)}" for name, each in run.spent.phases.items())
+    typer.echo(f"an answer in the first prover: {phases}, the rest {duration(run.spent.rest)}")
+    typer.echo(
+        f"one transaction with its fence: {duration(run.spent.durable)}, "
+        f"{run.spent.answers:.1f} answers in it"
+    )
+    typer.echo(f"what bounds it: {run.bound}")
+    for name, growth in run.growth.items():
+        if growth is not None:
+            line = f"{growth.last:.1f} MiB, {growth.per_minute:+.2f} MiB a minute"
+            typer.echo(f"memory of the {name}: {line}: {'flat' if growth.flat else 'not flat'}")
+
+
+def answer_http(task: Task) -> list[Measurement]:
+    """Measure answering one plain query over HTTP.
+
+    The entry is durable and the signed receipt included; then its completion by a cosigned
+    checkpoint; beside embedding the query and NumPy's exact search. Then what the prover's process
+    spends on an answer while clients ask without a pause.
+
+    Args:
+        task: its dimension must be the embedder's; its rows are passages of Python's documentation.
+
+    Raises:
+        UnsupportedError: another dimension than the embedder's.
+        ServiceFailed: a service did not start, or the window did not open.
+    """
+    sizes, runs = task.work.sizes, task.runs
+    embedder = registry.load()
+    if sizes.dimension != embedder.dimension:
+        raise UnsupportedError(
+            f"d = {sizes.dimension}",
+            where="--dim",
+            expected=f"{embedder.dimension}, the embedder's",
+        )
+    baseline = task.measure(SEARCH, exact_search(sizes.rows, sizes.top_k))
+    task.stage("window over HTTP")
+    window = WindowSizes(
+        sizes.rows, sizes.top_k, accounts=1 + sum(_CLIENTS), queries=2 * runs + _FIRST,
+        seconds=round(measure_pace() * (60 + 2 * runs)),
+    )  # fmt: skip
+    noise = {"sigma": sizes.sigma, "epsilon_acc": None}
+    with both_services(window, overrides=noise) as both:
+        alone, *others = both.askers()
+        answered, completed = _one_by_one(both, alone, runs)
+        turns = iter(others)
+        busy = [_keep_busy(both, list(itertools.islice(turns, each)), runs) for each in _CLIENTS]
+    return [
+        baseline,
+        summarise("answer over HTTP, durable, signed", answered).beside(baseline),
+        summarise("until its cosigned proof", completed),
+        *(each for each in busy if each is not None),
+    ]
+
+
+def _one_by_one(both: BothServices, asker: Asker, runs: int) -> tuple[list[float], list[float]]:
+    """Ask one query after the other, each proven before the next; a few first ones do not count.
+
+    Returns:
+        Seconds of each answer, and seconds from each answer to its cosigned proof.
+    """
+    answered, completed = [], []
+    for _ in range(runs + _FIRST):
+        begun = time.perf_counter()
+        index = asker.ask()
+        answered.append(time.perf_counter() - begun)
+        assert index is not None  # every question has an entry
+        both.await_proof(index)
+        completed.append(time.perf_counter() - begun - answered[-1])
+    asker.close()
+    return answered[_FIRST:], completed[_FIRST:]
+
+
+def _keep_busy(both: BothServices, askers: Sequence[Asker], runs: int) -> Measurement | None:
+    """Measure user and system time of the prover's process while clients ask without a pause.
+
+    Checkpoints are in it. None where the system does not tell the time of a process.
+    """
+    clients, prover = len(askers), both.processes["prover"]
+    begun = processor_seconds(prover)
+    if begun is None:
+        return None
+    ask_without_pause(askers, clients * runs)
+    spent = (processor_seconds(prover) or begun) - begun
+    for each in askers:
+        each.close()
+    plural = "client asks" if clients == 1 else "clients ask"
+    name = f"user and system time of the prover, {clients} {plural} without a pause"
+    return replace(summarise(name, [spent]), warmed_up=True, records=clients * runs)

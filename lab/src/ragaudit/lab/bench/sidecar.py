@@ -6,11 +6,11 @@ is answered one query at a time.
 """
 
 import base64
+import json
 import shutil
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,20 +21,31 @@ from typing import Any
 import httpx
 import numpy as np
 import numpy.typing as npt
+import typer
 from ragaudit.cli.processes import ServiceProcess, free_port
 from ragaudit.cli.up.run import Options, Parties, Running, running
 from ragaudit.cli.up.store import BASE, Found, chosen, chroma_collections
+from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import UnsupportedError
-from ragaudit.lab.bench.sidecar_phases import Clock, Spent
-
-__all__ = ["Latency", "SidecarRun", "measure"]
+from ragaudit.lab.bench import load
+from ragaudit.lab.bench.harness import show_json
+from ragaudit.lab.bench.load import (
+    PHASES,
+    Answered,
+    Asker,
+    Clock,
+    MemoryWatch,
+    Spent,
+    ask_openly,
+    ask_without_pause,
+)
+from rich.table import Table
 
 NAME = "bench"
 BATCH = 500
 TOPICS = 64
 WARM_UP = 10
-_PAGE = 4096  # bytes of a page of memory, in /proc/PID/statm
-_SAMPLE_SECONDS = 1.0
+_HEADER = "x-chroma-token"
 _TIMEOUT = 600.0
 Vectors = npt.NDArray[np.float32]
 Tell = Callable[[str], None]
@@ -54,15 +65,10 @@ class Latency:
     per_second: float
 
     @classmethod
-    def of(cls, seconds: Sequence[float], wall: float) -> "Latency":
-        """Return the figures of a run.
-
-        Args:
-            seconds: of each answer, two at least.
-            wall: from the first question to the last answer.
-        """
-        cuts = statistics.quantiles(seconds, n=100, method="inclusive")
-        return cls(statistics.median(seconds), cuts[98], len(seconds) / wall)
+    def of(cls, answered: Answered) -> "Latency":
+        """Return the figures of a run of two answers at least."""
+        found = load.Latency.of(answered.seconds)
+        return cls(found.p50, found.p99, answered.per_second)
 
 
 @dataclass(frozen=True)
@@ -147,24 +153,26 @@ def measure(
             tell(f"N = {rows}: filling the store")
             _fill(url, _near(topics, rows, generator))
             questions = _near(topics, 256, generator)
-            store = _Target(url, "", _identifier(url, {}), questions, top_k)
             tell(f"N = {rows}: the bare store")
-            alone = store.ask_alone(runs)
-            busy = store.ask_together([""] * clients, runs)
+            alone, busy = (
+                _Target(url, [""] * count, questions, top_k).ask(runs) for count in (1, clients)
+            )
             begun = time.perf_counter()
             metrics = free_port()
             options = _options(folder / "up", url, clients, metrics)
             with running(options, _Quiet(tell)) as both:
-                keys = _keys(both.parties)
-                place = _identifier(both.parties.prover_url, _header(keys[0]))
-                sidecar = _Target(both.parties.prover_url, keys[0], place, questions, top_k)
-                sidecar.ask_once()
+                keys = [*both.parties.keys.values(), *both.parties.more_keys]
+                prover = both.parties.prover_url
+                one = _Target(prover, keys[:1], questions, top_k)
+                with _closing(one.askers()) as (asker,):
+                    asker.ask()
                 first = time.perf_counter() - begun
                 tell(f"N = {rows}: the prover in front of it")
                 clock = Clock(metrics)
-                answered, spent = sidecar.ask_alone(runs), clock.spent()
-                pressed, spent_busy = sidecar.ask_together(keys, runs), clock.spent()
-                memory = _half_load(both, sidecar, keys, pressed, 60 * minutes)
+                answered, spent = one.ask(runs), clock.spent()
+                many = _Target(prover, keys, questions, top_k)
+                pressed, spent_busy = many.ask(runs), clock.spent()
+                memory = _half_load(both, many, pressed, 60 * minutes)
     return SidecarRun(
         rows=rows,
         dimension=dimension,
@@ -181,87 +189,43 @@ def measure(
     )
 
 
+@dataclass(frozen=True)
 class _Target:
-    """One address, asked the same questions."""
+    """One address, asked the same questions by a client for each key."""
 
-    def __init__(self, url: str, key: str, identifier: str, questions: Vectors, top_k: int) -> None:
-        self._url = url
-        self._key = key
-        self._path = f"{BASE}/{identifier}/query"
-        self._bodies = [
-            {
-                "query_embeddings": [question.tolist()],
-                "n_results": top_k,
-                "include": ["metadatas", "documents", "distances"],
-            }
-            for question in questions
+    url: str
+    keys: Sequence[str]
+    questions: Vectors
+    top_k: int
+
+    def askers(self) -> list[Asker]:
+        """Return a client for each key; each begins at another question."""
+        path = f"{BASE}/{_identifier(self.url, self.keys[0])}/query"
+        wanted = {"n_results": self.top_k, "include": ["metadatas", "documents", "distances"]}
+        bodies = [
+            json.dumps({"query_embeddings": [question.tolist()], **wanted}).encode()
+            for question in self.questions
+        ]
+        turns = [7 * number % len(bodies) for number in range(len(self.keys))]
+        return [
+            Asker(self.url, path, bodies[at:] + bodies[:at], key, _HEADER)
+            for key, at in zip(self.keys, turns, strict=True)
         ]
 
-    def ask_once(self) -> None:
-        """Ask one question."""
-        self._ask(self._key, 1, 0, threading.Event())
+    def ask(self, runs: int) -> Latency:
+        """Ask with all clients at once, each ``runs`` times; some answers before do not count."""
+        with _closing(self.askers()) as askers:
+            ask_without_pause(askers, WARM_UP * len(askers))
+            return Latency.of(ask_without_pause(askers, runs * len(askers)))
 
-    def ask_alone(self, runs: int) -> Latency:
-        """Ask with one client."""
-        return self.ask_together([self._key], runs)
 
-    def ask_together(self, keys: Sequence[str], runs: int) -> Latency:
-        """Ask with one client for each key, all of them at once."""
-        found: list[list[float]] = []
-        go = threading.Event()
-        threads = [
-            threading.Thread(target=lambda key=key, n=n: found.append(self._ask(key, runs, n, go)))
-            for n, key in enumerate(keys)
-        ]
-        for thread in threads:
-            thread.start()
-        begun = time.perf_counter()
-        go.set()
-        for thread in threads:
-            thread.join()
-        wall = time.perf_counter() - begun
-        return Latency.of([each for seconds in found for each in seconds], wall)
-
-    def ask_paced(self, keys: Sequence[str], per_second: float, seconds: float) -> None:
-        """Ask at a rate, spread over the clients, for a time."""
-        pause, end = len(keys) / per_second, time.perf_counter() + seconds
-
-        def client(key: str, number: int) -> None:
-            with self._client(key) as http:
-                turn = number
-                while (begun := time.perf_counter()) < end:
-                    self._post(http, turn)
-                    turn += len(keys)
-                    time.sleep(max(0.0, pause - (time.perf_counter() - begun)))
-
-        threads = [
-            threading.Thread(target=client, args=(key, number)) for number, key in enumerate(keys)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    def _ask(self, key: str, runs: int, number: int, go: threading.Event) -> list[float]:
-        with self._client(key) as http:
-            if runs > 1:
-                for turn in range(WARM_UP):
-                    self._post(http, number + turn)
-                go.wait()
-            seconds = []
-            for turn in range(runs):
-                begun = time.perf_counter()
-                self._post(http, 7 * number + turn)
-                seconds.append(time.perf_counter() - begun)
-        return seconds
-
-    def _client(self, key: str) -> httpx.Client:
-        headers = _header(key)
-        return httpx.Client(base_url=self._url, headers=headers, trust_env=False, timeout=_TIMEOUT)
-
-    def _post(self, http: httpx.Client, turn: int) -> None:
-        body = self._bodies[turn % len(self._bodies)]
-        http.post(self._path, json=body).raise_for_status()
+@contextmanager
+def _closing(askers: list[Asker]) -> Iterator[list[Asker]]:
+    try:
+        yield askers
+    finally:
+        for each in askers:
+            each.close()
 
 
 class _Quiet:
@@ -277,26 +241,13 @@ class _Quiet:
         """Nobody reads it."""
 
 
-def _half_load(
-    both: Running, target: _Target, keys: Sequence[str], full: Latency, seconds: float
-) -> list[float]:
+def _half_load(both: Running, target: _Target, full: Latency, seconds: float) -> list[float]:
     """Return the prover's resident MiB every second, at half of the rate of full load."""
     if not seconds:
         return []
-    samples: list[float] = []
-    done = threading.Event()
-
-    def sample() -> None:
-        statm = Path(f"/proc/{both.prover.pid}/statm")
-        while not done.wait(_SAMPLE_SECONDS):
-            samples.append(int(statm.read_text().split()[1]) * _PAGE / 2**20)
-
-    sampler = threading.Thread(target=sample)
-    sampler.start()
-    target.ask_paced(keys, full.per_second / 2, seconds)
-    done.set()
-    sampler.join()
-    return samples
+    with _closing(target.askers()) as askers, MemoryWatch({"prover": both.prover.pid}) as memory:
+        ask_openly(askers, full.per_second / 2, seconds)
+    return memory.resident["prover"]
 
 
 def _options(folder: Path, url: str, clients: int, metrics: int) -> Options:
@@ -319,16 +270,10 @@ def _options(folder: Path, url: str, clients: int, metrics: int) -> Options:
     )
 
 
-def _keys(parties: Parties) -> list[str]:
-    return [*parties.keys.values(), *parties.more_keys]
-
-
-def _header(key: str) -> dict[str, str]:
-    return {"x-chroma-token": key} if key else {}
-
-
-def _identifier(url: str, headers: Mapping[str, str]) -> str:
-    answer = httpx.get(f"{url}{BASE}/{NAME}", headers=headers, trust_env=False, timeout=_TIMEOUT)
+def _identifier(url: str, key: str) -> str:
+    answer = httpx.get(
+        f"{url}{BASE}/{NAME}", headers={_HEADER: key}, trust_env=False, timeout=_TIMEOUT
+    )
     return str(answer.raise_for_status().json()["id"])
 
 
@@ -375,3 +320,72 @@ def _chroma(folder: Path) -> Iterator[str]:
     ) as process:
         process.wait_ready(120, "/api/v2/heartbeat")
         yield process.url
+
+
+def show(found: Sequence[SidecarRun], as_json: bool) -> None:
+    """Print the runs: a table, or one JSON object with the machine.
+
+    Args:
+        found: one for each number of rows.
+        as_json: whether a program reads it.
+    """
+    if as_json:
+        show_json(runs=[run.to_json() for run in found])
+        return
+    table = Table("", *(f"N = {run.rows:,}" for run in found), show_edge=False)
+    for name, figure in _FIGURES.items():
+        table.add_row(name, *(figure(run) for run in found))
+    Console().print(table)
+    _show_spent(found)
+    clients = found[0].clients
+    typer.echo(f"Each once, on this machine: one client, then {clients} with an account each.")
+
+
+def _show_spent(found: Sequence[SidecarRun]) -> None:
+    """Print where the time of the prover's answers went."""
+    columns = [(run, spent) for run in found for spent in (run.spent, run.spent_busy)]
+    heads = [
+        f"N = {run.rows:,}\n{1 if spent is run.spent else run.clients} at once"
+        for run, spent in columns
+    ]
+    table = Table("in the prover, means", *heads, show_edge=False)
+    for name in PHASES:
+        if any(name in spent.phases for _, spent in columns):
+            table.add_row(name, *(_ms(spent.phases.get(name, 0.0)) for _, spent in columns))
+    for name, figure in _SPENT.items():
+        table.add_row(name, *(figure(spent) for _, spent in columns))
+    Console().print(table)
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.1f} ms"
+
+
+def _rate(latency: Latency) -> str:
+    return f"{latency.per_second:.0f}"
+
+
+def _memory(run: SidecarRun) -> str:
+    growth = run.growth
+    if growth is None:
+        return "not measured"
+    return f"{run.memory[-1]:.0f} MiB, {growth:+.1f} in {len(run.memory) / 60:.1f} min"
+
+
+_SPENT: Mapping[str, Callable[[Spent], str]] = {
+    "rest: HTTP, JSON, threads": lambda spent: _ms(spent.rest),
+    "one transaction and fence": lambda spent: _ms(spent.durable),
+    "answers in a transaction": lambda spent: f"{spent.answers:.1f}",
+}
+_FIGURES: Mapping[str, Callable[[SidecarRun], str]] = {
+    "store, one client: p50": lambda run: _ms(run.store.p50),
+    "prover, one client: p50": lambda run: _ms(run.sidecar.p50),
+    "  over the store": lambda run: f"{run.ratio:.2f} x",
+    "store, many clients: p99": lambda run: _ms(run.store_busy.p99),
+    "prover, many clients: p99": lambda run: _ms(run.sidecar_busy.p99),
+    "  over the store ": lambda run: f"{run.ratio_busy:.2f} x",
+    "store, answers a second": lambda run: _rate(run.store_busy),
+    "prover, answers a second": lambda run: _rate(run.sidecar_busy),
+    "set up to first receipt": lambda run: f"{run.first_receipt:.1f} s",
+    "prover's memory at half load": _memory,
+}

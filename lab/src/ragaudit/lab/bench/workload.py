@@ -1,9 +1,13 @@
-"""A deterministic index, queries and noise of any size, in the prover's own integers."""
+"""A deterministic index, queries and noise of any size, in the prover's own integers.
+
+Beside it: exact search without noise, record or proof, which answering is compared with.
+"""
 
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +19,9 @@ from ragaudit.circuits.selection import select
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.lab.bench.harness import ALLOWANCE, Measurement, Notify, measure, silent
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.proven import ProvenSelection
-
-__all__ = ["Question", "Sizes", "Workload"]
 
 _NAME: Final = "bench"
 _DIGEST: Final = structure("bench", "context")
@@ -271,3 +274,97 @@ class Workload:
         np.save(unfinished, made)
         unfinished.replace(path)
         return made
+
+
+NUMPY = "NumPy exact search, bare"
+FAISS = "FAISS exact search, bare"
+FAISS_INT8 = "FAISS int8 search, bare"
+
+
+def numpy_search(work: Workload, runs: int) -> Measurement:
+    """Measure the K nearest rows in float32: a matrix product and a partial sort.
+
+    Args:
+        work: index and query.
+        runs: under the clock, at most.
+    """
+    units, top_k = work.units(), work.sizes.top_k
+    query = work.query().astype(np.float32)
+
+    def search() -> object:
+        similarity = units @ query
+        return np.argpartition(similarity, -top_k)[-top_k:]
+
+    return measure(NUMPY, search, runs)
+
+
+def faiss_search(work: Workload, runs: int) -> Measurement | None:
+    """Measure the same with FAISS's flat inner-product index.
+
+    Args:
+        work, runs: as of `numpy_search`.
+
+    Returns:
+        The measurement; None where FAISS is not installed.
+    """
+    if find_spec("faiss") is None:
+        return None
+    return measure(FAISS, _faiss(work), runs)
+
+
+def faiss_int8_search(work: Workload, runs: int) -> Measurement | None:
+    """Measure FAISS over the very int8 vectors that answering scores, a quarter of float32's bytes.
+
+    Args:
+        work, runs: as of `numpy_search`.
+
+    Returns:
+        The measurement; None where FAISS is not installed.
+    """
+    if find_spec("faiss") is None:
+        return None
+    import faiss  # noqa: PLC0415 - optional
+
+    kind = faiss.ScalarQuantizer.QT_8bit_direct_signed
+    index = faiss.IndexScalarQuantizer(work.sizes.dimension, kind, faiss.METRIC_INNER_PRODUCT)
+    for start in range(0, work.sizes.rows, _BLOCK_ROWS):
+        index.add(work.vectors[start : start + _BLOCK_ROWS].astype(np.float32))
+    query = work.query().astype(np.float32)[np.newaxis]
+    return measure(FAISS_INT8, lambda: index.search(query, work.sizes.top_k), runs)
+
+
+def _faiss(work: Workload) -> Callable[[], object]:
+    import faiss  # noqa: PLC0415 - optional
+
+    index = faiss.IndexFlatIP(work.sizes.dimension)
+    index.add(work.units())
+    query = work.query().astype(np.float32)[np.newaxis]
+    return lambda: index.search(query, work.sizes.top_k)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One scenario to be run.
+
+    Attributes:
+        runs: runs under the clock, at most.
+        allowance: seconds under the clock after which no further run is begun.
+    """
+
+    work: Workload
+    runs: int
+    notify: Notify = silent
+    allowance: float = ALLOWANCE
+
+    def stage(self, what: str, done: int = 0, total: int = 0) -> None:
+        """Say what is being done, how much of it, and out of how much (0: unknown)."""
+        self.notify(what, done, total)
+
+    def measure(self, name: str, action: Callable[[], object], records: int = 1) -> Measurement:
+        """Measure ``action`` with this task's runs and allowance, saying so.
+
+        Args:
+            name, action, records: as of `ragaudit.lab.bench.harness.measure`.
+        """
+        self.stage(name)
+        return measure(name, action, self.runs, records=records, allowance=self.allowance)

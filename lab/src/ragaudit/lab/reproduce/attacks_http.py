@@ -6,17 +6,16 @@ it does for everybody.
 """
 
 import math
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import closing
 
-import httpx
 import numpy as np
 from ragaudit.circuits.selection import scores
 from ragaudit.cli.corpus import Passage
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
-from ragaudit.lab.bench.http_window import HttpWindow
+from ragaudit.lab.bench.services import BothServices, WindowSizes, both_services
+from ragaudit.lab.demo.plan import measure_pace
 from ragaudit.lab.reproduce.attacks_corpus import PARAGRAPHS
 from ragaudit.lab.reproduce.attacks_laws import area_of_counts, hit_probability
 from ragaudit.lab.reproduce.attacks_results import (
@@ -62,17 +61,16 @@ def figure_2b_http(run: Run) -> Result:
         tenant: [Passage(f"{tenant}-{n}", text) for n, text in enumerate(texts)]
         for tenant, texts in worlds.items()
     }
-    terms = {
-        "sigma": SIGMA, "epsilon_acc": None, "top_k_max": TOP_K, "queries_per_account": QUERIES,
-        "rows_per_document": 1,
-    }  # fmt: skip
     counted = {}
-    with ExitStack() as stack:
-        seconds = 30 + trials * QUERIES // 10
-        window = HttpWindow(stack, passages, dict.fromkeys(worlds, trials), terms, seconds)
-        for done, (tenant, keys) in enumerate(window.keys.items()):
+    sizes = WindowSizes(
+        sum(map(len, passages.values())), TOP_K, trials, QUERIES,
+        seconds=round(measure_pace() * (30 + trials * QUERIES // 10)),
+    )  # fmt: skip
+    noise = {"sigma": SIGMA, "epsilon_acc": None, "rows_per_document": 1}
+    with both_services(sizes, corpus=passages, overrides=noise) as both:
+        for done, tenant in enumerate(worlds):
             run.progress("Figure 2(b) over HTTP", done, 2)
-            counted[tenant] = _asked(window, keys, target, f"{tenant}-{len(background)}")
+            counted[tenant] = _asked(both, tenant, target, f"{tenant}-{len(background)}")
     run.progress("Figure 2(b) over HTTP", 2, 2)
     embedder = registry.load()
     question = embed_quantised(embedder, [target])[0].astype(np.int16)
@@ -104,15 +102,15 @@ def figure_2b_http(run: Run) -> Result:
     return Result("2b-http", table, (found,), tuple(shares))
 
 
-def _asked(window: HttpWindow, keys: Sequence[str], question: str, row: str) -> list[int]:
-    """How often each account was served a row."""
+def _asked(both: BothServices, tenant: str, question: str, row: str) -> list[int]:
+    """How often each account of a tenant was served a row."""
 
     def ask(key: str) -> int:
-        with httpx.Client(base_url=window.url, timeout=30.0) as http:
-            replies = (window.ask(http, key, question, TOP_K) for _ in range(QUERIES))
+        with closing(both.asker(key, [question])) as asker:
+            replies = (asker.reply() for _ in range(QUERIES))
             return sum(
                 row in {each["id"] for each in reply["private"]["rows"]} for reply in replies
             )
 
     with ThreadPoolExecutor(_CLIENTS) as pool:
-        return list(pool.map(ask, keys))
+        return list(pool.map(ask, both.keys[tenant]))

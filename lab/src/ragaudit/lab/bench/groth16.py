@@ -12,13 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
-from ragaudit.lab.bench.machine import machine
-from ragaudit.lab.bench.quantities import digits, duration
-from ragaudit.lab.bench.suite.results import UNCOMMITTED, Results
-from ragaudit.lab.bench.suite.tables import table
-from ragaudit.lab.bench.suite.targets import measurement
-
-__all__ = ["NONE", "Circuit", "circuits", "load", "render", "run"]
+from ragaudit.lab.bench.harness import digits, duration, machine
+from ragaudit.lab.bench.matrix import UNCOMMITTED, Results
+from ragaudit.lab.bench.targets import measurement, table
 
 NONE = "Not part of these results."
 SCHEMA = "ragaudit/groth16-comparison/1"

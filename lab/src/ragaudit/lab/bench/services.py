@@ -9,32 +9,35 @@ import json
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import httpx
+import numpy as np
 from ragaudit.cli.corpus import Passage, candidates, distinct, load_corpus
 from ragaudit.cli.processes import ServiceFailed, ServiceProcess, free_port
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.bench.open_load import Asker
+from ragaudit.lab.bench.load import Asker
 from ragaudit.lab.demo.operator import Auditor, Operator
-from ragaudit.lab.demo.plan import COALITION_MAX, WindowPlan
+from ragaudit.lab.demo.plan import COALITION_MAX, WindowPlan, measure_pace
 from ragaudit.lab.demo.services import Services, prepare
 from ragaudit.ledger.log.database import open_engine
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-__all__ = ["MAX_ACCOUNTS", "WINDOW", "BothServices", "WindowSizes", "both_services", "passages"]
-
 WINDOW, _TENANT = "bench", "bench"
 MAX_ACCOUNTS = 256
 _ASKED_OF = 300  # passages of each part of the documentation: enough for so many accounts
 _OPEN_SECONDS = 300.0
+_PROOF_SECONDS = 120.0
+PROOF_POLL_SECONDS = 0.02
 _POLL_SECONDS = 0.2
 _NOT_OPEN = ("refused", "abandoned")
 
@@ -44,9 +47,9 @@ class WindowSizes:
     """Sizes of a window.
 
     Attributes:
-        rows: N, of its only index.
+        rows: N, of all indexes together.
         top_k: K.
-        accounts: that ask; all are registered as plain.
+        accounts: of each tenant; all are registered as plain.
         queries: r, at most for each.
         seconds: from its start to its end.
     """
@@ -66,6 +69,7 @@ class BothServices:
         processes: ids by name: ``prover`` (or ``prover 1``, ...) and ``verifier``.
         provers: addresses.
         metrics: port of the first prover's.
+        keys: API keys of the accounts, by tenant.
         created: instants (`time.time`) at which the window was created, and at which it opened.
     """
 
@@ -76,7 +80,7 @@ class BothServices:
     provers: list[str]
     running: list[ServiceProcess]
     metrics: int
-    keys: list[str]
+    keys: dict[str, list[str]]
     created: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -88,32 +92,60 @@ class BothServices:
         for each in self.running:
             each.check_alive()
 
+    def asker(self, key: str, questions: Sequence[str], prover: str | None = None) -> Asker:
+        """Return a client of one account.
+
+        Args:
+            key: of the account.
+            questions: asked in turns.
+            prover: its address; the first one's if None.
+        """
+        bodies = [
+            json.dumps({"query": each, "top_k": self.sizes.top_k, "filter": "", "kind": "text"})
+            for each in questions
+        ]
+        path = f"/v1/windows/{WINDOW}/query"
+        return Asker(prover or self.provers[0], path, [each.encode() for each in bodies], key)
+
     def askers(self) -> list[Asker]:
         """Return a client for each account, spread over the provers.
 
         No two accounts ask alike: they would be a coalition to the estimate.
         """
-        path = f"/v1/windows/{WINDOW}/query"
-        bodies = [
-            json.dumps(
-                {"query": each, "top_k": self.sizes.top_k, "filter": "", "kind": "text"}
-            ).encode()
-            for each in _questions()
+        questions, keys = _questions(), [key for of in self.keys.values() for key in of]
+        return [
+            self.asker(key, questions[at :: len(keys)], url)
+            for at, (key, url) in enumerate(zip(keys, itertools.cycle(self.provers), strict=False))
         ]
-        count = len(self.keys)
-        accounts = zip(range(count), self.keys, itertools.cycle(self.provers), strict=False)
-        return [Asker(url, path, bodies[at::count], key) for at, key, url in accounts]
 
     def idle_askers(self) -> list[Asker]:
         """Return as many clients that ask for nothing but a sign of life."""
-        urls = itertools.islice(itertools.cycle(self.provers), len(self.keys))
+        urls = itertools.islice(itertools.cycle(self.provers), sum(map(len, self.keys.values())))
         return [Asker(url, "/healthz") for url in urls]
+
+    def await_proof(self, index: int) -> None:
+        """Wait for the cosigned proof of a record.
+
+        Args:
+            index: of the record in the log.
+
+        Raises:
+            ServiceFailed: there is none in time, or a service ended.
+        """
+        url = f"{self.provers[0]}/v1/windows/{WINDOW}/receipts/{index}/proof"
+        deadline = time.monotonic() + _PROOF_SECONDS
+        while httpx.get(url, trust_env=False, timeout=_PROOF_SECONDS).status_code != HTTPStatus.OK:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise ServiceFailed("no proof in time", where=f"entry {index}")
+            time.sleep(PROOF_POLL_SECONDS)
 
 
 @contextmanager
 def both_services(
     sizes: WindowSizes,
     *,
+    corpus: Mapping[str, Sequence[Passage]] | None = None,
     postgresql: str | None = None,
     provers: int = 1,
     overrides: dict[str, Any] | None = None,
@@ -124,6 +156,7 @@ def both_services(
 
     Args:
         sizes: of the window.
+        corpus: passages by tenant; of one tenant, of Python's documentation, if None.
         postgresql: URL of a server's database from which two new ones may be made; SQLite if None.
         provers: processes on the same database; more than one on PostgreSQL only.
         overrides: further settings of the window.
@@ -146,7 +179,8 @@ def both_services(
         tell("setting up two services")
         with ThreadPoolExecutor(2) as pool:
             services = prepare(work, pool, environment)
-        services.ingest({_TENANT: passages(sizes.rows)})
+        corpus = corpus or {_TENANT: passages(sizes.rows)}
+        services.ingest(corpus)
         running = [services.start_verifier(stack)]
         urls, metrics = [], free_port()
         for number in range(provers):
@@ -162,7 +196,12 @@ def both_services(
         auditor = Auditor(services.verifier_url, services.auditor_token)
         stack.callback(auditor.close)
         tell("opening the window")
-        keys = [operator.create_account(_TENANT, f"account-{n}") for n in range(sizes.accounts)]
+        keys = {
+            tenant: [
+                operator.create_account(tenant, f"{tenant}-{n}") for n in range(sizes.accounts)
+            ]
+            for tenant in corpus
+        }
         both = BothServices(services, operator, auditor, sizes, urls, running, metrics, keys)
         try:
             _open(both, overrides or {})
@@ -193,6 +232,25 @@ def passages(count: int) -> list[Passage]:
     return [Passage(f"{n}/{each.id}", each.text) for n in rounds for each in known][:count]
 
 
+def exact_search(rows: int, top_k: int) -> Callable[[], Any]:
+    """Return what embeds the next question about passages and searches them exactly, with NumPy.
+
+    Args:
+        rows: how many passages.
+        top_k: K.
+    """
+    embedder, texts = registry.load(), passages(rows)
+    vectors = embedder.embed([each.text for each in texts])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    turn = itertools.cycle(candidates(texts))
+
+    def search() -> Any:
+        similarity = vectors @ embedder.embed([next(turn)])[0]
+        return np.argpartition(similarity, -top_k)[-top_k:]
+
+    return search
+
+
 def _questions() -> list[str]:
     """Questions about Python's documentation, no two of them alike."""
     asked = [each for texts in load_corpus(_ASKED_OF).values() for each in candidates(texts)]
@@ -200,19 +258,31 @@ def _questions() -> list[str]:
     return [asked[at] for at in distinct(vectors, (), MAX_ACCOUNTS)]
 
 
-def _open(both: BothServices, overrides: dict[str, Any]) -> None:
-    sizes = both.sizes
+def window_terms(sizes: WindowSizes, tenants: int, pace: float = 1.0) -> dict[str, Any]:
+    """Return what the operator asks for: a window that opens as soon as it can.
+
+    Args:
+        sizes: of the window.
+        tenants: how many have so many accounts.
+        pace: how many times slower this machine is than an idle one of the usual speed.
+    """
+    accounts = tenants * sizes.accounts
     terms: dict[str, Any] = {
         "privacy": "gaussian",
-        "top_k_max": sizes.top_k, "queries_per_account": sizes.queries, "slots": sizes.accounts,
+        "top_k_max": sizes.top_k, "queries_per_account": sizes.queries, "slots": accounts,
         "coalition_max": COALITION_MAX, "estimator": {"theta": "0.95"}, "retry_seconds": 0,
+        # Nobody asks by promises here, and a window may be shorter than the usual margin.
         "claim_margin_seconds": 1,
     }  # fmt: skip
-    opens_after = 10 + sizes.rows // 400 + sizes.accounts * sizes.queries // 20_000
-    plan = WindowPlan(WINDOW, "B", opens_after, sizes.seconds, 5, terms)
-    document = {**plan.overrides(1.0), "activation_every_seconds": 10**6}
+    opens_after = 10 + sizes.rows // 400 + accounts // 20 + accounts * sizes.queries // 20_000
+    plan = WindowPlan(WINDOW, "B", round(pace * opens_after), sizes.seconds, 5, terms)
+    return {**plan.overrides(1.0), "activation_every_seconds": 10**6}
+
+
+def _open(both: BothServices, overrides: dict[str, Any]) -> None:
+    document = window_terms(both.sizes, len(both.keys), measure_pace())
     begun = time.time()
-    both.operator.create(WINDOW, {**document, **overrides})
+    both.operator.create(WINDOW, document | overrides)
     deadline = time.monotonic() + _OPEN_SECONDS
     while (state := both.operator.status(WINDOW)["state"]) != "open":
         both.check_alive()

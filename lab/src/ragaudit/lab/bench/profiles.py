@@ -16,12 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
-from ragaudit.lab.bench.sampling import PIPES, WANTED
-from ragaudit.lab.bench.suite.matrix import Case
-from ragaudit.lab.bench.suite.tables import table
-from ragaudit.lab.bench.suite.targets import Outcome
-
-__all__ = ["Bounds", "Profile", "bounds", "load", "parse", "possible", "save", "take", "unmet"]
+from ragaudit.lab.bench.harness import PIPES, WANTED
+from ragaudit.lab.bench.matrix import Case
+from ragaudit.lab.bench.targets import Outcome, table
 
 # A prime, so that samples do not fall into step with timers.
 _HERTZ = 499

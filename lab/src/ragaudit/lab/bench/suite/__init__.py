@@ -1,1 +1,0 @@
-"""`ragaudit bench all`: a declared matrix of measurements, and the document made of its results."""
