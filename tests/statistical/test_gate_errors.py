@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from ragaudit.lab.reproduce import attacks_gates
+from ragaudit.lab.reproduce import attacks_scalar
 from ragaudit.lab.reproduce.attacks_adversaries import not_above_cap
 from ragaudit.lab.reproduce.attacks_evasion import hard_to_evade
-from ragaudit.lab.reproduce.attacks_gates import COLLAPSED, SLOPES, TIGHT, lower_bound
 from ragaudit.lab.reproduce.attacks_laws import scalar_auc
 from ragaudit.lab.reproduce.attacks_results import ACCOUNTS, Point, area, decided, worst
+from ragaudit.lab.reproduce.attacks_scalar import COLLAPSED, SLOPES, TIGHT, lower_bound
 from ragaudit.lab.reproduce.attacks_top_k import WITHIN, same_law
 from scipy import stats
 
@@ -42,23 +42,23 @@ def seen(runs: int = FEW) -> float:
 
 
 def growth(points: list[Point]) -> str:
-    return decided(attacks_gates.growth(points))
+    return decided(attacks_scalar.growth(points))
 
 
 def collapsed(points: list[Point]) -> str:
-    return worst(decided(each, 2) for each in attacks_gates.collapsed(points))
+    return worst(decided(each, 2) for each in attacks_scalar.collapsed(points))
 
 
 def tight(points: list[Point]) -> str:
-    return decided(attacks_gates.tight(points))
+    return decided(attacks_scalar.tight(points))
 
 
 def above_chance(points: list[Point]) -> str:
-    return attacks_gates.above_chance(points, TRIALS).verdict
+    return attacks_scalar.above_chance(points, TRIALS).verdict
 
 
 def as_printed(points: list[Point]) -> str:
-    return attacks_gates.as_printed(points, TRIALS).verdict
+    return attacks_scalar.as_printed(points, TRIALS).verdict
 
 
 def honest(epsilon: str, accounts: int) -> float:

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from ragaudit.cli import main
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
-from ragaudit.lab.reproduce import accounting, accounting_auc, accounting_tables
-from ragaudit.lab.reproduce.accounting_cells import PaperCell
-from ragaudit.lab.reproduce.accounting_figures import figures
-from ragaudit.lab.reproduce.accounting_published import CELLS, LOOKUP, PREDICTED
+from ragaudit.lab.reproduce import accounting, command
+from ragaudit.lab.reproduce.accounting import figures
+from ragaudit.lab.reproduce.accounting_cells import CELLS, LOOKUP, PREDICTED, PaperCell
 from ragaudit.lab.reproduce.command import app
 from ragaudit.lab.reproduce.comparison import (
     COLUMNS,
@@ -35,7 +34,7 @@ ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "oracle.json").read
 
 @pytest.fixture(scope="module")
 def tables() -> tuple[Table, ...]:
-    return accounting_tables.tables()
+    return accounting.tables()
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +115,11 @@ def test_the_best_order_of_the_grid_is_the_recomputed_one() -> None:
 def test_the_simulation_is_of_the_right_attack() -> None:
     """A mistaken factor of sqrt 2 in the prediction would be 7 standard errors away."""
     cell = PaperCell("4", 20)
-    run = accounting_auc.simulate(cell, 1)
+    run = accounting.simulate(cell, 1)
     assert run.error == pytest.approx(0.00408, abs=5e-6)
     assert abs(run.auc - cell.auc()) < 5 * run.error
     assert abs(run.auc - (1 + cell.advantage()) / 2) > 5 * run.error
-    assert accounting_auc.simulate(cell, 1) == run
+    assert accounting.simulate(cell, 1) == run
     assert len(PREDICTED) == 15
 
 
@@ -147,9 +146,7 @@ def test_a_growth_has_the_error_of_a_ratio() -> None:
     import numpy as np
 
     low, high, error = 0.6, 0.7, 0.004
-    found = accounting_auc.growth(
-        accounting_auc.Simulated(low, error), accounting_auc.Simulated(high, error)
-    )
+    found = accounting.growth(accounting.Simulated(low, error), accounting.Simulated(high, error))
     draws = np.random.default_rng(8).normal([low, high], error, (4000, 2))
     ratios = (2 * draws[:, 1] - 1) / (2 * draws[:, 0] - 1)
     assert found.auc == pytest.approx(2.0)
@@ -191,16 +188,16 @@ def _wrong() -> tuple[Table, ...]:
 
 
 def test_a_missed_reference_has_its_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounting_tables, "tables", _wrong)
+    monkeypatch.setattr(accounting, "tables", _wrong)
     result = RUNNER.invoke(app, ["accounting", "--json"])
-    assert result.exit_code == accounting.EXIT_DISAGREES
+    assert result.exit_code == command.EXIT_DISAGREES
     assert json.loads(result.stdout)["t"]["rows"][0]["agrees"] is False
 
 
 def test_without_matplotlib_nothing_is_written(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(accounting_tables, "tables", _wrong)
+    monkeypatch.setattr(accounting, "tables", _wrong)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     folder = tmp_path / "results"
     result = RUNNER.invoke(app, ["accounting", "--output", str(folder)])

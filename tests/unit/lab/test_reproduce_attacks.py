@@ -13,10 +13,8 @@ from ragaudit.cli import main
 from ragaudit.cli.commands import adopted
 from ragaudit.cli.processes import ServiceFailed
 from ragaudit.lab.bench.services import WindowSizes, window_terms
-from ragaudit.lab.reproduce import attacks
-from ragaudit.lab.reproduce.accounting_published import PREDICTED
-from ragaudit.lab.reproduce.attacks import Figure
-from ragaudit.lab.reproduce.attacks_gates import collapse, exponent, gates, scale
+from ragaudit.lab.reproduce import command
+from ragaudit.lab.reproduce.accounting_cells import PREDICTED
 from ragaudit.lab.reproduce.attacks_http import QUERIES, QUICK_TRIALS
 from ragaudit.lab.reproduce.attacks_results import (
     ACCOUNTS,
@@ -27,8 +25,17 @@ from ragaudit.lab.reproduce.attacks_results import (
     judged,
     point,
 )
-from ragaudit.lab.reproduce.attacks_scalar import EXACT, PRINTED, coalition_mu, figure_2a
-from ragaudit.lab.reproduce.command import app
+from ragaudit.lab.reproduce.attacks_scalar import (
+    EXACT,
+    PRINTED,
+    coalition_mu,
+    collapse,
+    exponent,
+    figure_2a,
+    gates,
+    scale,
+)
+from ragaudit.lab.reproduce.command import Figure, app
 from ragaudit.lab.reproduce.comparison import Comparison, Table
 from ragaudit.prover.settings import WindowSettings
 from scipy import stats
@@ -190,7 +197,7 @@ class TestKept:
             Figure.THREE: lambda run: row(0.7),
             Figure.FOUR: interrupted,
         }
-        monkeypatch.setattr(attacks, "_experiments", lambda: found)
+        monkeypatch.setattr(command, "_experiments", lambda: found)
 
     def test_a_figure_that_fails_says_so(self, tmp_path: Path) -> None:
         chosen = ["--figure", "2b-http", "--figure", "2a"]

@@ -2,18 +2,16 @@
 
 import pytest
 from ragaudit.lab.reproduce import (
-    attacks,
-    attacks_adaptive,
+    attacks_adversaries,
     attacks_coalition,
-    attacks_coalition_texts,
     attacks_evasion,
-    attacks_evasion_traffic,
     attacks_scale,
     attacks_top_k,
+    command,
 )
-from ragaudit.lab.reproduce.attacks import Figure
-from ragaudit.lab.reproduce.attacks_glosses import FOLDER
 from ragaudit.lab.reproduce.attacks_results import Result, Run, document, text
+from ragaudit.lab.reproduce.attacks_texts import FOLDER
+from ragaudit.lab.reproduce.command import Figure
 
 NEEDS_WORDNET = (Figure.SIX, Figure.SEVEN, Figure.EVASION)
 # Of the cell over HTTP the keys of noise hang on randomness that nobody knows beforehand.
@@ -22,9 +20,13 @@ REPEATABLE = [each for each in Figure if each is not Figure.TWO_B_HTTP]
 
 def fresh(figure: Figure) -> Result:
     """The figure with nothing kept of an earlier run."""
-    for cached in (attacks_top_k._counts, attacks_adaptive._turned, attacks_evasion_traffic.pool):
+    for cached in (
+        attacks_top_k._counts,
+        attacks_adversaries._turned,
+        attacks_evasion.pool,
+    ):
         cached.cache_clear()
-    return attacks._experiments()[figure](Run(5, quick=True))
+    return command._experiments()[figure](Run(5, quick=True))
 
 
 @pytest.mark.nightly
@@ -38,9 +40,9 @@ def test_a_figure_is_the_same_every_time(figure: Figure, monkeypatch: pytest.Mon
     monkeypatch.setattr(attacks_scale, "ROWS", 60_000)
     monkeypatch.setattr(attacks_scale, "GLOSSES", 40_000)
     monkeypatch.setattr(attacks_coalition, "TRUE", (10,))
-    monkeypatch.setattr(attacks_coalition_texts, "SIZES", ((10, 10), (30, 30)))
+    monkeypatch.setattr(attacks_coalition, "SIZES", ((10, 10), (30, 30)))
     monkeypatch.setattr(attacks_evasion, "TEXTS", 8000)
-    monkeypatch.setattr(attacks_evasion, "ARMS", attacks_evasion_traffic.ARMS[:2])
+    monkeypatch.setattr(attacks_evasion, "ARMS", attacks_evasion.ARMS[:2])
     monkeypatch.setattr(attacks_evasion, "HONEST", attacks_evasion.AMONG)
     first, again = fresh(figure), fresh(figure)
     assert document([first], {}) == document([again], {})

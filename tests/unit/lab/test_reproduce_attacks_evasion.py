@@ -5,22 +5,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ragaudit.lab.reproduce.attacks_evasion import Seen, evasion, threshold
-from ragaudit.lab.reproduce.attacks_evasion_estimators import PLANNED
-from ragaudit.lab.reproduce.attacks_evasion_traffic import (
+from ragaudit.lab.reproduce.attacks_coalition import group_level, group_sizes
+from ragaudit.lab.reproduce.attacks_evasion import (
     ACCOUNTS,
     ARMS,
     COALITION,
     HONEST,
+    PLANNED,
     QUESTIONS,
     TAU,
     WINDOWS,
     Arm,
+    Seen,
+    evasion,
+    threshold,
     traffic,
 )
-from ragaudit.lab.reproduce.attacks_glosses import FOLDER
-from ragaudit.lab.reproduce.attacks_groups import group_level, group_sizes
 from ragaudit.lab.reproduce.attacks_results import Run, text
+from ragaudit.lab.reproduce.attacks_texts import FOLDER
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from ragaudit.circuits.selection import select
 from ragaudit.encoding.parameters import SQUARED_NORM
-from ragaudit.lab.reproduce import attacks_adaptive, attacks_http, attacks_service
+from ragaudit.lab.reproduce import attacks_adversaries, attacks_http, attacks_top_k
 from ragaudit.lab.reproduce.attacks_adversaries import STRATEGIES, figure_4, hunted
 from ragaudit.lab.reproduce.attacks_embedder import figure_3, nearest_pair
 from ragaudit.lab.reproduce.attacks_laws import (
@@ -17,8 +17,17 @@ from ragaudit.lab.reproduce.attacks_laws import (
     sigma_of,
 )
 from ragaudit.lab.reproduce.attacks_results import Run, area, document, text
-from ragaudit.lab.reproduce.attacks_service import TOP_K, World, gap, hits, predicted, world
-from ragaudit.lab.reproduce.attacks_top_k import SAME, figure_2b, figure_5
+from ragaudit.lab.reproduce.attacks_top_k import (
+    SAME,
+    TOP_K,
+    World,
+    figure_2b,
+    figure_5,
+    gap,
+    hits,
+    predicted,
+    world,
+)
 from scipy import stats
 
 QUICK = Run(11, quick=True)
@@ -36,7 +45,7 @@ def test_noise_of_the_paper() -> None:
 def test_a_row_is_selected_as_the_service_selects() -> None:
     """Both decide alike on 2,000 draws, ties among them."""
     noised = np.random.default_rng(2).integers(0, 12, size=(2000, 20)).astype(np.int64)
-    ours = attacks_service.selected(noised)
+    ours = attacks_top_k.selected(noised)
     assert [19 in select(row, TOP_K) for row in noised] == ours.tolist()
     assert 0.1 < ours.mean() < 0.9
 
@@ -45,7 +54,7 @@ def test_hits_follow_their_law_by_enumeration() -> None:
     """All sets of three rows of six: the law of the set, summed, is the law of the row."""
     units = np.array([14_000, 3_000, -5_000, 2_000, 6_000, 10_000])
     for sigma in (0.3, 2.0):
-        sets = attacks_adaptive.set_probabilities(units / SQUARED_NORM, 3, sigma)
+        sets = attacks_adversaries.set_probabilities(units / SQUARED_NORM, 3, sigma)
         assert sets.sum() == pytest.approx(1)
         for row in range(6):
             with_row = [row in each for each in combinations(range(6), 3)]

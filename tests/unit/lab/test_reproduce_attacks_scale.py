@@ -7,21 +7,23 @@ import pytest
 from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.sketch import sketches
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.lab.reproduce import attacks_coalition, attacks_coalition_texts, attacks_scale
+from ragaudit.lab.reproduce import attacks_coalition, attacks_scale
 from ragaudit.lab.reproduce.attacks_coalition import (
+    BITS,
     CORRECTED_JITTER,
     PATTERNS,
+    SEED,
     false_positive_rate,
     figure_7,
+    joined,
+    link,
     nearest,
     queries,
 )
-from ragaudit.lab.reproduce.attacks_coalition_texts import BITS, SEED, joined, link
-from ragaudit.lab.reproduce.attacks_glosses import FOLDER, glosses
-from ragaudit.lab.reproduce.attacks_graph import SEARCHING, BestScores, Graph, share_found
 from ragaudit.lab.reproduce.attacks_laws import hit_probability, hit_probability_at_scale, sigma_of
 from ragaudit.lab.reproduce.attacks_results import Run, document, text
-from ragaudit.lab.reproduce.attacks_scale import figure_6
+from ragaudit.lab.reproduce.attacks_scale import SEARCHING, BestScores, Graph, figure_6, share_found
+from ragaudit.lab.reproduce.attacks_texts import FOLDER, glosses
 
 QUICK = Run(5, quick=True)
 needs_wordnet = pytest.mark.skipif(not FOLDER.is_dir(), reason="wordnet-base is not installed")
@@ -146,7 +148,7 @@ def test_a_small_figure_6(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_wordnet
 def test_a_small_figure_7(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attacks_coalition, "TRUE", (2, 10))
-    monkeypatch.setattr(attacks_coalition_texts, "SIZES", ((10, 10), (30, 100)))
+    monkeypatch.setattr(attacks_coalition, "SIZES", ((10, 10), (30, 100)))
     result = figure_7(QUICK)
     assert not result.table.disagreements
     values = {each.name: each.value for each in result.findings}

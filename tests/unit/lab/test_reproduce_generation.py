@@ -12,8 +12,9 @@ import pytest
 from ragaudit.cli import main
 from ragaudit.lab.generation.records import SUPPORT, Corpus, corpus, scores
 from ragaudit.lab.generation.transformer import Transformer
-from ragaudit.lab.reproduce import generation_arms, generation_attack
+from ragaudit.lab.reproduce import generation_arms
 from ragaudit.lab.reproduce.command import app
+from ragaudit.lab.reproduce.generation import COMPARISON, cells
 from ragaudit.lab.reproduce.generation_arms import (
     ARMS,
     BASELINES,
@@ -21,9 +22,9 @@ from ragaudit.lab.reproduce.generation_arms import (
     REUSING,
     Asked,
     Size,
+    cap,
+    retrieval_auc,
 )
-from ragaudit.lab.reproduce.generation_attack import cap, retrieval_auc
-from ragaudit.lab.reproduce.generation_results import COMPARISON, cells
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer
 from ragaudit.privacy.mechanisms.retrieval import Row
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
@@ -226,6 +227,6 @@ def test_a_folder_that_cannot_be_written_is_named(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(generation_arms, "run", lambda *given: iter(asked(1, [True])))
-    monkeypatch.setattr(generation_attack, "points", lambda *given: ())
+    monkeypatch.setattr(generation_arms, "points", lambda *given: ())
     result = RUNNER.invoke(app, ["generation", "--quick", "--output", str(tmp_path / "file")])
     assert result.exit_code == 1

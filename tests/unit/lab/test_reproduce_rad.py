@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from for_each import for_each
-from ragaudit.lab.reproduce import (
-    rad_bounds,
-    rad_continuous,
-    rad_examples,
-    rad_hours,
-    rad_imputation,
-    rad_table_1,
-    rad_utility,
-)
+from ragaudit.lab.reproduce import rad_audits, rad_bounds, rad_examples, rad_utility
 from ragaudit.lab.reproduce.comparison import Comparison, Table, as_text, sampling_tolerance
 from ragaudit.lab.reproduce.rad_published import FIGURE_2, FIGURE_6, FIGURE_6_CLAIMS, FIGURE_11
 from ragaudit.lab.risk.mechanisms import LaplaceNoise
@@ -38,7 +30,7 @@ EXAMPLES = rows(rad_examples.tables())
 def test_examples_and_bounds_meet_their_references() -> None:
     for table in (*rad_examples.tables(), *rad_bounds.tables()):
         assert not table.disagreements, table.name
-    assert all(row.agrees for row in rad_table_1.applicability())
+    assert all(row.agrees for row in rad_audits.applicability())
 
 
 @for_each(
@@ -121,7 +113,7 @@ def test_figure_1_says_which_gaussian_and_where_it_is_weaker() -> None:
 
 
 def test_table_1_names_the_least_bound_first() -> None:
-    rows = {(row.notion, row.knowledge, row.eta): row for row in rad_table_1.applicability()}
+    rows = {(row.notion, row.knowledge, row.eta): row for row in rad_audits.applicability()}
     row = rows["f-DP", "none", "exact"]
     assert row.paper is None
     assert set(row.ours.bounds[:2]) == {"Theorem 5.5", "Corollary 5.6"}
@@ -133,20 +125,20 @@ def test_table_1_names_the_least_bound_first() -> None:
 
 
 def test_table_1_has_composition_and_reconstruction_robustness() -> None:
-    rows = rad_table_1.applicability()
+    rows = rad_audits.applicability()
     assert [row.ours.composition for row in rows].count("joint law only") == 1
     for row in rows:
         assert bool(row.ours.robustness) == (row.knowledge == "none")
         if row.notion == "(epsilon, delta)" and row.knowledge == "none":
             assert row.ours.robustness == ("Eq. (3)", "Eq. (1) if delta = 0")
-    text = rad_table_1.as_text(rows)
+    text = rad_audits.table_1_text(rows)
     assert "no such row" in text and "not valid with target-specific knowledge" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
 def test_a_missing_bound_of_table_1_is_a_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rad_table_1, "_robustness", lambda *_: ())
-    assert not all(row.agrees for row in rad_table_1.applicability())
+    monkeypatch.setattr(rad_audits, "_robustness", lambda *_: ())
+    assert not all(row.agrees for row in rad_audits.applicability())
 
 
 # --- the refutation of Example 5.7 ---
@@ -189,7 +181,7 @@ def unmarked(table: Table) -> set[str]:
 
 
 def test_figure_2_meets_its_references_and_claims_no_printed_digits() -> None:
-    table = rad_utility.table()
+    table = rad_utility.utility_table()
     assert not table.disagreements
     assert len(table.rows) == 3 * len(FIGURE_2) and unmarked(table) == set()
 
@@ -227,15 +219,15 @@ def test_figure_2_curves_are_in_order() -> None:
 
 
 @pytest.fixture(scope="module")
-def hours() -> Iterator[tuple[rad_hours.Hours, ...]]:
+def hours() -> Iterator[tuple[rad_utility.Hours, ...]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rad_hours, "EPSILONS", (1.0, 4.0, 10.0))
-        yield rad_hours.points(4000, np.random.default_rng(1), lambda done: None)
+        patch.setattr(rad_utility, "EPSILONS", (1.0, 4.0, 10.0))
+        yield rad_utility.points(4000, np.random.default_rng(1), lambda done: None)
 
 
-def test_figure_6_meets_its_references(hours: tuple[rad_hours.Hours, ...]) -> None:
+def test_figure_6_meets_its_references(hours: tuple[rad_utility.Hours, ...]) -> None:
     # 36 simulated rows, each wrong at 4e-9.
-    table = rad_hours.table(hours)
+    table = rad_utility.hours_table(hours)
     assert [row.quantity for row in table.disagreements] == []
     assert len(table.rows) == 2 * len(FIGURE_6) + len(FIGURE_6_CLAIMS) + 1
     assert unmarked(table) == set()
@@ -244,13 +236,13 @@ def test_figure_6_meets_its_references(hours: tuple[rad_hours.Hours, ...]) -> No
             assert row.reason, row.quantity
 
 
-def test_a_wrong_attack_is_a_disagreement(hours: tuple[rad_hours.Hours, ...]) -> None:
+def test_a_wrong_attack_is_a_disagreement(hours: tuple[rad_utility.Hours, ...]) -> None:
     wrong = tuple(replace(each, simulated=each.simulated + 0.2) for each in hours)
-    assert len(rad_hours.table(wrong).disagreements) == len(FIGURE_6)
+    assert len(rad_utility.hours_table(wrong).disagreements) == len(FIGURE_6)
 
 
 def test_success_keeps_its_bound_and_certainty_is_no_advantage(
-    hours: tuple[rad_hours.Hours, ...],
+    hours: tuple[rad_utility.Hours, ...],
 ) -> None:
     for each in hours:
         # Hoeffding at 1e-9: sqrt(ln(1e9)/(2 n)).
@@ -261,7 +253,7 @@ def test_success_keeps_its_bound_and_certainty_is_no_advantage(
 
 
 def test_the_stand_in_has_the_counts_that_are_known() -> None:
-    prior = rad_hours.priors()[rad_hours.PRIORS[1]].probabilities
+    prior = rad_utility.priors()[rad_utility.PRIORS[1]].probabilities
     assert prior.sum() == pytest.approx(1)
     assert prior[40] * 32561 == pytest.approx(15217) and prior[[0, 100]].tolist() == [0, 0]
     assert np.count_nonzero(prior) == 99
@@ -285,7 +277,7 @@ def midpoint_sum(prior: np.ndarray, epsilon: float, eta: float, cells: int) -> f
     ("name", "eta"), [("uniform", 0), ("uniform", 40), ("stand-in for Adult's", 80)]
 )
 def test_figure_6_references_by_a_sum(name: str, eta: int) -> None:
-    prior = rad_hours.priors()[name].probabilities
+    prior = rad_utility.priors()[name].probabilities
     found = midpoint_sum(prior, 4.0, eta, 4000)
     assert found == pytest.approx(float(FIGURE_6[name, 4.0, eta]), abs=2e-5)
 
@@ -311,12 +303,12 @@ def test_figure_11_references_by_records_of_equal_probability(epsilon: float, et
 
 def test_figure_11_rows_meet_them_and_say_that_nothing_is_printed() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rad_continuous, "EPSILONS", (5.0,))
-        found = rad_continuous.points(20_000, np.random.default_rng(9))
-    table = rad_continuous.table(found)
-    assert len(table.rows) == 2 * len(rad_continuous.ETAS)
+        patch.setattr(rad_bounds, "CONTINUOUS_EPSILONS", (5.0,))
+        found = rad_bounds.points(20_000, np.random.default_rng(9))
+    table = rad_bounds.table(found)
+    assert len(table.rows) == 2 * len(rad_bounds.ETAS)
     assert not table.disagreements and unmarked(table) == set()
-    assert {each.prior for each in found} == set(rad_continuous.PRIORS)
+    assert {each.prior for each in found} == set(rad_bounds.PRIORS)
     assert any("no digits" in note for note in table.notes)
 
 
@@ -324,18 +316,18 @@ def test_figure_11_rows_meet_them_and_say_that_nothing_is_printed() -> None:
 
 
 @pytest.fixture(scope="module")
-def imputations() -> Iterator[tuple[rad_imputation.Imputation, ...]]:
+def imputations() -> Iterator[tuple[rad_utility.Imputation, ...]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rad_imputation, "LARGEST_UNIVERSE", 200)
-        patch.setattr(rad_imputation, "REPEATS", 2)
-        patch.setattr(rad_imputation, "TREES", 10)
-        yield rad_imputation.impute(np.random.default_rng(2))
+        patch.setattr(rad_utility, "LARGEST_UNIVERSE", 200)
+        patch.setattr(rad_utility, "REPEATS", 2)
+        patch.setattr(rad_utility, "TREES", 10)
+        yield rad_utility.impute(np.random.default_rng(2))
 
 
 def test_an_imputation_has_no_advantage_however_often_it_succeeds(
-    imputations: tuple[rad_imputation.Imputation, ...],
+    imputations: tuple[rad_utility.Imputation, ...],
 ) -> None:
-    table = rad_imputation.table(imputations)
+    table = rad_utility.imputation_table(imputations)
     assert not table.disagreements and unmarked(table) == {"0"}
     assert [each.labels for each in imputations] == [10, 2]
     for each in imputations:
@@ -344,14 +336,14 @@ def test_an_imputation_has_no_advantage_however_often_it_succeeds(
     text = " ".join(as_text(table).split())
     assert "the paper has 0.81 for Census" in text and "0.73 for Texas" in text
     wrong = tuple(replace(each, advantage=(1e-6, 1e-6)) for each in imputations)
-    assert len(rad_imputation.table(wrong).disagreements) == len(imputations)
+    assert len(rad_utility.imputation_table(wrong).disagreements) == len(imputations)
 
 
 def test_an_attack_that_looks_at_the_target_has_an_advantage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The game can tell: the same code, but what is named depends on who was in the data."""
-    original = rad_imputation.contributions  # type: ignore[attr-defined]
+    original = rad_utility.contributions  # type: ignore[attr-defined]
 
     def leaking(targets: np.ndarray, guesses: np.ndarray, threat: object) -> np.ndarray:
         told = np.array(guesses)
@@ -359,13 +351,13 @@ def test_an_attack_that_looks_at_the_target_has_an_advantage(
         told[half] = np.asarray(targets)[half, None]
         return original(targets, told, threat)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rad_imputation, "contributions", leaking)
-    monkeypatch.setattr(rad_imputation, "LARGEST_UNIVERSE", 100)
-    monkeypatch.setattr(rad_imputation, "REPEATS", 2)
-    monkeypatch.setattr(rad_imputation, "TREES", 2)
-    found = rad_imputation.impute(np.random.default_rng(3))
+    monkeypatch.setattr(rad_utility, "contributions", leaking)
+    monkeypatch.setattr(rad_utility, "LARGEST_UNIVERSE", 100)
+    monkeypatch.setattr(rad_utility, "REPEATS", 2)
+    monkeypatch.setattr(rad_utility, "TREES", 2)
+    found = rad_utility.impute(np.random.default_rng(3))
     assert all(min(each.advantage) > 0.1 for each in found)
-    assert rad_imputation.table(found).disagreements
+    assert rad_utility.imputation_table(found).disagreements
 
 
 def test_the_sampling_tolerance_covers_what_few_samples_do_not_show() -> None:

@@ -12,13 +12,10 @@ from ragaudit.encoding.errors import UnavailableError
 from ragaudit.lab.reproduce import (
     rad,
     rad_audits,
-    rad_continuous,
+    rad_bounds,
     rad_examples,
     rad_figures,
-    rad_gradients,
-    rad_hours,
-    rad_imputation,
-    rad_rivals,
+    rad_utility,
 )
 from ragaudit.lab.reproduce.command import app
 from ragaudit.lab.reproduce.comparison import Comparison, Table
@@ -101,11 +98,11 @@ def test_every_audit_is_compared_or_left_out(audits: tuple[rad_audits.Audit, ...
 
 def test_rivals_are_means_and_infinite_ones_stay_so() -> None:
     infinite = audit_like(14.0, estimates=(13.0, math.inf, 13.0, 1.0, 13.0))
-    first, second = rad_rivals.rivals((audit_like(8.0), infinite))
+    first, second = rad_audits.rivals((audit_like(8.0), infinite))
     assert (first.model_based, first.certified, first.ldp_auditor) == (8.0, 7.0, 6.0)
     assert (first.infinite, first.nearer) == (0, 5)
     assert (second.model_based, second.infinite, second.nearer) == (math.inf, 1, 3)
-    found = {each.quantity: each for each in rad_rivals.statements((audit_like(8.0), infinite))}
+    found = {each.quantity: each for each in rad_audits.statements((audit_like(8.0), infinite))}
     nearer = next(each for name, each in found.items() if "by mean" in name)
     assert (nearer.paper, nearer.ours) == ("all", "1 of 2")
     assert found["the same, single repetitions"].ours == "8 of 10"
@@ -114,7 +111,7 @@ def test_rivals_are_means_and_infinite_ones_stay_so() -> None:
 def test_the_table_against_ldp_auditor_has_every_audit(
     audits: tuple[rad_audits.Audit, ...],
 ) -> None:
-    text = rad_rivals.as_text(audits)
+    text = rad_audits.rivals_text(audits)
     lines = [line for line in text.splitlines() if line.startswith(rad_audits.KINDS)]
     assert len(lines) == len(audits)
     cap = next(line for line in text.splitlines() if "1,000,000 runs" in line)
@@ -142,31 +139,31 @@ def test_digits_settled_by_runs() -> None:
 
 
 @pytest.fixture(scope="module")
-def points() -> Iterator[tuple[rad_continuous.Point, ...]]:
+def points() -> Iterator[tuple[rad_bounds.Point, ...]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rad_continuous, "EPSILONS", (2.0, 10.0))
-        yield rad_continuous.points(20_000, np.random.default_rng(3))
+        patch.setattr(rad_bounds, "CONTINUOUS_EPSILONS", (2.0, 10.0))
+        yield rad_bounds.points(20_000, np.random.default_rng(3))
 
 
 def test_the_simulated_attack_on_continuous_records_reaches_the_quadrature(
-    points: tuple[rad_continuous.Point, ...],
+    points: tuple[rad_bounds.Point, ...],
 ) -> None:
     # Normal intervals of level .95 at 20000 samples, widened to six standard errors.
     for point in points:
-        six = 6 * point.half_width / rad_continuous.NORMAL_95
+        six = 6 * point.half_width / rad_bounds.NORMAL_95
         assert abs(point.simulated - point.quadrature) <= six, point
 
 
 @pytest.fixture(scope="module")
-def attacks() -> Iterator[tuple[rad_gradients.Attack, ...]]:
+def attacks() -> Iterator[tuple[rad_examples.Attack, ...]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rad_gradients, "KNOWN", 99)
-        patch.setattr(rad_gradients, "NOISE_MULTIPLIERS", (10.0,))
-        yield rad_gradients.attack_digits(np.random.default_rng(4), lambda done: None, 4)
+        patch.setattr(rad_examples, "KNOWN", 99)
+        patch.setattr(rad_examples, "NOISE_MULTIPLIERS", (10.0,))
+        yield rad_examples.attack_digits(np.random.default_rng(4), lambda done: None, 4)
 
 
 def test_attacks_on_digits_respect_the_corrected_bound(
-    attacks: tuple[rad_gradients.Attack, ...],
+    attacks: tuple[rad_examples.Attack, ...],
 ) -> None:
     assert [attack.knowledge for attack in attacks] == ["none", "label", "full"]
     for attack in attacks:
@@ -182,7 +179,7 @@ def test_attacks_on_digits_respect_the_corrected_bound(
 def test_expected_and_observed_advantage_agree() -> None:
     # Observed: 48 samples in [-1, 1] per cell, 12 cells; the largest of the differences of means
     # stays below Hoeffding's half-width at 1e-6: sqrt(ln(2e6 * 12)/(2 * 48)) * 2 = .84.
-    found = rad_gradients.attack_digits(np.random.default_rng(5), lambda done: None, 48)
+    found = rad_examples.attack_digits(np.random.default_rng(5), lambda done: None, 48)
     differences = [attack.advantage - attack.observed for attack in found]
     assert max(map(abs, differences)) < 0.84
     # Together (the cells of a sigma share trainings): 4 means of 48, each in [-1, 1].
@@ -197,17 +194,17 @@ def test_expected_and_observed_advantage_agree() -> None:
 @pytest.fixture(scope="module")
 def simulations(
     audits: tuple[rad_audits.Audit, ...],
-    attacks: tuple[rad_gradients.Attack, ...],
-    points: tuple[rad_continuous.Point, ...],
+    attacks: tuple[rad_examples.Attack, ...],
+    points: tuple[rad_bounds.Point, ...],
 ) -> rad.Simulations:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rad_hours, "EPSILONS", (1.0, 4.0, 10.0))
-        patch.setattr(rad_hours, "GRID", 201)
-        patch.setattr(rad_imputation, "LARGEST_UNIVERSE", 100)
-        patch.setattr(rad_imputation, "REPEATS", 2)
-        patch.setattr(rad_imputation, "TREES", 5)
-        hours = rad_hours.points(1000, np.random.default_rng(6), lambda done: None)
-        imputations = rad_imputation.impute(np.random.default_rng(7))
+        patch.setattr(rad_utility, "EPSILONS", (1.0, 4.0, 10.0))
+        patch.setattr(rad_utility, "GRID", 201)
+        patch.setattr(rad_utility, "LARGEST_UNIVERSE", 100)
+        patch.setattr(rad_utility, "REPEATS", 2)
+        patch.setattr(rad_utility, "TREES", 5)
+        hours = rad_utility.points(1000, np.random.default_rng(6), lambda done: None)
+        imputations = rad_utility.impute(np.random.default_rng(7))
     return rad.Simulations(audits, attacks, points, hours, imputations)
 
 

@@ -8,8 +8,7 @@ from ragaudit.circuits.selection import scores
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.encoding.parameters import SQUARED_NORM
-from ragaudit.lab.reproduce import attacks_plots
-from ragaudit.lab.reproduce.attacks_corpus import PARAGRAPHS
+from ragaudit.lab.reproduce import attacks_results
 from ragaudit.lab.reproduce.attacks_laws import scalar_auc, sigma_of
 from ragaudit.lab.reproduce.attacks_results import (
     ACCOUNTS,
@@ -20,9 +19,8 @@ from ragaudit.lab.reproduce.attacks_results import (
     comparisons,
     point,
 )
+from ragaudit.lab.reproduce.attacks_texts import PARAGRAPHS
 from ragaudit.lab.reproduce.comparison import Table
-
-__all__ = ["figure_3", "gaps", "nearest_pair"]
 
 EPSILON, QUERIES, TRIALS = "4", 200, 2000
 GAP, PRINTED_GAP = 0.40, 0.41
@@ -97,7 +95,7 @@ def figure_3(run: Run) -> Result:
     run.progress("Figure 3", 1, 1)
     return Result(
         "3", table, tuple(points), tuple(findings),
-        files=lambda: attacks_plots.areas("attacks-3", title, points),
+        files=lambda: attacks_results.areas("attacks-3", title, points),
     )  # fmt: skip
 
 

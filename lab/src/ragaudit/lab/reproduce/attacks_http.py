@@ -16,7 +16,6 @@ from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.lab.bench.services import BothServices, WindowSizes, both_services
 from ragaudit.lab.demo.plan import measure_pace
-from ragaudit.lab.reproduce.attacks_corpus import PARAGRAPHS
 from ragaudit.lab.reproduce.attacks_laws import area_of_counts, hit_probability
 from ragaudit.lab.reproduce.attacks_results import (
     ALLOWED_ERRORS,
@@ -26,9 +25,8 @@ from ragaudit.lab.reproduce.attacks_results import (
     comparisons,
     point,
 )
+from ragaudit.lab.reproduce.attacks_texts import PARAGRAPHS
 from ragaudit.lab.reproduce.comparison import Table
-
-__all__ = ["figure_2b_http"]
 
 CURVE = "same tenant, over HTTP"
 SIGMA = "3"

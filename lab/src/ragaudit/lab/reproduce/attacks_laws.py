@@ -11,14 +11,6 @@ from ragaudit.lab.reproduce.accounting_cells import DELTA
 from ragaudit.privacy.accounting import collusion
 from scipy import special, stats
 
-__all__ = [
-    "area_of_counts",
-    "hit_probability",
-    "hit_probability_at_scale",
-    "scalar_auc",
-    "sigma_of",
-]
-
 Floats = npt.NDArray[np.float64]
 
 # Of the row's own noise, in standard deviations: the midpoint rule on a smooth integrand that has

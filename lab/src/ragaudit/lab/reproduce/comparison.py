@@ -11,11 +11,6 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 
-__all__ = [
-    "COLUMNS", "Comparison", "Table", "as_csv", "as_json", "as_text", "sampling_tolerance",
-    "write_files",
-]  # fmt: skip
-
 COLUMNS = ("quantity", "paper", "corrected", "ours", "difference", "reason")
 
 EVALUATED = "*"

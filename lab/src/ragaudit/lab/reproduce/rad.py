@@ -14,12 +14,9 @@ from ragaudit.lab.reproduce.comparison import Table, as_csv, as_json, as_text, w
 
 if TYPE_CHECKING:
     from ragaudit.lab.reproduce.rad_audits import Audit
-    from ragaudit.lab.reproduce.rad_continuous import Point
-    from ragaudit.lab.reproduce.rad_gradients import Attack
-    from ragaudit.lab.reproduce.rad_hours import Hours
-    from ragaudit.lab.reproduce.rad_imputation import Imputation
-
-__all__ = ["EXAMPLE", "Simulations", "command"]
+    from ragaudit.lab.reproduce.rad_bounds import Point
+    from ragaudit.lab.reproduce.rad_examples import Attack
+    from ragaudit.lab.reproduce.rad_utility import Hours, Imputation
 
 EXAMPLE = """Examples:
 
@@ -78,12 +75,7 @@ def command(
     from ragaudit.lab.reproduce import (  # noqa: PLC0415 - scipy
         rad_audits,
         rad_bounds,
-        rad_continuous,
         rad_examples,
-        rad_hours,
-        rad_imputation,
-        rad_rivals,
-        rad_table_1,
         rad_utility,
     )
 
@@ -94,19 +86,19 @@ def command(
 
         with axes("", "", ""):
             pass
-    applied = rad_table_1.applicability()
+    applied = rad_audits.applicability()
     found = _simulated(runs, trainings, seed, quiet=as_json_text)
     audits = found.audits
     tables = (
-        *rad_examples.tables(), *rad_bounds.tables(), rad_utility.table(),
-        rad_hours.table(found.hours), *rad_audits.tables(audits),
-        rad_continuous.table(found.points), rad_imputation.table(found.imputations),
+        *rad_examples.tables(), *rad_bounds.tables(), rad_utility.utility_table(),
+        rad_utility.hours_table(found.hours), *rad_audits.tables(audits),
+        rad_bounds.table(found.points), rad_utility.imputation_table(found.imputations),
     )  # fmt: skip
     data = {
-        "table-1": rad_table_1.as_records(applied),
+        "table-1": rad_audits.as_records(applied),
         "audits": [asdict(audit) for audit in audits],
-        "figure-8-ldp-auditor": [asdict(each) for each in rad_rivals.rivals(audits)],
-        "figure-8-statements": [asdict(each) for each in rad_rivals.statements(audits)],
+        "figure-8-ldp-auditor": [asdict(each) for each in rad_audits.rivals(audits)],
+        "figure-8-statements": [asdict(each) for each in rad_audits.statements(audits)],
         "dp-sgd-digits": [asdict(attack) for attack in found.attacks],
         "figure-6-data": [asdict(each) for each in found.hours],
         "figure-10-data": [asdict(point) for point in found.points],
@@ -114,8 +106,8 @@ def command(
     }
     texts = {
         **{table.name: as_text(table) for table in tables},
-        "figure-8-ldp-auditor": rad_rivals.as_text(audits),
-        "table-1": rad_table_1.as_text(applied),
+        "figure-8-ldp-auditor": rad_audits.rivals_text(audits),
+        "table-1": rad_audits.table_1_text(applied),
         "dp-sgd-digits": _digits(found.attacks),
         "stand-ins": _lines(STAND_INS),
     }
@@ -139,10 +131,9 @@ def _simulated(runs: int, trainings: int, seed: int, *, quiet: bool) -> Simulati
     from ragaudit.encoding.console import Console  # noqa: PLC0415
     from ragaudit.lab.reproduce import (  # noqa: PLC0415
         rad_audits,
-        rad_continuous,
-        rad_gradients,
-        rad_hours,
-        rad_imputation,
+        rad_bounds,
+        rad_examples,
+        rad_utility,
     )
     from rich.progress import Progress  # noqa: PLC0415
 
@@ -156,14 +147,14 @@ def _simulated(runs: int, trainings: int, seed: int, *, quiet: bool) -> Simulati
 
         cases = sum(1 for _ in rad_audits.cases())
         auditing = task("audits of GRR, SS, OUE", 2 * rad_audits.REPEATS * runs * cases)
-        training = task("DP-SGD on digits", rad_gradients.batches(trainings))
-        working = task("working hours", rad_hours.cells())
+        training = task("DP-SGD on digits", rad_examples.batches(trainings))
+        working = task("working hours", rad_utility.cells())
         # What needs a library first: that it is missing is told at once.
-        imputations = rad_imputation.impute(streams[4])
-        attacks = rad_gradients.attack_digits(streams[1], training, trainings)
-        hours = rad_hours.points(max(1000, runs // 10), streams[3], working)
+        imputations = rad_utility.impute(streams[4])
+        attacks = rad_examples.attack_digits(streams[1], training, trainings)
+        hours = rad_utility.points(max(1000, runs // 10), streams[3], working)
         audits = rad_audits.audits(runs, streams[0], auditing)
-        points = rad_continuous.points(max(1000, runs // 10), streams[2])
+        points = rad_bounds.points(max(1000, runs // 10), streams[2])
     return Simulations(audits, attacks, points, hours, imputations)
 
 

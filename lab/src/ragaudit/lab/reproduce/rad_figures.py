@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 from ragaudit.cli.figures import COLORS, axes, panels, render
 from ragaudit.lab.reproduce.rad_audits import KINDS, REPEATS, UNIVERSES, Audit, mechanism
-from ragaudit.lab.reproduce.rad_bounds import black_box_curves, mechanism_curves
-from ragaudit.lab.reproduce.rad_continuous import ETAS, Point
-from ragaudit.lab.reproduce.rad_examples import printed_gradient_bound, simplex_advantage
-from ragaudit.lab.reproduce.rad_gradients import CANDIDATES, NOISE_MULTIPLIERS, Attack, bound_at
-from ragaudit.lab.reproduce.rad_hours import ETAS as REACHES
-from ragaudit.lab.reproduce.rad_hours import PRIORS as HOUR_PRIORS
-from ragaudit.lab.reproduce.rad_hours import Hours
-from ragaudit.lab.reproduce.rad_utility import curves
+from ragaudit.lab.reproduce.rad_bounds import ETAS, Point, black_box_curves, mechanism_curves
+from ragaudit.lab.reproduce.rad_examples import (
+    CANDIDATES,
+    NOISE_MULTIPLIERS,
+    Attack,
+    bound_at,
+    printed_gradient_bound,
+    simplex_advantage,
+)
+from ragaudit.lab.reproduce.rad_utility import ETAS as REACHES
+from ragaudit.lab.reproduce.rad_utility import PRIORS as HOUR_PRIORS
+from ragaudit.lab.reproduce.rad_utility import Hours, curves
 from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.threat import ThreatModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from ragaudit.lab.reproduce.rad import Simulations
-
-__all__ = ["figures"]
 
 MARKERS = ("o", "s", "^")
 TOP = 16

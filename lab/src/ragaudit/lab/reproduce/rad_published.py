@@ -7,11 +7,6 @@ them. Balboa et al., "Understanding disclosure risk in differential privacy", ex
 
 from typing import NamedTuple
 
-__all__ = [
-    "CONTINUOUS", "CONTINUOUS_DENSITY", "CROSSINGS", "FIGURE_1", "FIGURE_2", "FIGURE_3",
-    "FIGURE_6", "FIGURE_6_CLAIMS", "FIGURE_11", "SCALES", "SIMPLEX", "TABLE_1", "TABLE_2", "Cells",
-]  # fmt: skip
-
 FIGURE_1 = {
     ("OUE", 14.0): "0.454543",
     ("Laplace", 14.0): "0.457650",

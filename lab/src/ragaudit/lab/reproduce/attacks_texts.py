@@ -1,6 +1,8 @@
-"""Fifty-two short paragraphs of common knowledge, written for these experiments."""
+"""Texts of these experiments: short paragraphs written for them, and WordNet's 117,659 glosses."""
 
-__all__ = ["PARAGRAPHS"]
+from pathlib import Path
+
+from ragaudit.encoding.errors import RefusedError
 
 PARAGRAPHS = (
     "The Earth goes around the Sun once in about 365 days, at a distance of 150 million "
@@ -62,3 +64,33 @@ PARAGRAPHS = (
     "A central bank sets the interest rate at which other banks borrow from it.",
 )
 """The first two are the pair that the paper's own corpus picked, in other words."""
+
+
+FOLDER = Path("/usr/share/wordnet")
+
+
+def glosses(count: int, folder: Path = FOLDER) -> list[str]:
+    """Return the first texts of nouns, verbs, adjectives and adverbs, in the order of the files.
+
+    Args:
+        count: of texts, at most; there are 117,659.
+        folder: with the files of wndb(5).
+
+    Raises:
+        RefusedError: the files are not there.
+    """
+    found: list[str] = []
+    for part in ("noun", "verb", "adj", "adv"):
+        try:
+            lines = (folder / f"data.{part}").read_text(encoding="ascii").splitlines()
+        except OSError as error:
+            raise RefusedError(
+                "WordNet is not installed", where=str(folder), expected="Debian's wordnet-base"
+            ) from error
+        # The licence stands before the first synset, indented.
+        found += [
+            line.partition(" | ")[2].strip() for line in lines if not line.startswith(" ")
+        ]  # fmt: skip
+        if len(found) >= count:
+            break
+    return found[:count]
