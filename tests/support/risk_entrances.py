@@ -6,22 +6,15 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab import bridges
 from ragaudit.lab.risk import (
     auditing,
-    closed_forms,
-    comparators,
     continuous,
     estimation,
     finite,
     general_bounds,
-    gradient_attack,
     known_mechanisms,
     mechanisms,
-    monte_carlo,
     one_dimensional,
     optimal_attack,
     priors,
-    ranking,
-    reconstruction_robustness,
-    reports,
     scenario,
     simulation,
     threat,
@@ -29,12 +22,13 @@ from ragaudit.lab.risk import (
     translation,
 )
 from ragaudit.lab.risk import calibration as inversion
-from ragaudit.lab.risk.best_bound import best_bound, channel_bounds
+from ragaudit.lab.risk.general_bounds import best_bound, channel_bounds
 from ragaudit.privacy import guarantees
 from ragaudit.privacy.accounting.events import NoisyScores
+from ragaudit.privacy.accounting.risk import PriorSummary
 
 PRIOR = priors.FinitePrior.uniform(3)
-SUMMARY = priors.PriorSummary.uniform(3)
+SUMMARY = PriorSummary.uniform(3)
 SETS = threat.SuccessSets.exact(3)
 NOTHING = threat.AuxiliaryKnowledge.none(3)
 THREAT = threat.ThreatModel.reconstruction(PRIOR)
@@ -65,8 +59,8 @@ RISK = [
     entrance(priors.ContinuousPrior.uniform, low=0, high=1),
     entrance(priors.ContinuousPrior.beta, a=2, b=2, low=0, high=1),
     entrance(LINE.ball_masses, centers=np.array([0.5]), eta=TENTH),
-    entrance(priors.PriorSummary, collision_probability=HALF, least_ball=TENTH, largest_ball=HALF),
-    entrance(priors.PriorSummary.uniform, records=3),
+    entrance(PriorSummary, collision_probability=HALF, least_ball=TENTH, largest_ball=HALF),
+    entrance(PriorSummary.uniform, records=3),
     entrance(priors.continuous_summary, prior=LINE, eta=TENTH, points=100),
     entrance(threat.AuxiliaryKnowledge.none, records=3),
     entrance(threat.AuxiliaryKnowledge.full, records=3),
@@ -136,25 +130,25 @@ RISK = [
             inversion.continuous_largest_parameter, inversion.continuous_least_parameter,
         )
     ),
-    entrance(closed_forms.grr_advantage, threat=THREAT, epsilon=1),
-    entrance(closed_forms.oue_advantage, threat=THREAT, epsilon=1),
-    entrance(closed_forms.ss_advantage, threat=THREAT, epsilon=1, subset=1),
-    entrance(closed_forms.grr_total_variation, records=3, epsilon=1),
-    entrance(closed_forms.oue_total_variation, epsilon=1),
-    entrance(closed_forms.ss_total_variation, records=3, epsilon=1, subset=1),
-    entrance(closed_forms.oue_advantage_uniform, records=3, epsilon=1),
-    entrance(closed_forms.ss_advantage_uniform, records=3, epsilon=1, subset=1),
-    entrance(closed_forms.noise_advantage_uniform, positions=[0.0, 1.0, 2.0], noise=NOISE),
-    entrance(closed_forms.noise_bound_uniform, records=3, span=1, noise=NOISE),
+    entrance(finite.grr_advantage, threat=THREAT, epsilon=1),
+    entrance(finite.oue_advantage, threat=THREAT, epsilon=1),
+    entrance(finite.ss_advantage, threat=THREAT, epsilon=1, subset=1),
+    entrance(finite.grr_total_variation, records=3, epsilon=1),
+    entrance(finite.oue_total_variation, epsilon=1),
+    entrance(finite.ss_total_variation, records=3, epsilon=1, subset=1),
+    entrance(finite.oue_advantage_uniform, records=3, epsilon=1),
+    entrance(finite.ss_advantage_uniform, records=3, epsilon=1, subset=1),
+    entrance(finite.noise_advantage_uniform, positions=[0.0, 1.0, 2.0], noise=NOISE),
+    entrance(finite.noise_bound_uniform, records=3, span=1, noise=NOISE),
     entrance(
-        comparators.ldp_auditor_epsilon, true_positives=7, false_positives=1, trials=9, alpha=TENTH,
+        estimation.ldp_auditor_epsilon, true_positives=7, false_positives=1, trials=9, alpha=TENTH,
         delta=0,
     ),
     entrance(
-        comparators.one_run_p_value, canaries=9, guesses=9, correct=8, epsilon=1, delta=0
+        estimation.one_run_p_value, canaries=9, guesses=9, correct=8, epsilon=1, delta=0
     ),
     entrance(
-        comparators.one_run_epsilon, canaries=9, guesses=9, correct=9, confidence=HALF, delta=0
+        estimation.one_run_epsilon, canaries=9, guesses=9, correct=9, confidence=HALF, delta=0
     ),
     entrance(continuous.continuous_advantage, prior=LINE, mechanism=EXPONENTIAL, eta=TENTH),
     entrance(estimation.check_confidence, confidence=HALF),
@@ -171,9 +165,9 @@ RISK = [
     entrance(estimation.proportion_low, successes=7, trials=9, confidence=HALF),
     entrance(estimation.proportion_high, successes=7, trials=9, confidence=HALF),
     entrance(estimation.from_counts, successes=7, trials=9, records=3, confidence=HALF),
-    entrance(ranking.area_under_curve, members=[0.5, 0.25], others=[0.0]),
-    entrance(ranking.null_deviation, members=7, others=9),
-    entrance(ranking.false_alarm, members=7, others=9, threshold=HALF),
+    entrance(estimation.area_under_curve, members=[0.5, 0.25], others=[0.0]),
+    entrance(estimation.null_deviation, members=7, others=9),
+    entrance(estimation.false_alarm, members=7, others=9, threshold=HALF),
     entrance(bridges.dp_event, event=EVENT),
     entrance(
         bridges.profile_of, distribution=FOUND, relation=REPLACE, epsilons=[HALF, 1]
@@ -193,16 +187,16 @@ RISK = [
     entrance(finite.finite_advantage, channel=CHANNEL, threat=THREAT),
     entrance(finite.channel_total_variation, channel=CHANNEL),
     entrance(
-        gradient_attack.GradientAttack, threat=THREAT, clipping_norm=1, noise_multiplier=2
+        optimal_attack.GradientAttack, threat=THREAT, clipping_norm=1, noise_multiplier=2
     ),
     entrance(
-        gradient_attack.isolate, released=np.array([[1.0, 2.0]]), fixed=np.array([[0.5, 0.5]])
+        optimal_attack.isolate, released=np.array([[1.0, 2.0]]), fixed=np.array([[0.5, 0.5]])
     ),
-    entrance(gradient_attack.require_unknown, candidates=GRADIENTS, known=GRADIENTS + 1),
+    entrance(optimal_attack.require_unknown, candidates=GRADIENTS, known=GRADIENTS + 1),
     entrance(
-        gradient_attack.printed_rule, isolated=np.array([[1.0, 0.0]]), candidates=GRADIENTS[:, None]
+        optimal_attack.printed_rule, isolated=np.array([[1.0, 0.0]]), candidates=GRADIENTS[:, None]
     ),
-    entrance(gradient_attack.clip, gradients=GRADIENTS, clipping_norm=1),
+    entrance(optimal_attack.clip, gradients=GRADIENTS, clipping_norm=1),
     entrance(known_mechanisms.LocalMechanism, kind="ss", subset=2),
     entrance(
         known_mechanisms.NoiseMechanism, kind="laplace", positions=np.array([0.0, 1.0, 2.0]), eta=0
@@ -227,14 +221,14 @@ RISK = [
     entrance(mechanisms.ExponentialMechanism, epsilon=1, low=0, high=1, sensitivity=1),
     entrance(NOISE.total_variation, distance=HALF),
     entrance(
-        monte_carlo.monte_carlo_advantage, draw=lambda n: np.linspace(0, 1, n),
+        continuous.monte_carlo_advantage, draw=lambda n: np.linspace(0, 1, n),
         mechanism=EXPONENTIAL, eta=TENTH, outer=3, inner=3, guesses=3, generator=generator(),
     ),
     entrance(
-        monte_carlo.nested_deviation, deviation=HALF, outer=3, inner=3, guesses=3,
+        continuous.nested_deviation, deviation=HALF, outer=3, inner=3, guesses=3,
         largest_density=1, largest_ball=HALF, length=1,
     ),
-    entrance(monte_carlo.outer_deviation, deviation=HALF, samples=3, largest_density=1, length=1),
+    entrance(continuous.outer_deviation, deviation=HALF, samples=3, largest_density=1, length=1),
     entrance(
         one_dimensional.line_advantage, positions=[0.0, 1.0, 2.0], noise=NOISE, threat=THREAT,
         clamp=(0.0, 2.0),
@@ -242,22 +236,24 @@ RISK = [
     entrance(optimal_attack.OptimalAttack, threat=THREAT),
     entrance(optimal_attack.posterior, prior=PRIOR, log_likelihoods=LIKELIHOODS),
     entrance(optimal_attack.advantage_of, channel=CHANNEL, threat=THREAT, guesses=[0, 1, 2]),
-    entrance(reconstruction_robustness.pure_dp_success, largest_ball=HALF, epsilon=1),
-    entrance(reconstruction_robustness.trade_off_success, largest_ball=HALF, curve=CURVE),
+    entrance(general_bounds.pure_dp_success, largest_ball=HALF, epsilon=1),
+    entrance(general_bounds.trade_off_success, largest_ball=HALF, curve=CURVE),
     entrance(
-        reconstruction_robustness.pure_dp_success_bound, scenario=SCENARIO,
+        general_bounds.pure_dp_success_bound, scenario=SCENARIO,
         guarantee=guarantees.ApproximateDp.of(1, 0, REPLACE),
     ),
     entrance(
-        reconstruction_robustness.trade_off_success_bound, scenario=SCENARIO, guarantee=EPSILON
+        general_bounds.trade_off_success_bound, scenario=SCENARIO, guarantee=EPSILON
     ),
-    entrance(reconstruction_robustness.success_bound, scenario=SCENARIO, guarantee=EPSILON),
+    entrance(general_bounds.success_bound, scenario=SCENARIO, guarantee=EPSILON),
     entrance(
-        reports.randomized_response, targets=TARGETS, records=3, epsilon=1, generator=generator()
+        simulation.randomized_response, targets=TARGETS, records=3, epsilon=1, generator=generator()
     ),
-    entrance(reports.unary_encoding, targets=TARGETS, records=3, epsilon=1, generator=generator()),
     entrance(
-        reports.subset_selection, targets=TARGETS, records=3, epsilon=1, subset=1,
+        simulation.unary_encoding, targets=TARGETS, records=3, epsilon=1, generator=generator()
+    ),
+    entrance(
+        simulation.subset_selection, targets=TARGETS, records=3, epsilon=1, subset=1,
         generator=generator(),
     ),
     entrance(simulation.RandomizedResponse, epsilon=1),

@@ -8,25 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import (
-    calibration,
-    closed_forms,
-    mechanisms,
-    ranking,
-    reconstruction_robustness,
-)
-from ragaudit.lab.risk.best_bound import best_bound, channel_bounds
+from ragaudit.lab.risk import calibration, estimation, finite, general_bounds, mechanisms
 from ragaudit.lab.risk.continuous import continuous_advantage
 from ragaudit.lab.risk.finite import channel_total_variation, finite_advantage
 from ragaudit.lab.risk.general_bounds import (
     approximate_dp_terms,
+    best_bound,
+    channel_bounds,
     exact_guess_knapsack,
     trade_off_forms,
     uniform_exact_guess_value,
 )
 from ragaudit.lab.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
+from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
 from ragaudit.lab.risk.scenario import Knowledge, Scenario
 from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import (
@@ -37,6 +32,7 @@ from ragaudit.lab.risk.trade_off import (
     composed_total_variation,
     gaussian_total_variation,
 )
+from ragaudit.privacy.accounting.risk import PriorSummary
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariation
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
 from ragaudit.privacy.mechanisms.streams import Bin, DocumentBudgets, MuragAda
@@ -71,9 +67,9 @@ def enumerated(i: Inputs) -> float:
     threat = threat_of(i, np.arange(i["m"]))
     value = finite_advantage(channel_of(i), threat)
     closed: dict[str, Callable[[], float]] = {
-        "grr": lambda: closed_forms.grr_advantage(threat, i["eps"]),
-        "oue": lambda: closed_forms.oue_advantage(threat, i["eps"]),
-        "ss": lambda: closed_forms.ss_advantage(threat, i["eps"], i["omega"]),
+        "grr": lambda: finite.grr_advantage(threat, i["eps"]),
+        "oue": lambda: finite.oue_advantage(threat, i["eps"]),
+        "ss": lambda: finite.ss_advantage(threat, i["eps"], i["omega"]),
     }
     if isinstance(i["aux"], str):
         assert closed[i["mechanism"]]() == pytest.approx(value, abs=1e-12)
@@ -100,7 +96,7 @@ def on_line(i: Inputs) -> float:
     found = line_advantage(positions, noise_of(i), threat, clamp=clamp)
     assert found.error < 1e-10
     if threat.prior.is_uniform and threat.success.is_exact and threat.auxiliary.is_none:
-        closed = closed_forms.noise_advantage_uniform(positions, noise_of(i))
+        closed = finite.noise_advantage_uniform(positions, noise_of(i))
         assert closed == pytest.approx(found.value, abs=1e-12)
     return found.value
 
@@ -135,9 +131,9 @@ def total_variation(i: Inputs) -> float:
         return LaplaceNoise.calibrated(i["eps"], 1.0).total_variation(1.0)
     found = channel_total_variation(channel_of(i))
     closed = (
-        closed_forms.grr_total_variation(i["m"], i["eps"])
+        finite.grr_total_variation(i["m"], i["eps"])
         if i["mechanism"] == "grr"
-        else closed_forms.ss_total_variation(i["m"], i["eps"], i["omega"])
+        else finite.ss_total_variation(i["m"], i["eps"], i["omega"])
     )
     assert closed == pytest.approx(found, abs=1e-12)
     return found
@@ -160,11 +156,11 @@ def proposition(i: Inputs) -> Entry:
 
 def success(i: Inputs) -> float:
     if i["bound"] == "Eq1":
-        return reconstruction_robustness.pure_dp_success(i["kappa_plus"], i["eps"])
+        return general_bounds.pure_dp_success(i["kappa_plus"], i["eps"])
     curve: TradeOff = (
         GaussianTradeOff(i["mu"]) if i["f"] == "gdp" else ApproximateTradeOff(i["eps"], i["delta"])
     )
-    return reconstruction_robustness.trade_off_success(i["kappa_plus"], curve)
+    return general_bounds.trade_off_success(i["kappa_plus"], curve)
 
 
 def inverse(i: Inputs) -> float:
@@ -183,7 +179,7 @@ def inverse(i: Inputs) -> float:
     if i["mechanism"] == "ss":
         return calibration.ss_epsilon(i["rad"], m, i["omega"])
     return calibration.largest_parameter(
-        lambda eps: closed_forms.oue_advantage_uniform(m, eps), i["rad"]
+        lambda eps: finite.oue_advantage_uniform(m, eps), i["rad"]
     ).parameter
 
 
@@ -210,9 +206,7 @@ def crossing(i: Inputs) -> float:
 
     def difference(eps: float) -> float:
         noise = LaplaceNoise(1 / eps) if eps else LaplaceNoise(1e300)
-        return closed_forms.noise_bound_uniform(m, 1.0, noise) - closed_forms.oue_advantage_uniform(
-            m, eps
-        )
+        return finite.noise_bound_uniform(m, 1.0, noise) - finite.oue_advantage_uniform(m, eps)
 
     low, high = 10.0, 20.0
     assert difference(low) < 0 < difference(high)
@@ -260,13 +254,13 @@ def table(i: Inputs) -> Entry:
             prior = FinitePrior.uniform(4)
             scenario = Scenario.of_threat(ThreatModel.reconstruction(prior))
             with pytest.raises(ValueError, match="delta"):
-                reconstruction_robustness.pure_dp_success_bound(scenario, guarantee)  # type: ignore[arg-type]
-            eq3 = reconstruction_robustness.trade_off_success_bound(scenario, guarantee)  # type: ignore[arg-type]
+                general_bounds.pure_dp_success_bound(scenario, guarantee)  # type: ignore[arg-type]
+            eq3 = general_bounds.trade_off_success_bound(scenario, guarantee)  # type: ignore[arg-type]
             assert eq3.equation == "Eq. (3)"
             success_bound = "Eq3 with f_eps_delta (Eq1 only if delta=0)"
         else:
             with pytest.raises(ValueError, match="knowledge"):
-                reconstruction_robustness.trade_off_success_bound(scenario, guarantee)  # type: ignore[arg-type]
+                general_bounds.trade_off_success_bound(scenario, guarantee)  # type: ignore[arg-type]
         best = best_bound(scenario, [guarantee])  # type: ignore[list-item]
         applicable = [
             names[theorem]
@@ -304,7 +298,7 @@ def refused(i: Inputs) -> Any:
         "ksa": lambda: DpKsa(
             Fraction(1), Fraction(1), Fraction(1, 100), 10, tuple(i["k_candidates"])
         ),
-        "auc": lambda: ranking.area_under_curve([0.5] * i["members"], [0.5]),
+        "auc": lambda: estimation.area_under_curve([0.5] * i["members"], [0.5]),
     }
     try:
         return calls[i["fn"]]()
@@ -327,8 +321,8 @@ def refused(i: Inputs) -> Any:
 
 def power(i: Inputs) -> float:
     if "threshold" in i:
-        return ranking.false_alarm(i["members"], i["nonmembers"], i["threshold"])
-    return ranking.null_deviation(i["members"], i["nonmembers"])
+        return estimation.false_alarm(i["members"], i["nonmembers"], i["threshold"])
+    return estimation.null_deviation(i["members"], i["nonmembers"])
 
 
 RECOMPUTE: dict[str, Callable[[Inputs], Any]] = {
@@ -336,9 +330,9 @@ RECOMPUTE: dict[str, Callable[[Inputs], Any]] = {
     "audit.inverse": inverse,
     "calibrate.gdp": gradient_noise,
     "calibrate.grr": inverse,
-    "mia.auc": lambda i: ranking.area_under_curve(i["member"], i["nonmember"]),
+    "mia.auc": lambda i: estimation.area_under_curve(i["member"], i["nonmember"]),
     "mia.power": power,
-    "rad.closed.oue": lambda i: closed_forms.oue_advantage_uniform(i["m"], i["eps"]),
+    "rad.closed.oue": lambda i: finite.oue_advantage_uniform(i["m"], i["eps"]),
     "rad.compare": crossing,
     "rad.continuous": continuous,
     "rad.cor56": lambda i: uniform_exact_guess_value(i["m"], i["eps"], i["delta"]),

@@ -8,7 +8,7 @@ from ragaudit.lab.attacks.membership.scoring import (
     measure,
     permutation_p,
 )
-from ragaudit.lab.risk.ranking import area_under_curve
+from ragaudit.lab.risk.estimation import area_under_curve
 from scipy import stats
 
 

@@ -19,7 +19,7 @@ from ragaudit.lab.reproduce import (
 )
 from ragaudit.lab.reproduce.command import app
 from ragaudit.lab.reproduce.comparison import Comparison, Table
-from ragaudit.lab.risk.closed_forms import oue_advantage_uniform
+from ragaudit.lab.risk.finite import oue_advantage_uniform
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -60,7 +60,7 @@ def test_certificates_do_not_exceed_the_truth(audits: tuple[rad_audits.Audit, ..
 
 
 def test_ldp_auditor_is_capped(audits: tuple[rad_audits.Audit, ...]) -> None:
-    from ragaudit.lab.risk.comparators import ldp_auditor_epsilon
+    from ragaudit.lab.risk.estimation import ldp_auditor_epsilon
 
     cap = ldp_auditor_epsilon(2000, 0, 2000, rad_audits.ALPHA)
     assert max(max(audit.ldp_auditor) for audit in audits) <= cap

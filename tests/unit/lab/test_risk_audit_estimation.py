@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk import mechanisms
-from ragaudit.lab.risk.comparators import ldp_auditor_epsilon, one_run_epsilon, one_run_p_value
 from ragaudit.lab.risk.estimation import (
     Method,
     check_drawn_from,
@@ -24,6 +23,9 @@ from ragaudit.lab.risk.estimation import (
     from_contributions,
     from_counts,
     from_guesses,
+    ldp_auditor_epsilon,
+    one_run_epsilon,
+    one_run_p_value,
     proportion_high,
     proportion_low,
 )

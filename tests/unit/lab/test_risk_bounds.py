@@ -12,11 +12,11 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import closed_forms, mechanisms
-from ragaudit.lab.risk.best_bound import best_bound
+from ragaudit.lab.risk import finite, mechanisms
 from ragaudit.lab.risk.continuous import continuous_advantage
 from ragaudit.lab.risk.finite import channel_total_variation, finite_advantage
 from ragaudit.lab.risk.general_bounds import (
+    best_bound,
     exact_guess_bound,
     exact_guess_knapsack,
     total_variation_bound,
@@ -26,10 +26,11 @@ from ragaudit.lab.risk.general_bounds import (
 )
 from ragaudit.lab.risk.mechanisms import GaussianNoise
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
+from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
 from ragaudit.lab.risk.scenario import Knowledge, Scenario
 from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import PrivacyProfile, approximate_total_variation
+from ragaudit.privacy.accounting.risk import PriorSummary
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariation
 from scipy import integrate, optimize, stats
 
@@ -186,7 +187,7 @@ def test_claim_7_2_holds_for_a_million_records(epsilon: float, skewed: bool) -> 
     bound = exact_guess_bound(
         Scenario.of_threat(threat), ApproximateDp.of(epsilon, 0, REPLACE)
     ).value
-    reached = closed_forms.grr_advantage(threat, epsilon)
+    reached = finite.grr_advantage(threat, epsilon)
     assert reached <= bound
     if not skewed:  # there it is reached
         assert bound == pytest.approx(reached, rel=1e-8)
@@ -250,7 +251,7 @@ def test_claim_7_4_uniform_prior_is_the_knapsack_and_tight_for_grr(
         assert found == pytest.approx(min(closed, found), rel=1e-9)
         if delta == 0:
             threat = ThreatModel.reconstruction(FinitePrior.uniform(records))
-            assert closed == pytest.approx(closed_forms.grr_advantage(threat, epsilon), abs=1e-12)
+            assert closed == pytest.approx(finite.grr_advantage(threat, epsilon), abs=1e-12)
 
 
 @for_each("records", [2, 3, 10, 100])

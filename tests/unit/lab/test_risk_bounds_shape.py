@@ -13,12 +13,13 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from for_each import for_each
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import closed_forms, mechanisms
-from ragaudit.lab.risk.best_bound import best_bound, channel_bounds
+from ragaudit.lab.risk import finite, mechanisms
 from ragaudit.lab.risk.finite import channel_total_variation
 from ragaudit.lab.risk.general_bounds import (
     approximate_dp_bound,
     approximate_dp_terms,
+    best_bound,
+    channel_bounds,
     exact_guess_bound,
     total_variation_bound,
     trade_off_bound,
@@ -26,7 +27,7 @@ from ragaudit.lab.risk.general_bounds import (
     uniform_exact_guess_bound,
 )
 from ragaudit.lab.risk.mechanisms import GaussianNoise, LaplaceNoise
-from ragaudit.lab.risk.priors import FinitePrior, PriorSummary
+from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.scenario import Knowledge, Scenario, normalized
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import (
@@ -36,6 +37,7 @@ from ragaudit.lab.risk.trade_off import (
     composed_total_variation,
 )
 from ragaudit.privacy.accounting import risk as verdict
+from ragaudit.privacy.accounting.risk import PriorSummary
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariation
 
 REPLACE = NeighboringRelation.REPLACE
@@ -115,11 +117,11 @@ def test_claim_6_5_neither_form_is_always_the_smaller() -> None:
 
 
 def test_claim_6_6_the_two_easiest_records_are_not_the_worst_prior() -> None:
-    channel_variation = closed_forms.grr_total_variation(100, 3.0)
+    channel_variation = finite.grr_total_variation(100, 3.0)
     two = np.zeros(100)
     two[:2] = 0.5
     by_prior = [
-        closed_forms.grr_advantage(ThreatModel.reconstruction(prior), 3.0)
+        finite.grr_advantage(ThreatModel.reconstruction(prior), 3.0)
         for prior in (FinitePrior(two), FinitePrior.uniform(100))
     ]
     assert by_prior == pytest.approx([0.0801, 0.1587], abs=5e-5)
@@ -206,11 +208,11 @@ def test_each_bound_is_monotone_in_epsilon_delta_and_mu(
 def test_closed_forms_are_monotone_and_finite(epsilon: float) -> None:
     for m in (2, 11, 10**7):
         for form in (
-            lambda eps, m=m: closed_forms.grr_total_variation(m, eps),
-            lambda eps, m=m: closed_forms.oue_advantage_uniform(m, eps),
-            lambda eps, m=m: closed_forms.ss_advantage_uniform(m, eps, max(1, m // 3)),
-            lambda eps, m=m: closed_forms.noise_bound_uniform(m, 1.0, LaplaceNoise(1 / eps)),
-            lambda eps, m=m: closed_forms.noise_bound_uniform(m, 1.0, GaussianNoise(1 / eps)),
+            lambda eps, m=m: finite.grr_total_variation(m, eps),
+            lambda eps, m=m: finite.oue_advantage_uniform(m, eps),
+            lambda eps, m=m: finite.ss_advantage_uniform(m, eps, max(1, m // 3)),
+            lambda eps, m=m: finite.noise_bound_uniform(m, 1.0, LaplaceNoise(1 / eps)),
+            lambda eps, m=m: finite.noise_bound_uniform(m, 1.0, GaussianNoise(1 / eps)),
         ):
             here, further = form(epsilon), form(epsilon * 1.01)  # type: ignore[no-untyped-call]
             assert 0 <= here <= further <= 1

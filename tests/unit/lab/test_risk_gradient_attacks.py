@@ -14,7 +14,7 @@ from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.risk.general_bounds import trade_off_bound
-from ragaudit.lab.risk.gradient_attack import (
+from ragaudit.lab.risk.optimal_attack import (
     GradientAttack,
     clip,
     isolate,

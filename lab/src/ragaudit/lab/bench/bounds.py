@@ -12,11 +12,9 @@ from typing import Final
 import numpy as np
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.bench.harness import Measurement, Notify, measure, silent
-from ragaudit.lab.risk.best_bound import best_bound
-from ragaudit.lab.risk.closed_forms import grr_advantage, oue_advantage, ss_advantage
-from ragaudit.lab.risk.continuous import continuous_advantage
-from ragaudit.lab.risk.finite import finite_advantage
-from ragaudit.lab.risk.general_bounds import exact_guess_bound
+from ragaudit.lab.risk.continuous import continuous_advantage, monte_carlo_advantage
+from ragaudit.lab.risk.finite import finite_advantage, grr_advantage, oue_advantage, ss_advantage
+from ragaudit.lab.risk.general_bounds import best_bound, exact_guess_bound
 from ragaudit.lab.risk.mechanisms import (
     AdditiveNoise,
     ExponentialMechanism,
@@ -24,7 +22,6 @@ from ragaudit.lab.risk.mechanisms import (
     LaplaceNoise,
     grr_channel,
 )
-from ragaudit.lab.risk.monte_carlo import monte_carlo_advantage
 from ragaudit.lab.risk.one_dimensional import line_advantage
 from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
 from ragaudit.lab.risk.scenario import Scenario

@@ -25,7 +25,7 @@ from ragaudit.lab.reproduce.accounting_cells import (
     exactly_calibrated,
 )
 from ragaudit.lab.reproduce.comparison import Comparison, Table
-from ragaudit.lab.risk.ranking import area_under_curve, null_deviation
+from ragaudit.lab.risk.estimation import area_under_curve, null_deviation
 from ragaudit.privacy.accounting import collusion
 from ragaudit.privacy.guarantees import GaussianDp
 from scipy import stats

@@ -21,7 +21,7 @@ from ragaudit.lab.generation.records import Corpus, Question, corpus, scores
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.generation.vocabulary import CONTENT, END, TOKENS, UNKNOWN, encode
 from ragaudit.lab.generation.voters import PROMPT, VOCABULARY, LocalVoters
-from ragaudit.lab.risk.ranking import area_under_curve
+from ragaudit.lab.risk.estimation import area_under_curve
 from ragaudit.privacy.accounting.generation import calibrated
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, KeywordAnswer, gaps, histogram, keywords
 from ragaudit.privacy.mechanisms.dp_rag import DpRag, TokenAnswer

@@ -17,18 +17,18 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.reproduce.comparison import Comparison, Table
 from ragaudit.lab.reproduce.rad_published import TABLE_1, Cells
 from ragaudit.lab.risk.auditing import certify, estimate_from_model
-from ragaudit.lab.risk.best_bound import BestBound, best_bound
-from ragaudit.lab.risk.comparators import ldp_auditor_epsilon
-from ragaudit.lab.risk.estimation import AdvantageEstimate, from_counts
-from ragaudit.lab.risk.known_mechanisms import LocalMechanism, exact_bounds
-from ragaudit.lab.risk.mechanisms import subset_size
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.reconstruction_robustness import (
+from ragaudit.lab.risk.estimation import AdvantageEstimate, from_counts, ldp_auditor_epsilon
+from ragaudit.lab.risk.general_bounds import (
     LABEL,
+    BestBound,
     SuccessBound,
+    best_bound,
     pure_dp_success_bound,
     trade_off_success_bound,
 )
+from ragaudit.lab.risk.known_mechanisms import LocalMechanism, exact_bounds
+from ragaudit.lab.risk.mechanisms import subset_size
+from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.scenario import Scenario
 from ragaudit.lab.risk.simulation import simulate
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel

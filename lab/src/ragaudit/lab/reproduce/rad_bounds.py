@@ -20,8 +20,8 @@ from ragaudit.lab.reproduce.rad_published import (
     FIGURE_3,
     FIGURE_11,
 )
-from ragaudit.lab.risk.closed_forms import noise_bound_uniform, oue_advantage_uniform
 from ragaudit.lab.risk.continuous import continuous_advantage
+from ragaudit.lab.risk.finite import noise_bound_uniform, oue_advantage_uniform
 from ragaudit.lab.risk.general_bounds import (
     approximate_dp_bound,
     total_variation_bound,

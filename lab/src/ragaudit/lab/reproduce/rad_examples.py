@@ -16,27 +16,27 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.lab.reproduce.comparison import Comparison, Table
 from ragaudit.lab.reproduce.rad_published import SCALES, SIMPLEX
 from ragaudit.lab.risk.calibration import grr_epsilon, largest_parameter
-from ragaudit.lab.risk.closed_forms import (
+from ragaudit.lab.risk.estimation import contributions, ldp_auditor_epsilon
+from ragaudit.lab.risk.finite import (
     grr_advantage,
     noise_bound_uniform,
     oue_advantage_uniform,
     ss_advantage_uniform,
 )
-from ragaudit.lab.risk.comparators import ldp_auditor_epsilon
-from ragaudit.lab.risk.estimation import contributions
 from ragaudit.lab.risk.general_bounds import trade_off_forms
-from ragaudit.lab.risk.gradient_attack import (
+from ragaudit.lab.risk.mechanisms import LaplaceNoise, grr_channel, subset_size
+from ragaudit.lab.risk.optimal_attack import (
     Evidence,
     GradientAttack,
+    advantage_of,
     printed_rule,
     require_unknown,
 )
-from ragaudit.lab.risk.mechanisms import LaplaceNoise, grr_channel, subset_size
-from ragaudit.lab.risk.optimal_attack import advantage_of
-from ragaudit.lab.risk.priors import FinitePrior, PriorSummary
+from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import GaussianTradeOff, gaussian_total_variation
 from ragaudit.lab.risk.validation import FloatArray, IntegerArray
+from ragaudit.privacy.accounting.risk import PriorSummary
 from scipy import integrate, optimize
 from scipy.special import log_ndtr
 

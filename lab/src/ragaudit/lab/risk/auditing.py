@@ -11,27 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk.best_bound import BestBound, best_bound
 from ragaudit.lab.risk.calibration import (
     continuous_least_parameter,
     least_parameter,
     uniform_exact_guess_epsilon,
 )
 from ragaudit.lab.risk.estimation import AdvantageEstimate
-from ragaudit.lab.risk.general_bounds import uniform_exact_guess_bound
+from ragaudit.lab.risk.general_bounds import BestBound, best_bound, uniform_exact_guess_bound
 from ragaudit.lab.risk.scenario import Assumptions, Knowledge, Scenario
-from ragaudit.lab.risk.typed import typed
-from ragaudit.lab.risk.validation import check_delta, check_positive
+from ragaudit.lab.risk.validation import check_delta, check_positive, typed
 from ragaudit.privacy.guarantees import ApproximateDp
-
-__all__ = [
-    "CertifiedLowerBound",
-    "ClaimCheck",
-    "ModelBasedEstimate",
-    "certify",
-    "check_claim",
-    "estimate_from_model",
-]
 
 _LARGEST = 1e4
 """Up to here epsilons are told apart."""

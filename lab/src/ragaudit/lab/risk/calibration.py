@@ -11,33 +11,17 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from ragaudit.lab.risk.general_bounds import trade_off_forms
-from ragaudit.lab.risk.priors import PriorSummary
 from ragaudit.lab.risk.trade_off import GaussianTradeOff
-from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     check_delta,
     check_finite,
     check_integer,
     check_positive,
     check_probability,
+    typed,
 )
+from ragaudit.privacy.accounting.risk import PriorSummary
 from scipy import optimize, special
-
-__all__ = [
-    "Crossing",
-    "continuous_largest_parameter",
-    "continuous_least_parameter",
-    "gaussian_scale",
-    "grr_epsilon",
-    "laplace_epsilon",
-    "laplace_scale",
-    "largest_mu",
-    "largest_parameter",
-    "least_parameter",
-    "ss_epsilon",
-    "total_variation_epsilon",
-    "uniform_exact_guess_epsilon",
-]
 
 _ROUNDING: Final = 1e-12
 """Advantages this close count as equal; roots are found to this, relatively."""

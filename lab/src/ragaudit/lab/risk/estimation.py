@@ -11,9 +11,16 @@ probability of the guess's success set. A sample lies in [-1, 1].
 The point estimate exceeds the truth about half the time; only the lower bound is evidence. Number
 of trials, confidence and method are fixed before the data are seen, and the attack is chosen on
 other data (docs/notes/risk-audits.md).
+
+Beside it, other auditors' numbers, each labelled with what it is: LDP-Auditor (Arcolezi and Gambs,
+PoPETs 2024(4)); one run (Steinke, Nasr, Jagielski, "Privacy auditing with one (1) training run",
+2023, Theorem 5.2). And tests that rank: the area under the ROC curve of a score is the probability
+that a member's is above a non-member's, ties counting half (Mann and Whitney 1947). The largest
+that a guarantee admits is :func:`ragaudit.lab.risk.translation.largest_auc`.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -22,31 +29,21 @@ import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.threat import ThreatModel
-from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     FloatArray,
     IntegerArray,
+    check_delta,
     check_finite,
     check_integer,
+    check_non_negative,
+    check_probability,
     check_vector,
     integer_array,
+    typed,
 )
 from ragaudit.privacy.numbers import real
 from scipy import special, stats
-
-__all__ = [
-    "AdvantageEstimate",
-    "Method",
-    "check_confidence",
-    "check_drawn_from",
-    "contributions",
-    "from_contributions",
-    "from_counts",
-    "from_guesses",
-    "proportion_high",
-    "proportion_low",
-]
 
 LARGEST_TRIALS: Final = 10**12
 """Most independent attacks: beyond it binary arithmetic does not carry the limits."""
@@ -312,3 +309,149 @@ def _records(values: IntegerArray, prior: FinitePrior, name: str) -> IntegerArra
             "no such record", where=name, expected=f"0 to {prior.records - 1}"
         )
     return records
+
+
+LARGEST_EPSILON = 1e4
+LARGEST_CANARIES = 10**7
+"""Most canaries of one run: with a delta every one is gone through."""
+_STEPS = 200
+
+
+def ldp_auditor_epsilon(
+    true_positives: int, false_positives: int, trials: int, alpha: float, delta: float = 0.0
+) -> float:
+    """Return LDP-Auditor's estimate ``ln((TPR_low - delta)/FPR_high)``.
+
+    As its code does: ``alpha/2`` goes into a *two-sided* Clopper-Pearson interval of each rate,
+    so each side has ``alpha/4`` and both together err with probability at most ``alpha/2``.
+    The largest value that n trials can give is that of n true and no false positives.
+
+    Args:
+        true_positives: successes among ``trials`` attacks on the named value.
+        false_positives: namings of that value among ``trials`` attacks on another.
+
+    Returns:
+        natural logarithm; negative where the rates say nothing, minus infinity where
+        ``TPR_low <= delta``.
+
+    Raises:
+        InvalidArgumentError: a value out of its range.
+    """
+    n = check_integer(trials, "trials", least=1, most=LARGEST_TRIALS)
+    level = 1 - check_confidence(alpha, "alpha") / 2
+    hits = check_integer(true_positives, "true_positives", least=0, most=n)
+    errors = check_integer(false_positives, "false_positives", least=0, most=n)
+    side = (1 + level) / 2
+    least, most = proportion_low(hits, n, side), proportion_high(errors, n, side)
+    excess = least - check_delta(delta)
+    return math.log(excess / most) if excess > 0 else -math.inf
+
+
+def one_run_p_value(
+    canaries: int, guesses: int, correct: int, epsilon: float, delta: float = 0.0
+) -> float:
+    """Return how plausible ``correct`` is under (epsilon, delta)-DP, with every canary in one run.
+
+    Each of ``canaries`` records was included by its own fair coin; the auditor guessed about
+    ``guesses`` of them and was right about ``correct``.
+
+    Args:
+        canaries: m, 1 to 10^7.
+        guesses: r, 1 to ``canaries``.
+        correct: v, 0 to ``guesses``.
+        epsilon: >= 0.
+        delta: 0 to 1.
+
+    Raises:
+        InvalidArgumentError: a value out of its range.
+    """
+    m = check_integer(canaries, "canaries", least=1, most=LARGEST_CANARIES)
+    r = check_integer(guesses, "guesses", least=1, most=m)
+    v = check_integer(correct, "correct", least=0, most=r)
+    loss = check_non_negative(epsilon, "epsilon")
+    accuracy = 1 / (1 + math.exp(-loss))
+    tail = float(stats.binom.sf(v - 1, r, accuracy))
+    slack = check_delta(delta)
+    if slack == 0 or v == 0:
+        return min(1.0, tail)
+    # max over i of P[v > B >= v - i]/i, B binomial: what delta can add per canary.
+    steps = range(1, v + 1)
+    below = float(stats.binom.cdf(v - 1, r, accuracy))
+    gaps = below - stats.binom.cdf([v - i - 1 for i in steps], r, accuracy)
+    steepest = max(float(gap) / i for gap, i in zip(gaps, steps, strict=True))
+    return min(1.0, tail + 2 * m * slack * steepest)
+
+
+def one_run_epsilon(
+    canaries: int, guesses: int, correct: int, confidence: float, delta: float = 0.0
+) -> float:
+    """Return the largest epsilon (found from below) that one run refutes with this confidence.
+
+    Args:
+        canaries, guesses, correct, delta: as of :func:`one_run_p_value`.
+        confidence: between 0 and 1.
+
+    Returns:
+        0 if not even epsilon = 0 is refuted; at most 10^4.
+
+    Raises:
+        InvalidArgumentError: a value out of its range.
+    """
+    alpha = 1 - check_confidence(confidence)
+
+    def refuted(epsilon: float) -> bool:
+        return one_run_p_value(canaries, guesses, correct, epsilon, delta) < alpha
+
+    if not refuted(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while refuted(high) and high < LARGEST_EPSILON:
+        low, high = high, 2 * high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def area_under_curve(
+    members: Sequence[float] | FloatArray, others: Sequence[float] | FloatArray
+) -> float:
+    """Return the area under the ROC curve of scores, ties half; 1/2 says nothing, 1 tells all.
+
+    Args:
+        members, others: scores of each class, at least one.
+
+    Raises:
+        InvalidArgumentError: a class without scores, or a score that is not finite.
+    """
+    above, below = check_vector(members, "members"), check_vector(others, "others")
+    # Ranks of ties are their mean, which counts each tied pair half.
+    ranks = stats.rankdata(np.concatenate([above, below]))[: len(above)]
+    least = len(above) * (len(above) + 1) / 2
+    return float((ranks.sum() - least) / (len(above) * len(below)))
+
+
+def null_deviation(members: int, others: int) -> float:
+    """Return the standard deviation of that area where scores say nothing, without ties.
+
+    ``sqrt((n + m + 1)/(12 n m))``; an upper limit for Gaussian scores with a signal.
+
+    Args:
+        members, others: scores of each class, >= 1.
+    """
+    n = check_integer(members, "members", least=1)
+    m = check_integer(others, "others", least=1)
+    return math.sqrt((n + m + 1) / (12 * n * m))
+
+
+def false_alarm(members: int, others: int, threshold: float) -> float:
+    """Return how often scores that say nothing reach an area, by the normal approximation.
+
+    Args:
+        members, others: scores of each class, >= 1.
+        threshold: of the area, 0 to 1.
+    """
+    apart = check_probability(threshold, "threshold") - 0.5
+    return float(stats.norm.sf(apart / null_deviation(members, others)))

@@ -1,16 +1,26 @@
-"""Bounds that know of the mechanism only what it guarantees.
+"""Bounds that know of the mechanism only what it guarantees, and the smallest that applies.
 
-Balboa et al., Theorems 4.2, 5.1, 5.5, Proposition 5.3 and Corollary 5.6, corrected
-(docs/notes/disclosure-risk.md §6 and §7). Each refuses a scenario outside of its assumptions.
+Balboa et al., Theorems 4.2, 5.1, 5.5, Proposition 5.3, Corollary 5.6 and Table 1, corrected
+(docs/notes/disclosure-risk.md §6 to §8). Each refuses a scenario outside of its assumptions.
+
+Reconstruction robustness (ReRo), the older measure, is here for comparison only: a ReRo bound
+limits a *success probability*. It counts what could be guessed without the data as risk, and it is
+false against attackers who know something about their target. Balle, Cherubin and Hayes 2022
+(Eq. 1); Hayes, Balle and Mahloujifar 2023 (Eq. 3).
 """
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from ragaudit.lab.risk.priors import PriorSummary, largest
-from ragaudit.lab.risk.scenario import Assumptions, Bound, Scenario
+import numpy.typing as npt
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.lab.risk.finite import channel_total_variation, finite_advantage
+from ragaudit.lab.risk.priors import largest
+from ragaudit.lab.risk.scenario import Assumptions, Bound, NormalizedAdvantage, Scenario, normalized
+from ragaudit.lab.risk.threat import ThreatModel
 from ragaudit.lab.risk.trade_off import (
     GaussianTradeOff,
     Guarantee,
@@ -19,28 +29,19 @@ from ragaudit.lab.risk.trade_off import (
     times_expm1,
     trade_off,
 )
-from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     FloatArray,
     check_delta,
     check_epsilon,
     check_integer,
+    check_probability,
     probability_vector,
+    typed,
 )
-
-__all__ = [
-    "Knapsack",
-    "approximate_dp_bound",
-    "approximate_dp_terms",
-    "exact_guess_bound",
-    "exact_guess_knapsack",
-    "total_variation_bound",
-    "trade_off_bound",
-    "trade_off_forms",
-    "uniform_exact_guess_bound",
-    "uniform_exact_guess_value",
-]
+from ragaudit.privacy.accounting.risk import PriorSummary
+from ragaudit.privacy.guarantees import ApproximateDp
+from ragaudit.privacy.numbers import instance, sequence
 
 # Added to every bound, relative and absolute: more than binary arithmetic loses (note, §11).
 _RELATIVE = 1e-12
@@ -336,3 +337,239 @@ def _bound(
     )
     raised = value + (_RELATIVE * value + _ABSOLUTE) if value > 0 else 0.0
     return Bound(raised, theorem, assumptions)
+
+
+LABEL = "success probability, not advantage; not valid with target-specific knowledge"
+"""Stands beside every ReRo value that is shown."""
+
+
+@dataclass(frozen=True)
+class SuccessBound:
+    """An upper bound of a success probability; no bound of any advantage.
+
+    Attributes:
+        value: in [0, 1].
+        equation: of the RAD paper.
+        assumptions: under which it holds.
+        label: ``LABEL``.
+    """
+
+    value: float
+    equation: str
+    assumptions: Assumptions
+    label: str = LABEL
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the bound as JSON values, label included."""
+        return {
+            "success_probability_at_most": self.value,
+            "equation": self.equation,
+            "assumptions": self.assumptions._asdict(),
+            "label": self.label,
+        }
+
+
+def pure_dp_success(largest_ball: float, epsilon: float) -> float:
+    """Return ``min(1, kappa_plus e^eps)``.
+
+    Args:
+        largest_ball: kappa_plus, 0 to 1.
+        epsilon: >= 0.
+    """
+    kappa = check_probability(largest_ball, "largest_ball")
+    return min(1.0, kappa + times_expm1(kappa, check_epsilon(epsilon)))
+
+
+@typed
+def trade_off_success(largest_ball: float, curve: TradeOff) -> float:
+    """Return ``1 - f(kappa_plus)``.
+
+    Args:
+        largest_ball: kappa_plus, 0 to 1.
+        curve: f, of the guarantee.
+    """
+    kappa = check_probability(largest_ball, "largest_ball")
+    return min(1.0, curve.gap(kappa) + kappa)
+
+
+@typed
+def pure_dp_success_bound(scenario: Scenario, guarantee: ApproximateDp) -> SuccessBound:
+    """Return Eq. (1). With delta > 0 it is false: use :func:`trade_off_success_bound`.
+
+    Args:
+        scenario: without auxiliary knowledge.
+        guarantee: with delta 0, under the scenario's relation.
+
+    Raises:
+        AssumptionError: another scenario or guarantee.
+    """
+    scenario.require(guarantee)
+    scenario.require_no_knowledge()
+    if guarantee.delta != 0:
+        raise AssumptionError(
+            f"delta is {float(guarantee.delta):g}", where="delta", expected="0, or Eq. (3)"
+        )
+    curve = trade_off(guarantee)
+    value = pure_dp_success(float(scenario.summary.largest_ball), check_epsilon(guarantee.epsilon))
+    return SuccessBound(value, "Eq. (1)", _assumptions(scenario, curve))
+
+
+@typed
+def trade_off_success_bound(scenario: Scenario, guarantee: Guarantee) -> SuccessBound:
+    """Return Eq. (3), for any guarantee with a trade-off function.
+
+    Args:
+        scenario: without auxiliary knowledge.
+        guarantee: under the scenario's relation.
+
+    Raises:
+        AssumptionError: another scenario or relation.
+    """
+    scenario.require(guarantee)
+    scenario.require_no_knowledge()
+    curve = trade_off(guarantee)
+    value = trade_off_success(float(scenario.summary.largest_ball), curve)
+    return SuccessBound(value, "Eq. (3)", _assumptions(scenario, curve))
+
+
+@typed
+def success_bound(scenario: Scenario, guarantee: Guarantee) -> SuccessBound:
+    """Return the one that applies: Eq. (1) for pure DP, Eq. (3) otherwise.
+
+    Args:
+        scenario: without auxiliary knowledge.
+        guarantee: under the scenario's relation.
+
+    Raises:
+        AssumptionError: the attacker may know something about the target.
+    """
+    if isinstance(guarantee, ApproximateDp) and guarantee.delta == 0:
+        return pure_dp_success_bound(scenario, guarantee)
+    return trade_off_success_bound(scenario, guarantee)
+
+
+def _assumptions(scenario: Scenario, curve: TradeOff) -> Assumptions:
+    return Assumptions(
+        prior=scenario.prior_name,
+        auxiliary="none",
+        eta="any",
+        relation=scenario.relation,
+        mechanism=curve.description,
+    )
+
+
+_ROWS: tuple[tuple[str, Callable[[Scenario, Guarantee], Bound]], ...] = (
+    ("Theorem 4.2", total_variation_bound),
+    ("Theorem 5.1", trade_off_bound),
+    ("Proposition 5.3", approximate_dp_bound),
+    ("Theorem 5.5", exact_guess_bound),
+    ("Corollary 5.6", uniform_exact_guess_bound),
+)
+_ROUNDING = 1e-14  # relative: values that differ by less are equal
+
+
+@dataclass(frozen=True)
+class BestBound:
+    """The smallest applicable bound.
+
+    Attributes:
+        value: in [0, 1 - kappa]; 1 - kappa itself promises nothing.
+        winner: the bound that gave it.
+        applicable: all that apply, the winner first, then the smallest.
+        refused: theorems that do not apply, with the assumption that is missing.
+        normalized: the value divided by 1 - kappa.
+    """
+
+    value: float
+    winner: Bound
+    applicable: tuple[Bound, ...]
+    refused: tuple[tuple[str, str], ...]
+    normalized: NormalizedAdvantage
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {
+            "value": self.value,
+            "winner": self.winner.to_json(),
+            "applicable": [bound.to_json() for bound in self.applicable],
+            "refused": [{"theorem": name, "missing": why} for name, why in self.refused],
+            "normalized": self.normalized._asdict(),
+        }
+
+
+@typed
+def best_bound(
+    scenario: Scenario, guarantees: Sequence[Guarantee], evaluated: Sequence[Bound] = ()
+) -> BestBound:
+    """Return the minimum of all bounds that hold in the scenario.
+
+    Of bounds that agree up to rounding the first one wins, a known mechanism's own before all:
+    which of them is the smaller one in floating point differs between processors.
+
+    Args:
+        scenario: attacker and records.
+        guarantees: of one mechanism, all under the scenario's relation. Several may be known
+            at once; each gives its bounds.
+        evaluated: bounds already computed for the known mechanism (:func:`channel_bounds`).
+
+    Raises:
+        InvalidArgumentError: neither a guarantee nor an evaluated bound.
+        AssumptionError: a guarantee of another kind (``trade_off``), or under another relation
+            than the scenario's.
+    """
+    known = sequence(guarantees, "guarantees")
+    applicable = sequence(evaluated, "evaluated")
+    for each in applicable:
+        instance(each, Bound, "evaluated")
+    if not known and not applicable:
+        raise InvalidArgumentError("nothing known", where="guarantees", expected="at least one")
+    refused: dict[str, str] = {}
+    for guarantee in known:
+        trade_off(guarantee)
+        scenario.require(guarantee)
+        for theorem, bound in _ROWS:
+            try:
+                applicable.append(bound(scenario, guarantee))
+            except AssumptionError as error:
+                refused[theorem] = str(error)
+    least = min(bound.value for bound in applicable)
+    winner = next(bound for bound in applicable if bound.value <= least * (1 + _ROUNDING))
+    applicable.sort(key=lambda bound: (bound is not winner, bound.value))
+    applied = {bound.theorem for bound in applicable}
+    value = min(max(0.0, winner.value), 1 - float(scenario.summary.collision_probability))
+    return BestBound(
+        value,
+        winner,
+        tuple(applicable),
+        tuple((name, why) for name, why in refused.items() if name not in applied),
+        normalized(value, scenario.summary),
+    )
+
+
+@typed
+def channel_bounds(
+    channel: FloatArray | npt.NDArray[np.generic], threat: ThreatModel, name: str
+) -> tuple[Bound, Bound]:
+    """Return Theorem 4.3 for a known channel, and Theorem 4.2 with its exact total variation.
+
+    The first is the optimum itself. For several releases of the same record the channel must
+    be that of all outputs jointly: the values of single releases do not compose.
+
+    Args:
+        channel: shape (records, outputs).
+        name: of the mechanism, for reports.
+    """
+    scenario = Scenario.of_threat(threat)
+    optimum = max(0.0, finite_advantage(channel, threat))
+    variation = channel_total_variation(channel) * (1 - threat.prior.collision_probability)
+    exact = Assumptions(
+        prior=scenario.prior_name,
+        auxiliary="none" if threat.auxiliary.is_none else "as given",
+        eta="exact guesses" if threat.success.is_exact else "as given",
+        relation=scenario.relation,
+        mechanism=f"known: {name}",
+    )
+    return (
+        Bound(optimum, "Theorem 4.3", exact, composes=False),
+        Bound(variation, "Theorem 4.2", exact._replace(auxiliary="any", eta="any")),
+    )

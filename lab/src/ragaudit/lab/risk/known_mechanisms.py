@@ -13,13 +13,12 @@ from typing import Final, Literal, Protocol, runtime_checkable
 import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import closed_forms, mechanisms, simulation
+from ragaudit.lab.risk import finite, mechanisms, simulation
 from ragaudit.lab.risk.finite import finite_advantage
 from ragaudit.lab.risk.mechanisms import GaussianNoise, LaplaceNoise
 from ragaudit.lab.risk.one_dimensional import line_advantage
 from ragaudit.lab.risk.scenario import Assumptions, Bound, Scenario
 from ragaudit.lab.risk.threat import ThreatModel
-from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     FloatArray,
@@ -27,11 +26,10 @@ from ragaudit.lab.risk.validation import (
     check_integer,
     check_non_negative,
     check_vector,
+    typed,
 )
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 from ragaudit.privacy.numbers import instance, shown
-
-__all__ = ["KnownMechanism", "LocalMechanism", "NoiseMechanism", "exact_bounds"]
 
 _LARGEST_EPSILON: Final = 1e4
 _LARGEST_GAP: Final = 100.0
@@ -124,7 +122,7 @@ class LocalMechanism:
     def advantage(self, threat: ThreatModel, value: float) -> float:
         """See :class:`KnownMechanism`."""
         forms: dict[str, Callable[[], float]] = {
-            "grr": lambda: closed_forms.grr_advantage(threat, value),
+            "grr": lambda: finite.grr_advantage(threat, value),
             "oue": lambda: self._oue(threat, value),
             "ss": lambda: self._ss(threat, value),
         }
@@ -136,10 +134,10 @@ class LocalMechanism:
     def total_variation(self, records: int, value: float) -> float:
         """See :class:`KnownMechanism`."""
         if self.kind == "grr":
-            return closed_forms.grr_total_variation(records, value)
+            return finite.grr_total_variation(records, value)
         if self.kind == "oue":
-            return closed_forms.oue_total_variation(value)
-        return closed_forms.ss_total_variation(records, value, self.subset)
+            return finite.oue_total_variation(value)
+        return finite.ss_total_variation(records, value, self.subset)
 
     def attacked(self, value: float) -> simulation.Attacked:
         """See :class:`KnownMechanism`."""
@@ -152,13 +150,13 @@ class LocalMechanism:
 
     def _oue(self, threat: ThreatModel, value: float) -> float:
         if _plain_uniform(threat):
-            return closed_forms.oue_advantage_uniform(threat.records, value)
-        return closed_forms.oue_advantage(threat, value)
+            return finite.oue_advantage_uniform(threat.records, value)
+        return finite.oue_advantage(threat, value)
 
     def _ss(self, threat: ThreatModel, value: float) -> float:
         if _plain_uniform(threat):
-            return closed_forms.ss_advantage_uniform(threat.records, value, self.subset)
-        return closed_forms.ss_advantage(threat, value, self.subset)
+            return finite.ss_advantage_uniform(threat.records, value, self.subset)
+        return finite.ss_advantage(threat, value, self.subset)
 
     def _channel(self, records: int, value: float) -> FloatArray:
         if self.kind == "grr":
@@ -239,7 +237,7 @@ class NoiseMechanism:
         if value >= self.largest:  # the record itself, as randomized response without the random
             return LocalMechanism("grr").advantage(threat, _LARGEST_EPSILON)
         if _plain_uniform(threat):
-            return closed_forms.noise_advantage_uniform(self.positions, noise)
+            return finite.noise_advantage_uniform(self.positions, noise)
         return max(0.0, line_advantage(self.positions, noise, threat).value)
 
     def total_variation(self, records: int, value: float) -> float:

@@ -13,7 +13,6 @@ from typing import Final, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     FloatArray,
     check_epsilon,
@@ -21,26 +20,10 @@ from ragaudit.lab.risk.validation import (
     check_integer,
     check_non_negative,
     check_positive,
+    typed,
 )
 from ragaudit.privacy.numbers import shown
 from scipy import special
-
-__all__ = [
-    "LARGEST_CHANNEL",
-    "AdditiveNoise",
-    "ExponentialMechanism",
-    "GaussianNoise",
-    "LaplaceNoise",
-    "grr_channel",
-    "grr_probabilities",
-    "oue_channel",
-    "oue_outputs",
-    "oue_probabilities",
-    "ss_channel",
-    "ss_outputs",
-    "ss_probability",
-    "subset_size",
-]
 
 LARGEST_CHANNEL = 2**24
 """Most entries of a channel matrix that is built."""

@@ -12,7 +12,6 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     FloatArray,
     check_finite,
@@ -21,20 +20,10 @@ from ragaudit.lab.risk.validation import (
     check_positive,
     number_array,
     probability_vector,
+    typed,
 )
 from ragaudit.privacy.accounting.risk import PriorSummary
 from scipy import special
-
-__all__ = [
-    "LARGEST_DOMAIN",
-    "LONGEST",
-    "SHORTEST",
-    "ContinuousPrior",
-    "FinitePrior",
-    "PriorSummary",
-    "continuous_summary",
-    "largest",
-]
 
 _SORT_ALL_ABOVE: Final = 8
 """From one in so many entries on, all are sorted: selecting them first is no faster."""

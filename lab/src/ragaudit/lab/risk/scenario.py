@@ -6,23 +6,17 @@ from typing import Any, NamedTuple, Self
 
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk.priors import (
-    ContinuousPrior,
-    FinitePrior,
-    PriorSummary,
-    continuous_summary,
-)
+from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior, continuous_summary
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import Guarantee
-from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     check_finite,
     check_integer,
     check_probability,
+    typed,
 )
-
-__all__ = ["Assumptions", "Bound", "Knowledge", "NormalizedAdvantage", "Scenario", "normalized"]
+from ragaudit.privacy.accounting.risk import PriorSummary
 
 
 class Knowledge(StrEnum):

@@ -4,8 +4,11 @@ Without auxiliary knowledge and for exact guesses, the best guess about GRR, OUE
 record of largest prior among those that the report supports (docs/notes/risk-audits.md). So of
 a report only its first supported record, in the order of falling prior, is drawn, from its exact
 law: a run costs the same for 10 records as for 10^7. Among records of equal prior the attack takes
-the first, which is as good as any. Whole reports come from :mod:`ragaudit.lab.risk.reports`;
-the tests compare both.
+the first, which is as good as any. Whole reports are drawn as the mechanisms define them; the tests
+compare both.
+
+All randomness comes from the generator that is passed in. These samplers use floating point: they
+are for simulations and audits, never for the protection of real data.
 """
 
 from collections.abc import Callable
@@ -16,17 +19,16 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.lab.risk import reports
 from ragaudit.lab.risk.mechanisms import (
     GaussianNoise,
     LaplaceNoise,
+    grr_probabilities,
     oue_probabilities,
     ss_probability,
 )
 from ragaudit.lab.risk.optimal_attack import OptimalAttack
 from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
-from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     FloatArray,
     IntegerArray,
@@ -34,21 +36,99 @@ from ragaudit.lab.risk.validation import (
     check_integer,
     check_non_negative,
     check_vector,
+    integer_array,
+    typed,
 )
 from scipy.special import gammaln
 
-__all__ = [
-    "LARGEST_RUNS",
-    "Attacked",
-    "Guesses",
-    "NoisyPosition",
-    "RandomizedResponse",
-    "SubsetSelection",
-    "UnaryEncoding",
-    "simulate",
-]
+LARGEST_REPORTS = 2**28
+"""Most bits of all reports of one call."""
 
 BoolArray = npt.NDArray[np.bool_]
+
+
+@typed
+def randomized_response(
+    targets: IntegerArray, records: int, epsilon: float, generator: np.random.Generator
+) -> IntegerArray:
+    """Draw reports of generalized randomized response: one record per target, shape (n,).
+
+    Args:
+        targets: shape (n,), the true records.
+        records: m >= 2.
+        epsilon: >= 0.
+        generator: of all randomness.
+    """
+    keep, _ = grr_probabilities(records, epsilon)
+    true = _targets(targets, records)
+    kept = generator.random(len(true)) < keep
+    others = generator.integers(0, records - 1, len(true))
+    return np.asarray(np.where(kept, true, others + (others >= true)), dtype=np.int64)
+
+
+@typed
+def unary_encoding(
+    targets: IntegerArray, records: int, epsilon: float, generator: np.random.Generator
+) -> BoolArray:
+    """Draw reports of optimal unary encoding: one vector of bits per target, shape (n, records).
+
+    Args:
+        targets, records, epsilon, generator: as of :func:`randomized_response`.
+
+    Raises:
+        InvalidArgumentError: a value out of its range, or more than `LARGEST_REPORTS` bits.
+    """
+    at_target, elsewhere = oue_probabilities(epsilon)
+    true = _targets(targets, records, cells=records)
+    bits = generator.random((len(true), records)) < elsewhere
+    bits[np.arange(len(true)), true] = generator.random(len(true)) < at_target
+    return np.asarray(bits)
+
+
+@typed
+def subset_selection(
+    targets: IntegerArray, records: int, epsilon: float, subset: int, generator: np.random.Generator
+) -> BoolArray:
+    """Draw reports of subset selection: membership in the reported subset, shape (n, records).
+
+    Args:
+        targets, records, epsilon, generator: as of :func:`randomized_response`.
+        subset: omega, 1 to records - 1.
+
+    Raises:
+        InvalidArgumentError: a value out of its range, or more than `LARGEST_REPORTS` bits.
+    """
+    share = ss_probability(records, epsilon, subset)
+    true = _targets(targets, records, cells=records)
+    inside = generator.random(len(true)) < share
+    keys = generator.random((len(true), records))
+    # The target comes first or last in the random order, as the coin says.
+    keys[np.arange(len(true)), true] = np.where(inside, -1.0, 2.0)
+    chosen = np.argpartition(keys, subset - 1, axis=1)[:, :subset]
+    members = np.zeros((len(true), records), dtype=np.bool_)
+    np.put_along_axis(members, chosen, True, axis=1)
+    return members
+
+
+def _targets(targets: IntegerArray, records: int, cells: int = 1) -> IntegerArray:
+    """The targets as a vector of records, if so many cells each can be held.
+
+    Raises:
+        InvalidArgumentError: no vector of such records, or too many reports.
+    """
+    m = check_integer(records, "records", least=2)
+    true = integer_array(targets, "targets")
+    if true.ndim != 1 or (true.size and not 0 <= true.min() <= true.max() < m):
+        raise InvalidArgumentError(
+            "not a vector of record numbers", where="targets", expected=f"0 to {m - 1}"
+        )
+    if len(true) * cells > LARGEST_REPORTS:
+        raise InvalidArgumentError(
+            f"{len(true)} reports on {m} records", where="records",
+            expected=f"at most {LARGEST_REPORTS} bits in all",
+        )  # fmt: skip
+    return true
+
 
 LARGEST_RUNS = 10_000_000
 """Most runs of one simulation; an audit of so many takes about 1 GiB."""
@@ -116,7 +196,7 @@ class RandomizedResponse:
         self, targets: IntegerArray, prior: FinitePrior, generator: np.random.Generator
     ) -> IntegerArray:
         """See :class:`Attacked`."""
-        return reports.randomized_response(targets, prior.records, self.epsilon, generator)
+        return randomized_response(targets, prior.records, self.epsilon, generator)
 
 
 @dataclass(frozen=True)

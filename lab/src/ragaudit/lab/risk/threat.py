@@ -12,8 +12,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.lab.risk.priors import LARGEST_DOMAIN, FinitePrior, PriorSummary
-from ragaudit.lab.risk.typed import typed
+from ragaudit.lab.risk.priors import LARGEST_DOMAIN, FinitePrior
 from ragaudit.lab.risk.validation import (
     FloatArray,
     IntegerArray,
@@ -21,10 +20,10 @@ from ragaudit.lab.risk.validation import (
     check_non_negative,
     check_vector,
     integer_array,
+    typed,
 )
+from ragaudit.privacy.accounting.risk import PriorSummary
 from ragaudit.privacy.numbers import instance, sequence
-
-__all__ = ["LARGEST_LOSS_TABLE", "AuxiliaryKnowledge", "SuccessSets", "ThreatModel"]
 
 LARGEST_LOSS_TABLE = 4096
 """Most records for which all pairs are held in memory."""

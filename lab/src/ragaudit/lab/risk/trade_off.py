@@ -24,19 +24,6 @@ from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariatio
 from ragaudit.privacy.numbers import sequence
 from scipy import special
 
-__all__ = [
-    "ApproximateTradeOff",
-    "GaussianTradeOff",
-    "Guarantee",
-    "PrivacyProfile",
-    "TradeOff",
-    "approximate_total_variation",
-    "composed_total_variation",
-    "gaussian_total_variation",
-    "times_expm1",
-    "trade_off",
-]
-
 
 def approximate_total_variation(epsilon: float, delta: float) -> float:
     """Return ``(e^eps - 1 + 2 delta)/(e^eps + 1)``, in [0, 1] (Eq. 2).

@@ -10,19 +10,16 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk.best_bound import best_bound
-from ragaudit.lab.risk.general_bounds import total_variation_bound
+from ragaudit.lab.risk.general_bounds import best_bound, total_variation_bound
 from ragaudit.lab.risk.scenario import Knowledge, Scenario
 from ragaudit.lab.risk.trade_off import trade_off
-from ragaudit.lab.risk.typed import typed
 from ragaudit.lab.risk.validation import (
     AssumptionError,
     check_probability,
+    typed,
 )
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, membership_sentence
 from scipy import special
-
-__all__ = ["Nearness", "Translation", "largest_auc", "translate"]
 
 PLACES: Final = 6
 _MOST_LISTED: Final = 10

@@ -1,6 +1,9 @@
 """`ragaudit risk audit`."""
 
+import csv
+import json
 import math
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +12,6 @@ import typer
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk_command.applicable import check_companions, check_mechanism
 from ragaudit.lab.risk_command.options import (
     AsJson,
     EpsilonOption,
@@ -22,19 +24,17 @@ from ragaudit.lab.risk_command.options import (
     RecordsOption,
     SpanOption,
     SubsetOption,
+    check_companions,
+    check_mechanism,
     known_mechanism,
     named,
     prior_of,
     threat_of,
 )
-from ragaudit.lab.risk_command.progress import advancing, counted
-from ragaudit.lab.risk_command.show import as_json, down, nearest, up
+from ragaudit.lab.risk_command.show import advancing, as_json, counted, down, nearest, up
 
 if TYPE_CHECKING:
-    from ragaudit.lab.risk.auditing import (
-        CertifiedLowerBound,
-        ClaimCheck,
-    )
+    from ragaudit.lab.risk.auditing import CertifiedLowerBound, ClaimCheck
     from ragaudit.lab.risk.estimation import AdvantageEstimate
     from ragaudit.lab.risk.known_mechanisms import KnownMechanism
     from ragaudit.lab.risk.scenario import Scenario
@@ -42,7 +42,78 @@ if TYPE_CHECKING:
     from ragaudit.lab.risk.threat import ThreatModel
     from ragaudit.privacy.guarantees import ApproximateDp
 
-__all__ = ["EXAMPLE", "EXIT_REFUTED", "command"]
+
+LARGEST_FILE = 2**30
+_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+def read_guesses(path: Path) -> "Guesses":
+    """Return the pairs of targets and guesses in a file.
+
+    Args:
+        path: CSV with the columns target and guess, or a JSON list of pairs; records are numbered
+            from 0. At most 1 GiB.
+
+    Raises:
+        MalformedError: no such file, too large, or a row that is no pair of record numbers.
+    """
+    import numpy as np  # noqa: PLC0415
+    from ragaudit.lab.risk.simulation import Guesses  # noqa: PLC0415
+
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise MalformedError("file too large", where=str(path), expected="at most 1 GiB")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MalformedError("not readable as text", where=str(path)) from error
+    rows = _json(text, path) if text.lstrip().startswith("[") else _csv(text, path)
+    if not rows:
+        raise MalformedError("no pairs", where=str(path), expected="target,guess")
+    table = np.array(rows, dtype=np.int64)
+    return Guesses(table[:, 0], table[:, 1])
+
+
+def _csv(text: str, path: Path) -> list[tuple[int, int]]:
+    reader = csv.DictReader(text.splitlines())
+    if reader.fieldnames is None or not {"target", "guess"} <= set(reader.fieldnames):
+        raise MalformedError(
+            "no such columns", where=f"{path} line 1", expected="target,guess as the first line"
+        )
+    try:
+        return [
+            _pair(row["target"], row["guess"], f"{path} line {number}")
+            for number, row in enumerate(reader, start=2)
+        ]
+    except csv.Error as error:
+        raise MalformedError("not CSV", where=str(path)) from error
+
+
+def _json(text: str, path: Path) -> list[tuple[int, int]]:
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MalformedError("not JSON", where=str(path)) from error
+    found = []
+    for number, row in enumerate(rows):
+        match row:
+            case [target, guess] | {"target": target, "guess": guess}:
+                found.append(_pair(target, guess, f"{path} entry {number}"))
+            case _:
+                raise MalformedError(
+                    "not a pair", where=f"{path} entry {number}", expected="[target, guess]"
+                )
+    return found
+
+
+def _pair(target: object, guess: object, where: str) -> tuple[int, int]:
+    values = []
+    for value in (target, guess):
+        text = str(value).strip()
+        if isinstance(value, bool | float) or not _NUMBER.fullmatch(text):
+            raise MalformedError("no record number", where=where, expected="0 to 999999999")
+        values.append(int(text))
+    return values[0], values[1]
+
 
 EXIT_REFUTED = ExitCode.FALSE
 
@@ -133,7 +204,7 @@ def command(
         estimate = _counted(successes, trials, threat, confidence)
     else:
         if guesses is not None:
-            from ragaudit.lab.risk_command.guesses import read_guesses  # noqa: PLC0415 - loads numpy
+            from ragaudit.lab.risk_command.audit import read_guesses  # noqa: PLC0415 - loads numpy
 
             pairs = read_guesses(guesses)
         else:
@@ -235,7 +306,7 @@ def _report(
     false_positives: int | None, claim: "ApproximateDp | None",
 ) -> dict[str, Any]:  # fmt: skip
     from ragaudit.lab.risk.auditing import certify  # noqa: PLC0415
-    from ragaudit.lab.risk.comparators import (  # noqa: PLC0415
+    from ragaudit.lab.risk.estimation import (  # noqa: PLC0415
         LARGEST_CANARIES,
         ldp_auditor_epsilon,
         one_run_epsilon,

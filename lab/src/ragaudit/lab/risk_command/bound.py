@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk_command.applicable import check_mechanism
-from ragaudit.lab.risk_command.files import read_labels, read_matrix
 from ragaudit.lab.risk_command.options import (
     AsJson,
     DeltaOption,
@@ -24,21 +22,22 @@ from ragaudit.lab.risk_command.options import (
     RelationOption,
     SpanOption,
     SubsetOption,
+    check_mechanism,
     claimed,
     knowledge_of,
     known_mechanism,
     prior_of,
+    read_labels,
+    read_matrix,
     threat_of,
 )
 from ragaudit.lab.risk_command.show import as_json, up
 
 if TYPE_CHECKING:
-    from ragaudit.lab.risk.best_bound import BestBound
+    from ragaudit.lab.risk.general_bounds import BestBound
     from ragaudit.lab.risk.scenario import Bound, Scenario
     from ragaudit.lab.risk.threat import AuxiliaryKnowledge, ThreatModel
     from ragaudit.lab.risk.trade_off import Guarantee
-
-__all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = """Examples:
 
@@ -135,7 +134,7 @@ def _promised(
 
 def _of_channel(path: Path | None, threat: "ThreatModel") -> "tuple[Bound, ...]":
     import numpy as np  # noqa: PLC0415
-    from ragaudit.lab.risk.best_bound import channel_bounds  # noqa: PLC0415
+    from ragaudit.lab.risk.general_bounds import channel_bounds  # noqa: PLC0415
 
     if path is None:
         raise MalformedError("no matrix", where="--channel", expected="a CSV or JSON file")
@@ -164,7 +163,7 @@ def _report(
     threat: "ThreatModel", guarantees: "list[Guarantee]", evaluated: "tuple[Bound, ...]",
     as_json_text: bool,
 ) -> None:  # fmt: skip
-    from ragaudit.lab.risk.best_bound import best_bound  # noqa: PLC0415
+    from ragaudit.lab.risk.general_bounds import best_bound  # noqa: PLC0415
     from ragaudit.lab.risk.scenario import Scenario  # noqa: PLC0415
 
     scenario = Scenario.of_threat(threat)
@@ -179,7 +178,7 @@ def _report(
 
 def _robustness(scenario: "Scenario", guarantees: "list[Guarantee]") -> dict[str, Any]:
     """The ReRo bound, or what it lacks; the label in any case."""
-    from ragaudit.lab.risk.reconstruction_robustness import (  # noqa: PLC0415
+    from ragaudit.lab.risk.general_bounds import (  # noqa: PLC0415
         LABEL,
         success_bound,
     )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk_command.applicable import check_mechanism
 from ragaudit.lab.risk_command.options import (
     AsJson,
     DeltaOption,
@@ -21,22 +20,20 @@ from ragaudit.lab.risk_command.options import (
     RelationOption,
     SpanOption,
     SubsetOption,
+    check_mechanism,
     knowledge_of,
     known_mechanism,
     prior_of,
     scenario_of,
     threat_of,
 )
-from ragaudit.lab.risk_command.progress import counted
-from ragaudit.lab.risk_command.show import as_json, down, up
+from ragaudit.lab.risk_command.show import as_json, counted, down, up
 
 if TYPE_CHECKING:
     from ragaudit.lab.risk.calibration import Crossing
     from ragaudit.lab.risk.known_mechanisms import KnownMechanism
     from ragaudit.lab.risk.scenario import Scenario
     from ragaudit.lab.risk.threat import ThreatModel
-
-__all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = """Examples:
 
@@ -107,7 +104,7 @@ def _threat(
 def _blackbox(
     target: float, scenario: "Scenario", delta: float, relation: NeighboringRelation, quiet: bool
 ) -> "Crossing":
-    from ragaudit.lab.risk.best_bound import best_bound  # noqa: PLC0415
+    from ragaudit.lab.risk.general_bounds import best_bound  # noqa: PLC0415
     from ragaudit.privacy.guarantees import ApproximateDp  # noqa: PLC0415
 
     def bound(epsilon: float) -> float:

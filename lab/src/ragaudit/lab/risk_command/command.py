@@ -5,8 +5,6 @@ import typer
 from ragaudit.lab.risk_command import audit, bound, calibrate, translate
 from ragaudit.lab.risk_command.options import by_option
 
-__all__ = ["app"]
-
 app = typer.Typer(
     no_args_is_help=True,
     help="Disclosure risk: reconstruction advantage (RAD), its bounds, and audits by attack.",

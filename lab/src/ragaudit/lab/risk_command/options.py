@@ -1,17 +1,21 @@
-"""Options that the commands share, and what they mean."""
+"""Options that the commands share, and what they mean.
 
+What does not apply is refused by its name, never ignored.
+"""
+
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, ParamSpec, Self
 
 import typer
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk_command.files import read_numbers
 
 if TYPE_CHECKING:
     from ragaudit.lab.risk.known_mechanisms import KnownMechanism
@@ -22,31 +26,104 @@ if TYPE_CHECKING:
     from ragaudit.lab.risk.validation import FloatArray
     from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 
-__all__ = [
-    "AsJson",
-    "DeltaOption",
-    "EpsilonOption",
-    "EtaOption",
-    "Knowledge",
-    "KnowledgeOption",
-    "Line",
-    "MechanismName",
-    "MechanismOption",
-    "MuOption",
-    "PriorOption",
-    "RecordsOption",
-    "RelationOption",
-    "SpanOption",
-    "SubsetOption",
-    "by_option",
-    "claimed",
-    "knowledge_of",
-    "known_mechanism",
-    "named",
-    "prior_of",
-    "scenario_of",
-    "threat_of",
-]
+
+LARGEST_BYTES = 256 * 2**20
+
+
+def read_numbers(text: str, option: str) -> list[float]:
+    """Return a list of numbers.
+
+    Args:
+        text: JSON, or numbers apart by commas and spaces; or the name of a file of them.
+        option: of the command line, for the error.
+
+    Raises:
+        MalformedError: named after the option.
+    """
+    text = _content(text, option)
+    values = _json(text, option) if _is_json(text) else text.replace(",", " ").split()
+    return _floats(values, option)
+
+
+def read_matrix(path: Path, option: str) -> list[list[float]]:
+    """Return rows of numbers.
+
+    Args:
+        path: a JSON list of lists, or CSV without a heading; at most 256 MiB.
+        option: of the command line, for the error.
+
+    Raises:
+        MalformedError: named after the option.
+    """
+    text = _read(path, option)
+    if not _is_json(text):
+        rows: object = [line.replace(",", " ").split() for line in text.splitlines() if line]
+    else:
+        rows = _json(text, option)
+    if not isinstance(rows, list):
+        raise MalformedError("not a matrix", where=option, expected="a list of rows")
+    return [_floats(row, f"{option} row {number}") for number, row in enumerate(rows, start=1)]
+
+
+def read_labels(text: str, option: str) -> list[str]:
+    """Return one label per record.
+
+    Args:
+        text: a JSON list, or labels apart by commas or lines; or the name of a file of them.
+        option: of the command line, for the error.
+
+    Raises:
+        MalformedError: named after the option.
+    """
+    text = _content(text, option)
+    if not _is_json(text):
+        return [label.strip() for label in text.strip().replace("\n", ",").split(",")]
+    labels = _json(text, option)
+    if not isinstance(labels, list) or not all(isinstance(each, str | int) for each in labels):
+        raise MalformedError("not labels", where=option, expected="a list of texts or integers")
+    return [str(label) for label in labels]
+
+
+def _content(text: str, option: str) -> str:
+    """The text itself, or that of the file of this name."""
+    try:
+        is_file = Path(text).is_file()
+    except (OSError, ValueError):
+        is_file = False
+    return _read(Path(text), option) if is_file else text
+
+
+def _read(path: Path, option: str) -> str:
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise MalformedError("file too large", where=option, expected="at most 256 MiB")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MalformedError("not readable as text", where=f"{option} {path}") from error
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith("[")
+
+
+def _json(text: str, option: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MalformedError("not JSON", where=option, expected="a list") from error
+
+
+def _floats(values: object, option: str) -> list[float]:
+    # Python would read true as 1.
+    if not isinstance(values, list) or any(isinstance(value, bool) for value in values):
+        raise MalformedError("not a list of numbers", where=option, expected="0.5,0.3,0.2")
+    try:
+        return [float(value) for value in values]
+    except (ValueError, TypeError, OverflowError) as error:
+        raise MalformedError(
+            "not a list of numbers, nor a file", where=option, expected="0.5,0.3,0.2"
+        ) from error
+
 
 P = ParamSpec("P")
 
@@ -335,3 +412,63 @@ def claimed(
     if delta is not None:
         raise MalformedError("delta together with mu", where="--delta", expected="--epsilon")
     return GaussianDp.of(mu if mu is not None else 0.0, relation)
+
+
+_BLACKBOX = (MechanismName.BLACKBOX,)
+_NOISE = (MechanismName.LAPLACE, MechanismName.GAUSSIAN)
+_LOCAL = (MechanismName.GRR, MechanismName.OUE, MechanismName.SS)
+
+_MECHANISMS: Final[dict[str, tuple[MechanismName, ...]]] = {
+    "--epsilon": (*_LOCAL, MechanismName.LAPLACE, *_BLACKBOX),
+    "--mu": (MechanismName.GAUSSIAN, *_BLACKBOX),
+    "--delta": _BLACKBOX,
+    "--relation": _BLACKBOX,
+    "--subset": (MechanismName.SS,),
+    "--channel": (MechanismName.CHANNEL,),
+    "--span": _NOISE,
+}
+"""The mechanisms that an option is for; an option that is not here is for all. --span is for all
+too if --eta is given."""
+
+_COMPANIONS: Final[dict[str, str]] = {
+    "--trials": "--successes",
+    "--seed": "--runs",
+    "--claim-delta": "--claim-epsilon",
+    "--claim-relation": "--claim-epsilon",
+    "--verdict-key": "--verdict",
+    "--span": "--eta",
+}
+"""Options that say nothing without another one."""
+
+
+def check_mechanism(mechanism: MechanismName, given: dict[str, object]) -> None:
+    """Refuse an option that is not the mechanism's.
+
+    Args:
+        given: options by name; None: not given.
+
+    Raises:
+        MalformedError: named after the option.
+    """
+    free = {"--span"} if given.get("--eta") is not None else set()
+    for option, value in given.items():
+        mechanisms = _MECHANISMS.get(option, tuple(MechanismName))
+        if value is not None and mechanism not in mechanisms and option not in free:
+            raise MalformedError(
+                f"not an option of {mechanism.value}", where=option,
+                expected=f"--mechanism {' or '.join(mechanisms)}",
+            )  # fmt: skip
+
+
+def check_companions(given: dict[str, object]) -> None:
+    """Refuse an option without the one that it belongs to.
+
+    Args:
+        given: options by name; None: not given.
+
+    Raises:
+        MalformedError: named after the option.
+    """
+    for option, companion in _COMPANIONS.items():
+        if given.get(option) is not None and given.get(companion) is None:
+            raise MalformedError("says nothing alone", where=option, expected=f"with {companion}")

@@ -1,13 +1,13 @@
-"""Printing: JSON without infinities, and numbers as people read them."""
+"""Printing: JSON without infinities, numbers as people read them, and how far a computation is."""
 
 import json
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Final
 
 import typer
-
-__all__ = ["as_json", "down", "json_text", "nearest", "up"]
 
 _PLACES: Final = Decimal("0.000001")
 _DIGITS: Final = 7
@@ -59,3 +59,57 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value
+
+
+@contextmanager
+def counted(function: Callable[[float], float], quiet: bool) -> Iterator[Callable[[float], float]]:
+    """Show the number of a function's evaluations while they last.
+
+    Args:
+        function: of which the evaluations are counted.
+        quiet: show nothing, as on a standard error that is no terminal.
+
+    Returns:
+        A context manager that yields the function to call instead.
+    """
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("inverting: evaluation {task.completed}"),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True)
+    silent = quiet or not console.is_terminal
+    with Progress(*columns, console=console, disable=silent, transient=True) as progress:
+        task = progress.add_task("inverting", total=None)
+
+        def watched(value: float) -> float:
+            found = function(value)
+            progress.advance(task)
+            return found
+
+        yield watched
+
+
+@contextmanager
+def advancing(total: int, what: str, quiet: bool) -> Iterator[Callable[[int], object]]:
+    """Show how many of a known number are done.
+
+    Args:
+        total: of all.
+        what: is done, in a word.
+        quiet: show nothing, as on a standard error that is no terminal.
+
+    Returns:
+        A context manager that yields the function to call with every further number done.
+    """
+    from ragaudit.encoding.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    silent = quiet or not console.is_terminal
+    with Progress(console=console, disable=silent, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.advance(task, done)

@@ -14,8 +14,7 @@ from ragaudit.lab.attacks.mechanism.interfaces import Evidence
 from ragaudit.lab.attacks.mechanism.repeating import Repeated, repeat
 from ragaudit.lab.attacks.mechanism.subjects import SUBJECTS, Subject, Terms, subject
 from ragaudit.lab.attacks.mechanism.tester import Claim
-from ragaudit.lab.risk_command.progress import advancing
-from ragaudit.lab.risk_command.show import as_json, down, up
+from ragaudit.lab.risk_command.show import advancing, as_json, down, up
 from ragaudit.privacy.guarantees import ApproximateDp
 from ragaudit.privacy.numbers import exact
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.attacks.mechanism.interfaces import Evidence, Samples
 from ragaudit.lab.risk.auditing import certify
-from ragaudit.lab.risk.best_bound import best_bound
 from ragaudit.lab.risk.estimation import AdvantageEstimate, from_counts
+from ragaudit.lab.risk.general_bounds import best_bound
 from ragaudit.lab.risk.scenario import Scenario
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 

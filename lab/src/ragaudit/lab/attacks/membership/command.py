@@ -23,8 +23,7 @@ from ragaudit.lab.attacks.membership.reporting import figures, page, statement, 
 from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS
 from ragaudit.lab.attacks.signing import policy_bytes, signer_of
 from ragaudit.lab.risk.validation import check_probability
-from ragaudit.lab.risk_command.progress import advancing
-from ragaudit.lab.risk_command.show import as_json, json_text
+from ragaudit.lab.risk_command.show import advancing, as_json, json_text
 from ragaudit.serving.secret_files import read_secret_file
 
 __all__ = ["EXAMPLE", "command"]

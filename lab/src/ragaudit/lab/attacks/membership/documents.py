@@ -10,7 +10,7 @@ from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.lab.attacks.membership.scoring import Floats, cross_fitted, permutation_p
 from ragaudit.lab.attacks.membership.words import is_text, words
-from ragaudit.lab.risk.ranking import area_under_curve
+from ragaudit.lab.risk.estimation import area_under_curve
 
 __all__ = [
     "LEAST",

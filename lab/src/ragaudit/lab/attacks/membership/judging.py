@@ -24,7 +24,7 @@ from ragaudit.lab.attacks.membership.scoring import (
     permutation_p,
 )
 from ragaudit.lab.attacks.membership.signals import SIGNALS, WEIGHTS, signals
-from ragaudit.lab.risk.ranking import area_under_curve, false_alarm
+from ragaudit.lab.risk.estimation import area_under_curve, false_alarm
 
 __all__ = ["ClaimTest", "Judgement", "Verdict", "check_questions", "judge"]
 

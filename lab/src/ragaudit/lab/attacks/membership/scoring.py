@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.lab.risk.estimation import proportion_low
-from ragaudit.lab.risk.ranking import area_under_curve
+from ragaudit.lab.risk.estimation import area_under_curve, proportion_low
 from scipy import special, stats
 
 __all__ = [
