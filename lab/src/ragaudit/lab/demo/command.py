@@ -79,7 +79,7 @@ def demo(
 
 
 def _words(keep: Path | None, as_json: bool) -> None:
-    """Play the window that answers in words, and exit."""
+    """Play the generation window, and exit."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     from ragaudit.encoding.console import Console  # noqa: PLC0415
     from ragaudit.lab.demo.show_words import show_words  # noqa: PLC0415 - imports every member

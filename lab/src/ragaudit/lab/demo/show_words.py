@@ -26,7 +26,7 @@ def show_words(console: Console, report: WordsReport) -> None:
     if report.verdict.get("generation"):
         costs = ChannelEpsilon.from_json(report.verdict["generation"])
         console.print(
-            f"All {len(report.told)} answers in words together: epsilon {costs.replace_one_null} "
+            f"All {len(report.told)} generated answers together: epsilon {costs.replace_one_null} "
             f"for a document changed to or from a null row, {costs.replace_one} for one that is "
             "replaced, pure, and the same for any number of accounts: a document answers "
             f"{costs.uses} questions, whoever asks. Later ones are answered without it."

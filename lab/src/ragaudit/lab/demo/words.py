@@ -1,4 +1,4 @@
-"""`ragaudit demo --words`: a window that answers in words, asked by a coalition of all accounts."""
+"""`ragaudit demo --words`: a generation window, asked by a coalition of all accounts."""
 
 import json
 import shlex

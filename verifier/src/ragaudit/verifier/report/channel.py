@@ -70,7 +70,7 @@ def channel_view(predicate: Predicate, table: EpsilonTable | None) -> ChannelVie
     else:
         price = f"{costs.uses} times at {_text(costs.question)}"
     sentence = (
-        f"Answers in words: epsilon {_said(null)} for one document changed to or from a null row, "
+        f"Generated answers: epsilon {_said(null)} for one document changed to or from a null row, "
         f"{_said(replaced)} for one replaced by another, of all answers of the window together and "
         f"for any number of accounts: each row may pay {price}. Over w windows with the same "
         "documents it is w times that."

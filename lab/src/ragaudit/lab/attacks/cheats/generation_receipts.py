@@ -1,4 +1,4 @@
-"""Check receipts: answers in words that are not what stands in the log."""
+"""Check receipts: generated answers that are not what stands in the log."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -131,21 +131,21 @@ CHEATS: Final = (
     ),
     constructed(
         name="answer-beside-the-log",
-        description="Gives an answer in words whose charge is in no log, so that nothing pays.",
+        description="Gives a generated answer whose charge is in no log, so that nothing pays.",
         window=AnswersBesideTheLog,
         checks=("receipts",),
         reason="signed for a charge that is not in the log",
     ),
     constructed(
         name="another-text-told",
-        description="Gives two texts for one logged answer in words, each with its receipt.",
+        description="Gives two texts for one logged generated answer, each with its receipt.",
         window=TellsTwoTexts,
         checks=("receipts",),
         reason="two different receipts were signed",
     ),
     constructed(
         name="another-answer-logged",
-        description="Logs another answer in words than the account was given.",
+        description="Logs another generated answer than the account was given.",
         window=LogsAnotherAnswer,
         checks=("receipts",),
         reason="signed for an answer that is not in the log",
