@@ -80,7 +80,7 @@ def request_of(policy: Policy, asked: Asked, top_k: int, wanted: str) -> Request
 
 
 def generation_request(policy: Policy, question: str, wanted: str) -> GenerationRequest:
-    """Return the request of a question to be answered in words.
+    """Return the request of a question to be answered.
 
     Args:
         policy: of the window.

@@ -146,7 +146,7 @@ class AsyncClient:
         *,
         filter: str = "",  # noqa: A002 - the request's member
     ) -> WordsResult:
-        """Return the answer in words to one question, after its checks and those of its receipt.
+        """Return the generated answer to one question, after its checks and those of its receipt.
 
         Of an anchored account it is charged and promised, then revealed, as a query is.
 
@@ -212,13 +212,13 @@ class AsyncClient:
         return [ReceiptFile.parse(path.read_bytes()) for path in state.receipts().values()]
 
     async def submit(self, receipts: Sequence[AnyReceipt]) -> Submission:
-        """Give the verifier the public halves of receipts; the private halves stay in the client.
+        """Give the verifier the public parts of receipts; the private parts stay in the client.
 
         An account with a state directory signs for its own: the verifier keeps these before those
         that anybody else, the provider too, submits of this account.
 
         Args:
-            receipts: of the window, of answers in words too.
+            receipts: of the window, of generated answers too.
 
         Returns:
             How many were new to the verifier, and how many it knew.
@@ -307,7 +307,7 @@ class AsyncClient:
         await self._session.ready()
         request = generation_request(self._session.window.view.policy, question, wanted)
         receipt, missed = await self._asking.ask(request)
-        assert isinstance(receipt, CheckedAnswer)  # of a question to be answered in words
+        assert isinstance(receipt, CheckedAnswer)  # of a question to be answered
         return self._words_result(receipt, missed)
 
     async def _resume(self) -> Result | WordsResult | None:

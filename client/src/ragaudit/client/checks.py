@@ -160,7 +160,7 @@ def check_file(file: AnyFile, window: Window, facts: Facts) -> list[StepResult]:
     """Return the outcome of each check of docs/spec 5.9 or 11.10, after that of `check_pin`.
 
     Args:
-        file: the receipt, both halves.
+        file: the receipt, both parts.
         window: that it names.
         facts: what is known beside it.
 
@@ -292,7 +292,7 @@ class Checker:
         """Return the outcomes of `check_file`.
 
         Args:
-            file: the receipt, both halves.
+            file: the receipt, both parts.
             promise: that its entry keeps; None for a plain account.
 
         Raises:

@@ -1,4 +1,4 @@
-"""`ragaudit receipt`: check receipts, complete them, give their public halves to the verifier."""
+"""`ragaudit receipt`: check receipts, complete them, give their public parts to the verifier."""
 
 import json
 from collections import defaultdict
@@ -47,7 +47,7 @@ from rich.table import Table
 __all__ = ["app"]
 
 app = typer.Typer(
-    no_args_is_help=True, help="Check receipts; give their public halves to the verifier."
+    no_args_is_help=True, help="Check receipts; give their public parts to the verifier."
 )
 
 _CHECK_EXAMPLES = """Examples:
@@ -99,7 +99,7 @@ _KEY_EXAMPLES = """Example:
   RAGAUDIT_API_KEY=... ragaudit receipt key dispute.key --prover https://rag.example
   --verifier-key 3b6a...
 
-Exit status: 0 the provider keeps the public half, and no window that is served registered the
+Exit status: 0 the provider keeps the public key, and no window that is served registered the
 account with another or none; 1 something shown is false; 2 an input that is unusable; 3 the
 provider does not answer; 4 the provider has another key of the account; 5 it keeps the key, and a
 window that is served registered the account without it: ask nothing there that you could not
@@ -124,7 +124,7 @@ Account = Annotated[
 
 @app.command("check", epilog=_CHECK_EXAMPLES)
 def check(
-    file: Annotated[Path, typer.Argument(help="Receipt file, both halves; or proof.")],
+    file: Annotated[Path, typer.Argument(help="Receipt file, or proof.")],
     window: SavedWindow = None,
     prover: Prover = None,
     policy: PinnedPolicy = None,
@@ -141,10 +141,10 @@ def check(
         typer.Option("--anchor", parser=digest, metavar="HEX", help="Anchor of the nonce chain."),
     ] = None,
     text: Annotated[
-        Path | None, typer.Option("--text", help="Of a row proof: the document's text.")
+        Path | None, typer.Option("--text", help="With a row proof: the document's text.")
     ] = None,
     attributes: Annotated[
-        Path | None, typer.Option("--attributes", help="Of a row proof: its metadata, JSON.")
+        Path | None, typer.Option("--attributes", help="With a row proof: its metadata, JSON.")
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail if a check cannot be done.")
@@ -231,14 +231,14 @@ def promised(
 
 @app.command("submit", epilog=_SUBMIT_EXAMPLES)
 def submit(
-    files: Annotated[list[Path], typer.Argument(help="Receipt files, or public halves alone.")],
+    files: Annotated[list[Path], typer.Argument(help="Receipt files, or public parts alone.")],
     verifier: Annotated[str, typer.Option("--verifier", help="URL of the verifier.")],
     state: State = None,
     key: Key = None,
     account: Account = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give the verifier the public halves of receipts, of answers in words too.
+    """Give the verifier the public parts of receipts, of generated answers too.
 
     Private halves stay here.
 
@@ -263,7 +263,7 @@ def submit(
 async def _submitted(
     service: Service, halves: Mapping[str, Sequence[PublicHalf]], holder: Holder | None
 ) -> Submission:
-    """Hand in public halves by the log that they are of; a holder signs where some are its own."""
+    """Hand in public parts by the log that they are of; a holder signs where some are its own."""
     replies = []
     for origin, batch in halves.items():
         own = holder and any(half.pseudonym == holder.account.pseudonym for half in batch)
@@ -353,7 +353,7 @@ def complete(
 ) -> None:
     """Fetch the inclusion proofs that are outstanding, check them, and add them to the files.
 
-    An answer in words has two, of its charge and of its answer.
+    A generated answer has two, of its charge and of its answer.
     """
     count = 0
     with failing(as_json):
@@ -375,7 +375,7 @@ def complete(
 
 
 def _with_proofs(public: PublicHalf, window: Window, prover: str, again: bool) -> PublicHalf:
-    """Return a public half with the proofs that are better than those it has, checked."""
+    """Return a public part with the proofs that are better than those it has, checked."""
     proofs = []
     for (_, index, _), text in zip(public.leaves, public.proofs, strict=True):
         held = None if text is None else TlogProof.parse(text.encode())
@@ -405,16 +405,18 @@ def keep(
     prover: Annotated[str, typer.Option("--prover", help="URL of the provider.")],
     api_key: Annotated[
         str,
-        typer.Option(envvar="RAGAUDIT_API_KEY", help="The account's; better in the environment."),
+        typer.Option(
+            envvar="RAGAUDIT_API_KEY", help="The account's API key; better in the environment."
+        ),
     ],
     verifier_key: PinnedKey = None,
     allow_unpinned: AllowUnpinned = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give the provider the public half of the account's dispute key, and see what became of it.
+    """Give the provider the account's public dispute key, and see what became of it.
 
     For an account that its application, or the provider, registers in each window: whoever holds
-    the private half can then dispute its answers. Ask again once a window is countersigned, before
+    the private key can then dispute its answers. Ask again once a window is countersigned, before
     the first question: what is shown is what the window's log holds.
     """
     with failing(as_json):

@@ -178,7 +178,7 @@ Exit status: 0 it is proven that the provider signed a receipt for an entry that
 
 
 def prove_missing(
-    file: Annotated[Path, typer.Argument(help="Receipt file, or its public half alone.")],
+    file: Annotated[Path, typer.Argument(help="Receipt file, or its public part alone.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write the proof to.")],
     window: SavedWindow = None,
     prover: Prover = None,
@@ -200,8 +200,8 @@ def prove_missing(
 ) -> None:
     """Prove that an entry of a receipt is not in the log, from what the log publishes.
 
-    The entry is a record, or the charge or the answer of an answer in words. The proof needs
-    nothing else to be checked: it shows the public half of the receipt only.
+    The entry is a record, or the charge or the answer of a generated answer. The proof needs
+    nothing else to be checked: it shows the public part of the receipt only.
     """
     with failing(as_json):
         value = offline.read_file(file)
@@ -325,20 +325,20 @@ def verify_count(
 
 
 def of_record(path: Path) -> PublicReceipt:
-    """Return the public half of a receipt of a record.
+    """Return the public part of a receipt of a record.
 
     Args:
-        path: of a receipt file, or of a public half alone.
+        path: of a receipt file, or of a public part alone.
 
     Raises:
-        UnsupportedError: it is of an answer in words.
+        UnsupportedError: it is of a generated answer.
         MalformedError: not a receipt.
     """
     public = offline.public_half(offline.read_file(path), path)
     # By the half itself: what the file around it says of its form is anybody's word.
     if not isinstance(public, PublicReceipt):
         raise UnsupportedError(
-            "a receipt of an answer in words",
+            "a receipt of a generated answer",
             where=str(path),
             expected="one of a record, which alone an account index counts; else `prove-missing`",
         )
@@ -445,7 +445,7 @@ Exit status: 0 the quorum is reached, or none is asked; 1 a signature or the pro
 
 
 def quorum(
-    file: Annotated[Path, typer.Argument(help="Receipt file, public half, or checkpoint.")],
+    file: Annotated[Path, typer.Argument(help="Receipt file, public part, or checkpoint.")],
     trust: Annotated[Path, typer.Option("--trust", help="Your tlog-policy file.")],
     log_key: Annotated[
         str | None, typer.Option("--log-key", help="The log's vkey, if your policy lists no log.")
@@ -488,7 +488,7 @@ def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) ->
     in words has two, of its charge and of itself: of one without the quorum if there is one.
 
     Args:
-        path: of a receipt file, of its public half, or of a checkpoint note.
+        path: of a receipt file, of its public part, or of a checkpoint note.
         trust: the reader's.
         log_key: of the log that is meant, where ``trust`` lists none.
 
@@ -513,7 +513,7 @@ def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) ->
         log.key for log in trust.logs if log.key.name == findings[0].signed.checkpoint.origin
     )
     public.checkpoints(key, CosignerPolicy(trust.keys, 0))
-    # Who stands behind an answer in words stands behind its charge, too.
+    # Who stands behind a generated answer stands behind its charge, too.
     return next((finding for finding in findings if not finding.reached), findings[-1])
 
 
@@ -521,7 +521,7 @@ def read_proofs(public: PublicHalf, path: Path) -> list[TlogProof]:
     """Return the inclusion proofs of a receipt, in the order of its entries; none is verified.
 
     Args:
-        public: its public half.
+        public: its public part.
         path: of its file, for errors.
 
     Raises:
@@ -551,7 +551,7 @@ _STAMPED_EXAMPLES = """Example:
 
 Exit status: 0 the checkpoint existed by the time that is printed; 1 the stamp does not say so."""
 
-Subject = Annotated[Path, typer.Argument(help="Receipt file, public half, or checkpoint.")]
+Subject = Annotated[Path, typer.Argument(help="Receipt file, public part, or checkpoint.")]
 Roots = Annotated[Path, typer.Option("--roots", help="PEM: the authorities that you trust.")]
 
 
@@ -598,7 +598,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """Return the checkpoint of a receipt's proof, or of a note; no signature is verified.
 
     Args:
-        path: of a receipt file, of its public half, or of a checkpoint note.
+        path: of a receipt file, of its public part, or of a checkpoint note.
 
     Raises:
         MalformedError: neither of the two kinds of file.
@@ -607,7 +607,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     data = read_bytes(path)
     if data.startswith(b"{"):
         public = offline.public_half(offline.read_file(path), path)
-        # Of an answer in words that of the answer: the log of then has its charge, too.
+        # Of a generated answer that of the answer: the log of then has its charge, too.
         data = read_proofs(public, path)[-1].checkpoint
     with of_file(path):
         return parse_checkpoint(data).checkpoint

@@ -83,7 +83,9 @@ PinnedKey = Annotated[
 ]
 AllowUnpinned = Annotated[
     bool,
-    typer.Option("--allow-unpinned", help="Go without a pin: believe whoever shows the window."),
+    typer.Option(
+        "--allow-unpinned", help="Go without a pin: trust whichever server shows the window."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -145,7 +147,7 @@ def load_named(name: str, window: Path | None, prover: str | None, pins: Pins) -
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Return the JSON object of a receipt file, or of its public half, in its canonical bytes.
+    """Return the JSON object of a receipt file, or of its public part, in its canonical bytes.
 
     Args:
         path: at most 2^28 bytes.
@@ -167,9 +169,9 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def public_half(value: Mapping[str, Any], path: Path) -> PublicHalf:
-    """Return the public half of a receipt file, or of a file that is a public half alone.
+    """Return the public part of a receipt file, or of a file that is a public part alone.
 
-    It is that of a record, or of an answer in words.
+    It is that of a record, or of a generated answer.
 
     Args:
         value: the file's JSON.

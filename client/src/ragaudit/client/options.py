@@ -40,7 +40,7 @@ class ClientOptions(TypedDict, total=False):
         embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
         state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
         dispute_key: the account's, or the path of its file, where it was made before: the provider
-            has its public half, and may have registered the account with it already.
+            has its public key, and may have registered the account with it already.
         anchored: whether the account asks through a nonce chain. True demands it: a window without
             noise, where there is none, is refused. By default it does so where there are noise and
             a state_dir, which it needs.

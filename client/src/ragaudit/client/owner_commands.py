@@ -92,19 +92,19 @@ OwnerApiKey = Annotated[
     str,
     typer.Option(
         "--api-key", envvar="RAGAUDIT_OWNER_API_KEY",
-        help="The owner's; better in the environment.",
+        help="The owner's API key; better in the environment.",
     ),
 ]  # fmt: skip
 
 
 @app.command("key", epilog="Example: ragaudit owner key owner.key")
 def key(
-    file: Annotated[Path, typer.Argument(help="Where the private half goes; must not exist.")],
+    file: Annotated[Path, typer.Argument(help="Where the private key goes; must not exist.")],
     as_json: AsJson = False,
 ) -> None:
-    """Make the key with which the owner signs what it finds, and print its public half.
+    """Make the key that signs the owner's findings, and print the public key.
 
-    The provider puts the public half into its settings, window.owners.keys, before a window.
+    The provider puts the public key into its settings, window.owners.keys, before a window.
     """
     with failing(as_json):
         made = PrivateKey.generate()
@@ -121,7 +121,8 @@ def row(
     window_name: WindowName,
     api_key: OwnerApiKey,
     version: Annotated[
-        int | None, typer.Option("--version", min=1, help="Of the index; else the one in force.")
+        int | None,
+        typer.Option("--version", min=1, help="Version of the index; the one in force if unset."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File for the proof.")] = None,
     policy: PinnedPolicy = None,
@@ -186,11 +187,13 @@ def say_erased(
     verifier_key: PinnedKey = None,
     allow_unpinned: AllowUnpinned = False,
     window_name: Annotated[
-        str | None, typer.Option("--window-name", help="Name of the window, of an id.")
+        str | None, typer.Option("--window-name", help="Name of the window, with an id.")
     ] = None,
     api_key: Annotated[
         str | None,
-        typer.Option("--api-key", envvar="RAGAUDIT_OWNER_API_KEY", help="The owner's, of an id."),
+        typer.Option(
+            "--api-key", envvar="RAGAUDIT_OWNER_API_KEY", help="The owner's API key, with an id."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -258,12 +261,16 @@ def audit(
             help="JSONL of id, text, metadata and vector, as exported from the store; or a folder.",
         ),
     ],
-    sample: Annotated[str, typer.Option("--sample", metavar="N|all", help="How many of each.")],
+    sample: Annotated[
+        str,
+        typer.Option("--sample", metavar="N|all", help="How many documents, and how many rows."),
+    ],
     prover: AnyProver,
     window_name: WindowName,
     api_key: OwnerApiKey,
     version: Annotated[
-        int | None, typer.Option("--version", min=1, help="Of the index; else the one in force.")
+        int | None,
+        typer.Option("--version", min=1, help="Version of the index; the one in force if unset."),
     ] = None,
     signing_key: Annotated[
         Path | None, typer.Option("--key", help="Sign the result: made by `ragaudit owner key`.")

@@ -80,7 +80,7 @@ class AsyncPool:
         return await self._first(lambda client: client.search(query, top_k))
 
     async def ask(self, question: str) -> WordsResult:
-        """Return the answer in words to one question, asked through a free account.
+        """Return the generated answer to one question, asked through a free account.
 
         Args:
             question: 1 to 8,192 bytes of UTF-8.
@@ -115,7 +115,7 @@ class AsyncPool:
         return sum(await self._each(lambda client: client.claim()))
 
     async def submit(self, receipts: Sequence[AnyReceipt]) -> Submission:
-        """Give the verifier the public halves of receipts; each account signs for its own.
+        """Give the verifier the public parts of receipts; each account signs for its own.
 
         Receipts of other accounts go with the first account's.
 

@@ -36,7 +36,7 @@ class Checked(Generic[F]):
     """A receipt whose checks have run; `checks` says which were done and which could not be.
 
     Attributes:
-        file: request, answer, public and private half.
+        file: request, answer, public and private part.
         checks: the steps of docs/spec 5.9, of a generated answer those of 11.10, and the pinning of
             the window as step 0. Step 11 says which of the policy's further cosigners stand behind
             it, if it names any.
@@ -78,7 +78,7 @@ class CheckedReceipt(Checked[ReceiptFile]):
 
 
 class CheckedAnswer(Checked[GeneratedFile]):
-    """The receipt of an answer in words, checked."""
+    """The receipt of a generated answer, checked."""
 
 
 def checked(
@@ -100,7 +100,7 @@ AnyReceipt = CheckedReceipt | CheckedAnswer | ReceiptFile | GeneratedFile
 
 
 def public_halves(receipts: Sequence[AnyReceipt]) -> list[PublicHalf]:
-    """Return the public half of each receipt."""
+    """Return the public part of each receipt."""
     files = [each.file if isinstance(each, Checked) else each for each in receipts]
     return [file.public for file in files]
 

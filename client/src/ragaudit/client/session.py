@@ -264,7 +264,7 @@ class Session:
     async def register(self) -> AccountState:
         """Register once and return the account.
 
-        An account's secrets are durable before their public halves are sent.
+        An account's secrets are durable before their public parts are sent.
 
         Raises:
             StateConflict: registered before with another chain or key, or as the other kind.
@@ -310,7 +310,7 @@ class Session:
         return account
 
     async def submit(self, halves: Sequence[PublicHalf]) -> Submission:
-        """Give the verifier public halves, as `VerifierService.submit`."""
+        """Give the verifier public parts, as `VerifierService.submit`."""
         verifier, origin = self.known_verifier(), (await self.opened()).origin
         return await verifier.submit(origin, halves, await self.holder() if self.signs else None)
 
@@ -463,7 +463,7 @@ class Session:
 
     def _check_counter(self, state: StateDirectory, account: AccountState) -> None:
         counter = state.next_counter()
-        # One more than kept here may be what is promised: a question to be answered in words is
+        # One more than kept here may be what is promised: a question to be answered is
         # charged before its promise arrives.
         charges = self.window.view.policy.generation is not None
         pending = charges or state.pending() is not None

@@ -1,12 +1,12 @@
 """What a client must not forget: its keys, its revealed promise, its receipts.
 
     <directory>/registration.json     dispute key and seed of the chain, durable before their
-                                      public halves are sent
+                                      public parts are sent
     <directory>/account.json          the registration as the provider shows it, for receipt check
     <directory>/promise.json          the promise, durable before its nonce is revealed
     <directory>/progress.json         the next counter
     <directory>/receipts/<counter>.json
-    <directory>/answers/<counter>.json               answers in words, with their receipts
+    <directory>/answers/<counter>.json               generated answers, with their receipts
     <directory>/promises/<counter>.json              what each of them was promised to be
     <directory>/rejected/<counter>-<random>.json     answers that a check refused: evidence
     <directory>/lock                  held while a client uses the directory
@@ -266,8 +266,8 @@ class StateDirectory:
 
         Args:
             counter: of the query, from 0.
-            receipt_file: canonical JSON, both halves.
-            generated: whether it is of an answer in words.
+            receipt_file: canonical JSON, both parts.
+            generated: whether it is of a generated answer.
 
         Returns:
             Where the receipt is.
@@ -286,8 +286,8 @@ class StateDirectory:
 
         Args:
             counter: of the query; an earlier file of it is replaced.
-            receipt_file: canonical JSON, both halves.
-            generated: whether it is of an answer in words.
+            receipt_file: canonical JSON, both parts.
+            generated: whether it is of a generated answer.
         """
         path = (self._answers if generated else self._receipts) / f"{counter}.json"
         write_durably(path, receipt_file)

@@ -99,7 +99,7 @@ class Arbiter:
         """Return the finding about a receipt file, with the half that the verifier needs of it.
 
         Args:
-            receipt_file: both halves, JSON.
+            receipt_file: both parts, JSON.
 
         Raises:
             StateConflict: the policy names no arbiter.
@@ -190,7 +190,7 @@ class VerifierService:
     async def submit(
         self, origin: str, halves: Sequence[PublicHalf], holder: Holder | None = None
     ) -> Submission:
-        """Give the verifier public halves; a holder signs for its own, and shows its registration.
+        """Give the verifier public parts; a holder signs for its own, and shows its registration.
 
         Receipts without an inclusion proof go first: if the account's share has no room for all,
         the verifier has those that the log may lack.
@@ -256,7 +256,7 @@ class VerifierService:
             holder: whose receipt it is.
 
         Raises:
-            MalformedRecord: the file has no public half to name.
+            MalformedRecord: the file has no public part to name.
         """
         # Of the file as it came: its digest is what the verifier compares a file with later.
         entry = Dispute.issue(
@@ -274,7 +274,7 @@ class VerifierService:
 
         Args:
             origin: of the window's log.
-            receipt_file: both halves, JSON.
+            receipt_file: both parts, JSON.
             arbiter: None if there is none to ask.
 
         Returns:
