@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import httpx
-from ragaudit.prover.kept_connections import NoAnswer
-from ragaudit.serving.bounded_http import PackedAnswer
 
 ADDRESS = "http://chroma.internal.example:8123"
 UUID_TEXT = str(UUID(int=7))
 Row = tuple[str | None, dict[str, Any] | None, list[Any]]
 
 
-class FakeChroma:
+class FakeChroma(httpx.BaseTransport):
     """A collection whose rows, and whose answers, a test may change at any time.
 
     Attributes:
@@ -33,23 +31,8 @@ class FakeChroma:
         self.requests: list[httpx.Request] = []
         self.before: Callable[[httpx.Request], httpx.Response | None] = lambda request: None
 
-    def send(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[int, bytes]:
-        """Answer instead of the network, as `KeptConnections` would bring it."""
-        request = httpx.Request(method, f"{ADDRESS}{path}", content=body, headers=dict(headers))
-        try:
-            answer = self._answer(request)
-        except httpx.HTTPError as error:
-            raise NoAnswer(f"{type(error).__name__}: {error}") from None
-        if answer.headers.get("content-encoding", "identity") != "identity":
-            raise PackedAnswer
-        return answer.status_code, answer.content
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def _answer(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer instead of the network."""
         self.requests.append(request)
         instead = self.before(request)
         if instead is not None:

@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 from for_each import for_each
+from ragaudit import http
 from ragaudit.cli.up.command import app
 from ragaudit.cli.up.run import SharedClock, dispute_key_file, prepare
 from ragaudit.cli.up.shadow import ROUNDING, Compared, Exact, Shadow, Tally
@@ -285,10 +286,7 @@ def test_a_difference_is_shown_with_its_time() -> None:
 @pytest.mark.parametrize("status", [401, 403, 404, 500])
 def test_what_a_store_answers_is_said(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     transport = httpx.MockTransport(lambda _request: httpx.Response(status))
-    client = httpx.Client
-    monkeypatch.setattr(
-        httpx, "Client", lambda **options: client(**{**options, "transport": transport})
-    )
+    monkeypatch.setattr(http, "_BoundedTransport", lambda *_: transport)
     with pytest.raises(UnavailableError, match=f"the store answers {status}") as caught:
         chroma_collections("http://store")
     assert ("--token-file" in str(caught.value)) == (status in (401, 403))

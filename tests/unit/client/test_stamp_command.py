@@ -68,7 +68,7 @@ def test_another_answer_is_not_kept(
     for answer, code in ((other, 1), (b"hello", 2), (bytes(2**17), 2)):
         server.answer = lambda _query, answer=answer: answer  # type: ignore[misc]
         assert run("stamp", receipt, *options)[0] == code
-    server.status = 503
+    server.status, server.answer = 503, old
     assert run("stamp", receipt, *options)[0] == 3
     assert not receipt.with_name("answer.json.tsr").exists()
 

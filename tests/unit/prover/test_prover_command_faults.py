@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 from ragaudit.encoding.commands import ExitCode
+from ragaudit.http import HttpClient
 from ragaudit.prover.command.cli import app
 from typer.testing import CliRunner
 
@@ -137,7 +138,7 @@ def test_what_the_service_answers_has_the_code_of_its_kind(
     }  # fmt: skip
     for status, code in kinds.items():
         answer = httpx.Response(status, json={"detail": detail})
-        monkeypatch.setattr(httpx, "request", lambda *_, answer=answer, **__: answer)
+        monkeypatch.setattr(HttpClient, "request", lambda *_, answer=answer, **__: answer)
         for command in (("start", "w1", "--set", "nosuch=1"), ("status", "w1"), ("delete", "w1")):
             found, text = run("window", *command, "--settings", settings)
             said = "--set nosuch: no such setting" in text

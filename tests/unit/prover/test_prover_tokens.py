@@ -12,6 +12,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from fastapi.testclient import TestClient
+from ragaudit import http
 from ragaudit.encoding.errors import NotAuthenticated, UnavailableError
 from ragaudit.prover.surface_settings import JwtSettings
 from ragaudit.prover.surfaces import tokens
@@ -71,12 +72,8 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 @pytest.fixture
 def login(monkeypatch: pytest.MonkeyPatch) -> Login:
-    found, client = Login(), httpx.Client
-    monkeypatch.setattr(
-        httpx,
-        "Client",
-        lambda **given: client(**{**given, "transport": httpx.MockTransport(found)}),
-    )
+    found = Login()
+    monkeypatch.setattr(http, "_BoundedTransport", lambda *_: httpx.MockTransport(found))
     found.add("k1")
     return found
 

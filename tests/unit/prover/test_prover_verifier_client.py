@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import ragaudit.http
 from own_authority import own_authority
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedSettings
@@ -17,7 +18,6 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.prover.errors import VerifierMessageRejected, VerifierRefused, VerifierUnreachable
 from ragaudit.prover.verifier import connection
 from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.serving import bounded_http
 
 Handler = http.server.BaseHTTPRequestHandler
 
@@ -177,7 +177,7 @@ def test_an_endless_answer_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_drip_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "ANSWER_TIMEOUTS", 0)
+    monkeypatch.setattr(ragaudit.http, "ANSWER_TIMEOUTS", 0)
     with (
         server(lambda handler: send(handler, VERDICT)) as url,
         pytest.raises(VerifierUnreachable, match="in time"),

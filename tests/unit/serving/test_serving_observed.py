@@ -20,10 +20,11 @@ from fastapi import FastAPI
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 from ragaudit.encoding.errors import RefusedError, UnavailableError, UnsupportedError
+from ragaudit.http import carried
 from ragaudit.serving import exchange, log_lines
 from ragaudit.serving.application import application
 from ragaudit.serving.audit_stream import AuditStream
-from ragaudit.serving.exchange import Exchange, Receipt, note, outgoing, phase
+from ragaudit.serving.exchange import Exchange, Receipt, note, phase
 from ragaudit.serving.metrics import MetricsServer
 from ragaudit.serving.observed import Observed, Observer
 from ragaudit.serving.operation import OperationSettings
@@ -42,7 +43,7 @@ def observed(observer: Observer) -> FastAPI:
         note(account="ada", tenant="shop", receipt=Receipt("2026-11", 4))
         note(receipt=Receipt("2026-11", 5))
         with phase("score"), phase("noise"):
-            return outgoing()
+            return dict(carried.get()())
 
     @app.get("/watch", tags=["operator"], operation_id="watch")
     def watch() -> None:
@@ -235,7 +236,7 @@ def test_the_port_of_the_metrics_may_be_taken(observer: Observer) -> None:
 def test_only_a_valid_trace_is_passed_on(parent: str) -> None:
     made = Exchange.of({"traceparent": parent, "tracestate": "a=b"})
     with exchange.begun(made):
-        assert outgoing() == {} and made.trace == ""
+        assert carried.get()() == {} and made.trace == ""
 
 
 def test_a_trace_is_passed_on_as_it_came(api: TestClient) -> None:
@@ -244,7 +245,7 @@ def test_a_trace_is_passed_on_as_it_came(api: TestClient) -> None:
     assert api.get("/ask/a", headers={"traceparent": PARENT, "tracestate": "a\x01"}).json() == {
         "traceparent": PARENT
     }
-    assert api.get("/ask/a").json() == {} and outgoing() == {}
+    assert api.get("/ask/a").json() == {} and carried.get()() == {}
 
 
 def test_spans_are_children_of_the_caller_and_parents_of_what_is_called(

@@ -12,6 +12,7 @@ from types import TracebackType
 
 import httpx
 from ragaudit.encoding.errors import UnavailableError
+from ragaudit.http import HttpClient
 
 _POLL_SECONDS = 0.1
 _GRACE_SECONDS = 8.0
@@ -77,8 +78,8 @@ class ServiceProcess:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self.check_alive()
-            with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"{self.url}{path}", timeout=5.0).status_code == 200:
+            with contextlib.suppress(httpx.HTTPError), HttpClient(self.url, timeout=5.0) as http:
+                if http.request("GET", path).status_code == 200:
                     return
             time.sleep(_POLL_SECONDS)
         raise ServiceFailed(f"not ready after {seconds:.0f} s\n{self.tail()}", where=self.name)

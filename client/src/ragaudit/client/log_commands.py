@@ -36,6 +36,7 @@ from ragaudit.encoding.options import public_key
 from ragaudit.encoding.settings import service_url
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
+from ragaudit.http import HttpClient, LongAnswer
 from ragaudit.ledger.errors import MalformedTrustPolicy, ReceiptRejected
 from ragaudit.ledger.log.checkpoints import (
     Checkpoint,
@@ -615,19 +616,15 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def _ask(url: str, body: bytes) -> bytes:
     try:
-        with httpx.Client(timeout=_STAMPING_SECONDS) as client:
-            headers = {"Content-Type": REQUEST_TYPE, "Accept-Encoding": "identity"}
-            with client.stream("POST", url, content=body, headers=headers) as answer:
-                if not answer.is_success:
-                    raise UnavailableError(f"it answered {answer.status_code}", where=url)
-                token = bytearray()
-                for part in answer.iter_raw():
-                    token += part
-                    if len(token) > MAX_TOKEN_BYTES:
-                        raise MalformedError("answer too long", where=url)
-                return bytes(token)
+        with HttpClient(timeout=_STAMPING_SECONDS, most=MAX_TOKEN_BYTES) as http:
+            answer = http.request("POST", url, content=body, headers={"Content-Type": REQUEST_TYPE})
+    except LongAnswer:
+        raise MalformedError("answer too long", where=url) from None
     except httpx.HTTPError as error:
         raise UnavailableError(f"no answer: {type(error).__name__}", where=url) from None
+    if not answer.is_success:
+        raise UnavailableError(f"it answered {answer.status_code}", where=url)
+    return answer.content
 
 
 def _show(found: Stamp, checkpoint: Checkpoint, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from ragaudit.client.errors import (
 )
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.json_structure import loads
+from ragaudit.http import AsyncHttpClient, LongAnswer, PackedAnswer
 
 __all__ = ["Service", "json_value"]
 
@@ -55,14 +56,12 @@ class Service:
         """
         self.base_url = base_url.rstrip("/")
         self._seconds = timeout_seconds
-        self._http = httpx.AsyncClient(
-            base_url=_checked_url(self.base_url),
-            # What is not compressed cannot expand: the limit below is of what is read.
-            headers={"Accept-Encoding": "identity", **_checked_headers(headers or {})},
+        self._http = AsyncHttpClient(
+            _checked_url(self.base_url),
+            headers=_checked_headers(headers or {}),
             timeout=timeout_seconds,
+            most=MAX_REPLY_BYTES,
             transport=transport,
-            # A redirect would carry the API key to an address that nobody chose.
-            follow_redirects=False,
         )
 
     async def aclose(self) -> None:
@@ -160,7 +159,7 @@ class Service:
             last = attempt == ATTEMPTS
             wait = pause
             try:
-                response, data = await self._once(method, path, body)
+                response = await self._once(method, path, body)
             except httpx.TransportError as error:
                 # Once true it stays so: an earlier attempt may have arrived, if not this one.
                 sent = sent or not isinstance(error, _NOT_SENT)
@@ -170,11 +169,11 @@ class Service:
                     ) from error
             else:
                 wait = max(pause, retry_after(response) or 0.0)
-                again = _asks_again(response.status_code, data, repeatable)
+                again = _asks_again(response.status_code, response.content, repeatable)
                 # A wait beyond the deadline would turn a clear refusal into a timeout.
                 seconds_left = deadline - asyncio.get_running_loop().time()
                 if last or not again or wait >= seconds_left:
-                    return self._checked(path, response, data)
+                    return self._checked(path, response)
                 # A service that replied has seen the request.
                 sent = True
             await asyncio.sleep(wait)
@@ -182,22 +181,18 @@ class Service:
             pause *= 2
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _once(self, method: str, path: str, body: object) -> tuple[httpx.Response, bytes]:
+    async def _once(self, method: str, path: str, body: object) -> httpx.Response:
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         headers = None if body is None else {"Content-Type": "application/json"}
-        async with self._http.stream(method, path, content=content, headers=headers) as response:
-            # Asked for or not: what arrives packed is not unpacked (spec 8.10, 1).
-            if response.headers.get("Content-Encoding", "identity") != "identity":
-                raise InvalidReply("a compressed reply", where=self._place(path))
-            data = bytearray()
-            async for chunk in response.aiter_bytes():
-                data += chunk
-                if len(data) > MAX_REPLY_BYTES:
-                    raise InvalidReply("the reply is too long", where=self._place(path))
-            return response, bytes(data)
+        try:
+            return await self._http.request(method, path, content=content, headers=headers)
+        except PackedAnswer:  # spec 8.10, 1
+            raise InvalidReply("a compressed reply", where=self._place(path)) from None
+        except LongAnswer:
+            raise InvalidReply("the reply is too long", where=self._place(path)) from None
 
-    def _checked(self, path: str, response: httpx.Response, data: bytes) -> bytes:
-        status = response.status_code
+    def _checked(self, path: str, response: httpx.Response) -> bytes:
+        status, data = response.status_code, response.content
         if 200 <= status < 300:
             return data
         # Without a document it is not this API that answered: a proxy's page is no refusal.

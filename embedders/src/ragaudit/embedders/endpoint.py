@@ -6,9 +6,9 @@ service that was exchanged, not one that answers the probes apart.
 """
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 import httpx
@@ -22,6 +22,7 @@ from ragaudit.embedders.base import (
 )
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.json_structure import loads
+from ragaudit.http import HttpClient, LongAnswer, PackedAnswer, trusted_authorities
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest, Probe
 
 __all__ = ["NAME", "PROBES", "EndpointEmbedder", "EndpointOptions"]
@@ -40,7 +41,6 @@ PROBES: Final = (
 """Texts of different kinds, in the manifest where the settings name no others."""
 
 MAX_ANSWER_BYTES = 2**26  # whoever answers must not fill our memory
-ANSWER_TIMEOUTS = 12  # for a whole answer, in timeouts of one phase
 
 _log = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ class EndpointOptions:
         probes: texts of the manifest.
         batch: texts of one call.
         timeout: seconds for each phase of a call.
-        transport: how the service is reached; what it takes until an answer's body begins is for
-            the transport to bound.
+        authorities: PEM file of the certificate authorities to trust instead of the usual.
+        transport: instead of the network, for tests.
     """
 
     url: str
@@ -72,7 +72,8 @@ class EndpointOptions:
     probes: tuple[str, ...] = PROBES
     batch: int = 64
     timeout: float = 30.0
-    transport: httpx.BaseTransport = field(repr=False, kw_only=True)
+    authorities: Path | None = None
+    transport: httpx.BaseTransport | None = field(default=None, repr=False)
 
 
 class EndpointEmbedder:
@@ -85,19 +86,20 @@ class EndpointEmbedder:
     name = NAME
 
     def __init__(self, options: EndpointOptions) -> None:
-        """Prepare the calls; nothing is sent yet."""
+        """Prepare the calls; nothing is sent yet.
+
+        Raises:
+            MalformedSettings: no certificates in the file of authorities.
+        """
         self.dimension = options.dimension
         self._options = options
-        headers = {"Accept-Encoding": "identity"}
-        if options.key is not None:
-            headers["Authorization"] = f"Bearer {options.key}"
-        self._http = httpx.Client(
-            base_url=options.url,
+        self._http = HttpClient(
+            options.url,
             timeout=options.timeout,
-            # The environment of the process decides nothing.
-            trust_env=False,
+            most=MAX_ANSWER_BYTES,
+            verify=trusted_authorities(options.authorities, "embedder.endpoint.ca_file"),
+            headers={} if options.key is None else {"Authorization": f"Bearer {options.key}"},
             transport=options.transport,
-            headers=headers,
         )
         self._manifest: EmbedderManifest | None = None
 
@@ -167,13 +169,17 @@ class EndpointEmbedder:
         if self._options.send_dimension:
             body["dimensions"] = self.dimension
         try:
-            status, data = self._receive(self._http.build_request("POST", "embeddings", json=body))
+            answer = self._http.request("POST", "embeddings", json=body)
+        except PackedAnswer:
+            self._refuse("packed answer", "sent a packed answer")
+        except LongAnswer:
+            self._refuse("too long", "sent too long an answer")
         except httpx.HTTPError as error:
             self._refuse(f"{type(error).__name__}: {error}", "cannot be reached")
-        if status != 200:
-            self._refuse(f"status {status}", f"answered {status}")
+        if answer.status_code != 200:
+            self._refuse(f"status {answer.status_code}", f"answered {answer.status_code}")
         try:
-            value = loads(data)
+            value = loads(answer.content)
         except (ValueError, MalformedError):
             self._refuse("no JSON", "answered something else than JSON")
         rows = _rows(value, len(prompts))
@@ -191,24 +197,6 @@ class EndpointEmbedder:
         if vectors.shape != (len(prompts), self.dimension):
             self._refuse("not numbers", "answered embeddings that are not numbers")
         return vectors
-
-    def _receive(self, request: httpx.Request) -> tuple[int, bytes]:
-        response = self._http.send(request, stream=True)
-        try:
-            # What it packs is not unpacked: it could become huge.
-            if response.headers.get("content-encoding", "identity").lower() != "identity":
-                self._refuse("packed answer", "sent a packed answer")
-            body, until = bytearray(), time.monotonic() + ANSWER_TIMEOUTS * self._options.timeout
-            for part in response.iter_bytes():
-                body += part
-                # A service that sends a byte now and then never runs into the phases' timeout.
-                if time.monotonic() > until:
-                    raise httpx.ReadTimeout("a drip", request=request)
-                if len(body) > MAX_ANSWER_BYTES:
-                    self._refuse("too long", "sent too long an answer")
-        finally:
-            response.close()
-        return response.status_code, bytes(body)
 
     def _refuse(self, detail: str, what: str) -> NoReturn:
         # Errors go to applications and name no address; the log is the operator's. Neither quotes

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
 
+from ragaudit import http
+
 __all__ = [
     "Exchange",
     "Look",
@@ -24,7 +26,6 @@ __all__ = [
     "begun",
     "current",
     "note",
-    "outgoing",
     "phase",
     "step_aside",
 ]
@@ -156,6 +157,11 @@ class Exchange:
         """The trace's id, 32 hexadecimal digits; empty if there is none."""
         return self.traceparent.split("-")[1] if self.traceparent else ""
 
+    def trace_headers(self) -> dict[str, str]:
+        """Return the headers that a call made for this request carries on."""
+        named = {"traceparent": self.traceparent, "tracestate": self.tracestate}
+        return {name: value for name, value in named.items() if value and self.traceparent}
+
 
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -166,15 +172,17 @@ _current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 @contextmanager
 def begun(exchange: Exchange) -> Iterator[Exchange]:
-    """Make an exchange the current one within the block.
+    """Make an exchange the current one within the block; calls within carry its trace on.
 
     Args:
         exchange: of a request that arrived.
     """
     token: Token[Exchange | None] = _current.set(exchange)
+    before = http.carried.set(exchange.trace_headers)
     try:
         yield exchange
     finally:
+        http.carried.reset(before)
         _current.reset(token)
 
 
@@ -251,14 +259,3 @@ def step_aside() -> None:
     """
     if (exchange := _current.get()) is not None:
         exchange.leave_turn()
-
-
-def outgoing() -> dict[str, str]:
-    """Return the headers that a call made for the current exchange carries on."""
-    exchange = _current.get()
-    if exchange is None or not exchange.traceparent:
-        return {}
-    headers = {"traceparent": exchange.traceparent}
-    if exchange.tracestate:
-        headers["tracestate"] = exchange.tracestate
-    return headers

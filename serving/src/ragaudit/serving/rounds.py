@@ -24,6 +24,7 @@ from ragaudit.encoding.errors import (
     RagauditError,
     UnavailableError,
 )
+from ragaudit.http import HttpClient, LongAnswer, OddAnswer, trusted_authorities
 from ragaudit.ledger.messages.beacon import (
     MAX_ANSWER_BYTES,
     QUICKNET,
@@ -32,7 +33,6 @@ from ragaudit.ledger.messages.beacon import (
     Engine,
 )
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.serving.bounded_http import BoundedHttp, LongAnswer, OddAnswer, trusted_authorities
 from ragaudit.serving.settings import Section
 
 __all__ = ["BeaconSettings", "RoundFinder"]
@@ -275,7 +275,7 @@ def _reader(
 ) -> Callable[[BeaconChain, int], BeaconRound]:
     if not source.startswith(_WEB):
         return lambda _chain, number: _of_file(Path(source), number)
-    http = BoundedHttp(
+    http = HttpClient(
         source,
         timeout=settings.timeout_seconds,
         most=MAX_ANSWER_BYTES,
@@ -284,7 +284,7 @@ def _reader(
     )
 
     def read(chain: BeaconChain, number: int) -> BeaconRound:
-        answer = http.send(http.build_request("GET", f"{chain.hash.hex()}/public/{number}"))
+        answer = http.request("GET", f"{chain.hash.hex()}/public/{number}")
         if answer.status_code != HTTPStatus.OK:
             raise NoRound(f"it answered {answer.status_code}")
         return BeaconRound.parse(answer.content)

@@ -19,7 +19,6 @@ from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import EMBEDDER, POLICY
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.serving.bounded_http import BoundedTransport, trusted_authorities
 from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.verifier.bundle import open_bundle
 from ragaudit.verifier.embedder_settings import BUNDLED, EmbedderSettings, EndpointSettings
@@ -124,10 +123,7 @@ def _asked(
         dimension=manifest.dimension,
         key=None if own.key_file is None else read_secret_file(own.key_file),
         timeout=own.timeout_seconds,
-        transport=BoundedTransport(
-            timeout=own.timeout_seconds,
-            verify=trusted_authorities(own.ca_file, "embedder.endpoint.ca_file"),
-        ),
+        authorities=own.ca_file,
     )
     base = import_module("ragaudit.embedders.base")
     return InstalledEmbedder(replay.replayed(manifest, options, tolerance), base.embed_quantised)

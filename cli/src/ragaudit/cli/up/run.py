@@ -28,6 +28,8 @@ from ragaudit.cli.up.store import Found
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.http import HttpClient
+from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.prover.command.set_up import set_up
 from ragaudit.prover.keys import write_secret_file
@@ -306,9 +308,7 @@ class LocalWindow:
         self._parties = parties
         self._check_alive = check_alive
         self._clock = SharedClock(parties.clock)
-        self._http = httpx.Client(
-            base_url=parties.prover_url, trust_env=False, timeout=TIMEOUT_SECONDS
-        )
+        self._http = HttpClient(parties.prover_url, timeout=TIMEOUT_SECONDS)
         self._lines = 0
         self.policy: dict[str, Any] = {}
 
@@ -404,19 +404,12 @@ class LocalWindow:
             auditor.wait(WINDOW, show)
             key = PublicKey.from_raw(hex_decode(self._parties.verdict_key))
             signed = auditor.verdict(WINDOW)
-        (self._parties.folder / "verdict.json").write_bytes(signed)
-        self._keep_evidence()
+            (self._parties.folder / "verdict.json").write_bytes(signed)
+            # With the bundle beside the verdict anybody can judge again.
+            with (self._parties.folder / "bundle.zip").open("wb") as file:
+                said = AccessBody("ragaudit up", "kept beside the verdict")
+                auditor.bundle(WINDOW, said, file)
         return Verdict.verify(signed, key)
-
-    def _keep_evidence(self) -> None:
-        """Store the evidence bundle beside the verdict: with it anybody can judge again."""
-        url = f"{self._parties.verifier_url}/v1/windows/{WINDOW}/bundle/confidential"
-        headers = {"Authorization": f"Bearer {self._parties.auditor_token}"}
-        said = {"reader": "ragaudit up", "reason": "kept beside the verdict"}
-        answer = httpx.post(
-            url, json=said, headers=headers, trust_env=False, timeout=TIMEOUT_SECONDS
-        )
-        (self._parties.folder / "bundle.zip").write_bytes(answer.raise_for_status().content)
 
     def _is_cosigned(self, key: str) -> bool:
         shown = self._call("GET", f"/v1/windows/{WINDOW}/account", key=key)
@@ -432,7 +425,7 @@ class LocalWindow:
             return False
         # Opening, registrations and records: nothing else is in the log of an open window.
         last = int(after["accounts"]) + int(after["records"])
-        answer = self._http.get(f"/v1/windows/{WINDOW}/receipts/{last}/proof")
+        answer = self._http.request("GET", f"/v1/windows/{WINDOW}/receipts/{last}/proof")
         return answer.status_code == HTTPStatus.OK
 
     def _call(self, method: str, path: str, body: object = None, key: str | None = None) -> Any:

@@ -22,6 +22,7 @@ from ragaudit.circuits.metrics import scaled
 from ragaudit.circuits.quantise import quantise
 from ragaudit.cli.up.store import Collection
 from ragaudit.encoding.errors import RagauditError
+from ragaudit.http import AsyncHttpClient, HttpClient
 from ragaudit.ledger.messages.policy import LARGE_B
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.surfaces.chroma.bodies import GetBody, QueryBody, queries_of
@@ -253,6 +254,7 @@ _OF_ONE_CONNECTION = {
 }  # fmt: skip
 _WRITES = {"add", "upsert", "update", "delete"}
 _TIMEOUT = 60.0
+_MOST_BYTES = 2**30  # of an answer that is passed on
 Told = Callable[[str], None]
 
 
@@ -344,10 +346,8 @@ class Shadow:
         return list(shown["ids"])
 
     def _ask(self, method: str, path: str, headers: Mapping[str, str], body: object = None) -> Any:
-        url = f"{self._url}/{path}"
-        answer = httpx.request(
-            method, url, json=body, headers=_passed_on(headers), trust_env=False, timeout=_TIMEOUT
-        )
+        with HttpClient(self._url, timeout=_TIMEOUT) as http:
+            answer = http.request(method, path, json=body, headers=_passed_on(headers))
         return answer.raise_for_status().json()
 
 
@@ -366,12 +366,12 @@ def create_shadow(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=_TIMEOUT) as client:
+        async with AsyncHttpClient(url, timeout=_TIMEOUT, most=_MOST_BYTES) as client:
             app.state.client = client
             yield
 
     async def forward(request: Request) -> Response:
-        client: httpx.AsyncClient = request.app.state.client
+        client: AsyncHttpClient = request.app.state.client
         path, sent = request.url.path, await request.body()
         target = f"{path}?{request.url.query}" if request.url.query else path
         headers = dict(request.headers)

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 from ragaudit.encoding.errors import MalformedError, UnavailableError
+from ragaudit.http import HttpClient
 from ragaudit.prover.keys import write_secret_file
 from ragaudit.serving.secret_files import read_secret_file
 
@@ -76,9 +77,9 @@ def chroma_collections(url: str, token: str | None = None) -> list[Collection]:
     """
     headers = {} if token is None else {"x-chroma-token": token}
     try:
-        with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=30) as client:
-            shown = client.get(BASE, params={"limit": _LIMIT}).raise_for_status().json()
-            return [_collection(client, each) for each in shown]
+        with HttpClient(url, headers=headers, timeout=30) as http:
+            answer = http.request("GET", BASE, params={"limit": _LIMIT})
+            return [_collection(http, each) for each in answer.raise_for_status().json()]
     except httpx.HTTPStatusError as error:
         status = error.response.status_code
         raise UnavailableError(
@@ -99,8 +100,8 @@ def _unreachable(error: httpx.TransportError) -> str:
     return said[:1].lower() + said[1:]
 
 
-def _collection(client: httpx.Client, shown: Any) -> Collection:
-    count = client.get(f"{BASE}/{shown['id']}/count").raise_for_status().json()
+def _collection(http: HttpClient, shown: Any) -> Collection:
+    count = http.request("GET", f"{BASE}/{shown['id']}/count").raise_for_status().json()
     settings = shown.get("configuration_json") or {}
     space = (settings.get("hnsw") or settings.get("spann") or {}).get("space") or "l2"
     return Collection(

@@ -19,6 +19,7 @@ from ragaudit.encoding.errors import (
 )
 from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.settings import service_url
+from ragaudit.http import HttpClient
 from ragaudit.prover.command.console import (
     JsonOption,
     ServiceUnreachable,
@@ -263,15 +264,8 @@ class Operator:
             ServiceRefused: the service declined.
         """
         try:
-            response = httpx.request(
-                method,
-                f"{self._url}/v1/operator{path}",
-                json=body,
-                headers=self._headers,
-                timeout=self._timeout,
-                # A proxy of the environment must not see the operator's token.
-                trust_env=False,
-            )
+            with HttpClient(self._url, timeout=self._timeout, headers=self._headers) as http:
+                response = http.request(method, f"/v1/operator{path}", json=body)
             value = response.json()
         except httpx.TimeoutException:
             raise ServiceUnreachable(

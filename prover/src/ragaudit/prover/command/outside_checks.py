@@ -4,6 +4,7 @@ from contextlib import closing
 
 import httpx
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
+from ragaudit.http import HttpClient
 from ragaudit.ledger.messages.beacon import fastest
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.accounts import Accounts
@@ -41,7 +42,7 @@ def _answers(host: str, port: int, path: str, mark: str) -> bool:
     name = _ANY.get(host, host)
     url = httpx.URL(scheme="http", host=name, port=port, path=f"/{path}")
     try:
-        with httpx.stream("GET", url, timeout=_SECONDS, trust_env=False) as answer:
+        with HttpClient(timeout=_SECONDS) as http, http.stream("GET", str(url)) as answer:
             first = next(answer.iter_bytes(1 << 16), b"")
     except httpx.HTTPError:
         return False

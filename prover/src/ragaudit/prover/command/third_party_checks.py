@@ -1,16 +1,16 @@
 """Checks of third parties that windows name: further cosigners, and time-stamping authorities."""
 
 from collections.abc import Iterable
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import httpx
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
+from ragaudit.http import HttpClient, OddAnswer, trusted_authorities
 from ragaudit.prover.cosigner_settings import CosignerSettings, read_trust
 from ragaudit.prover.lifecycle.policy_builder import third_party_members
 from ragaudit.prover.lifecycle.stamping import read_stamp_roots
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.stamp_settings import StampSettings
-from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 
 __all__ = ["check_cosigners", "check_time_stamps"]
 
@@ -45,17 +45,16 @@ def _check_answering(
     """Check that there is an HTTP service at each URL; what it says to a GET means nothing."""
     verify = trusted_authorities(section.ca_file, f"{name}.ca_file")
     for url in urls:
-        service = BoundedHttp(
+        with HttpClient(
             url,
             timeout=section.timeout_seconds,
             most=_MOST_BYTES,
             verify=verify,
             proxy=section.proxy,
-        )
-        with closing(service):
+        ) as service:
             try:
                 with suppress(OddAnswer):
-                    service.send(service.build_request("GET", ""))
+                    service.request("GET", "")
             except httpx.HTTPError as error:
                 raise UnavailableError(
                     f"cannot be reached: {type(error).__name__}",

@@ -13,6 +13,7 @@ from typing import Any, Self
 import httpx
 from cryptography.x509 import Certificate
 from ragaudit.encoding.errors import MalformedSettings, RagauditError
+from ragaudit.http import HttpClient, OddAnswer, trusted_authorities
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.checkpoints import Checkpoint, parse_checkpoint
 from ragaudit.ledger.log.timestamps import (
@@ -30,7 +31,6 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.inserting import insert_new
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.windows import Window
-from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 from sqlalchemy import select
 
 _log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Stamping:
         self._verifier = verifier
         verify = trusted_authorities(settings.ca_file, "time_stamps.ca_file")
         self._authorities = {
-            url: BoundedHttp(
+            url: HttpClient(
                 url,
                 timeout=settings.timeout_seconds,
                 most=MAX_TOKEN_BYTES,
@@ -213,12 +213,12 @@ class Stamping:
     def _send(self, url: str, body: bytes) -> bytes:
         http, headers = self._authorities[url], {"Content-Type": REQUEST_TYPE}
         try:
-            answer = http.send(http.build_request("POST", "", content=body, headers=headers))
+            answer = http.request("POST", "", content=body, headers=headers)
         except OddAnswer:
             raise NoStamp("an answer that is packed or too long") from None
         except httpx.TimeoutException:
             raise NoStamp("no answer in time") from None
-        except (httpx.HTTPError, RuntimeError) as error:  # RuntimeError: closed meanwhile
+        except httpx.HTTPError as error:
             raise NoStamp(f"it cannot be reached: {type(error).__name__}") from None
         if not answer.is_success:
             raise NoStamp(f"it answered {answer.status_code}")

@@ -17,11 +17,11 @@ from ragaudit.encoding.errors import (
     NotAuthenticated,
     UnavailableError,
 )
+from ragaudit.http import HttpClient, trusted_authorities
 from ragaudit.prover.surface_settings import JwtSettings
 from ragaudit.prover.surfaces.wire import read_json
-from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 
-FETCH_SECONDS = 5.0  # for each phase; a whole answer has `bounded_http.ANSWER_TIMEOUTS` of them
+FETCH_SECONDS = 5.0  # for each phase; a whole answer has `ragaudit.http.ANSWER_TIMEOUTS` of them
 KEYS_LAST_SECONDS = 300.0
 # A token may name any key: no more often is the server asked for one that nobody knows.
 PAUSE_SECONDS = 10.0
@@ -145,7 +145,7 @@ class _UrlKeys:
         assert settings.jwks_url is not None
         self._url = settings.jwks_url
         authorities = trusted_authorities(settings.ca_file, "surfaces.delegation.jwt.ca_file")
-        self._http = BoundedHttp("", timeout=FETCH_SECONDS, most=MAX_BYTES, verify=authorities)
+        self._http = HttpClient("", timeout=FETCH_SECONDS, most=MAX_BYTES, verify=authorities)
         # One object, replaced as a whole: it is read without a lock.
         self._fetched: tuple[float, dict[object, jwt.PyJWK]] = (-math.inf, {})
         self._wanted = threading.Event()
@@ -191,11 +191,11 @@ class _UrlKeys:
     def fetch(self) -> bool:
         """Fetch the keys; return whether they came. What was there stays if they did not."""
         try:
-            answer = self._http.send(self._http.build_request("GET", self._url))
+            answer = self._http.request("GET", self._url)
             if answer.status_code != HTTPStatus.OK:
                 raise ValueError(f"status {answer.status_code}")
             self._fetched = (time.monotonic(), _by_id(answer.content))
-        except (*_ODD, httpx.HTTPError, OddAnswer) as error:
+        except (*_ODD, httpx.HTTPError) as error:
             _log.warning("the keys of tokens at %s: %s", self._url, type(error).__name__)
             return False
         return True

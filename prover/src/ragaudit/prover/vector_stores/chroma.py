@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import httpx
 import numpy as np
 from ragaudit.circuits import metrics
 from ragaudit.prover.backend_settings import ChromaSettings
@@ -17,7 +18,7 @@ from ragaudit.prover.backends.interface import Document, Vector, attributes_text
 from ragaudit.prover.errors import BackendMoved, BackendUnavailable, MalformedDocument
 from ragaudit.prover.keys import read_secret_file
 from ragaudit.prover.vector_stores.dimensions import one_dimension
-from ragaudit.prover.vector_stores.http import StoreHttp, Wire
+from ragaudit.prover.vector_stores.http import StoreHttp
 
 WRITES = frozenset({"add", "upsert", "update", "delete"})
 _SPACES = {"cosine": metrics.COSINE, "ip": metrics.INNER_PRODUCT, "l2": metrics.L2}
@@ -56,12 +57,14 @@ class _Gone(Exception):
 class ChromaStore:
     """A `Backend` over collections of a Chroma server. Safe to use from several threads."""
 
-    def __init__(self, settings: ChromaSettings, wire: Wire | None = None) -> None:
+    def __init__(
+        self, settings: ChromaSettings, transport: httpx.BaseTransport | None = None
+    ) -> None:
         """Prepare the calls; nothing is sent yet.
 
         Args:
             settings: with the collection of each tenant.
-            wire: instead of the network, for tests.
+            transport: instead of the network, for tests.
 
         Raises:
             MalformedSettings: the file of the token or of the authorities cannot be used.
@@ -76,7 +79,7 @@ class ChromaStore:
             timeout=settings.timeout_seconds,
             headers=headers,
             authorities=settings.ca_file,
-            wire=wire,
+            transport=transport,
         )
         place = f"/api/v2/tenants/{quote(settings.tenant)}/databases/{quote(settings.database)}"
         self._base = f"{place}/collections"

@@ -2,31 +2,17 @@
 
 import json
 import logging
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
+import httpx
 from pydantic_core import from_json
+from ragaudit.http import HttpClient, LongAnswer, PackedAnswer, trusted_authorities
 from ragaudit.prover.errors import BackendUnavailable
-from ragaudit.prover.kept_connections import KeptConnections, NoAnswer
-from ragaudit.serving.bounded_http import LongAnswer, PackedAnswer, trusted_authorities
-from ragaudit.serving.exchange import outgoing
 
 MAX_ANSWER_BYTES = 2**28  # a page of 10,000 vectors of 3,072 entries does not fit; one of 500 does
 
 _log = logging.getLogger(__name__)
-
-
-class Wire(Protocol):
-    """How requests get to a store: `KeptConnections`, or what a test has in its place."""
-
-    def send(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[int, bytes]:
-        """Return status and body of an answer, as `KeptConnections.send` does."""
-
-    def close(self) -> None:
-        """Release the connections."""
 
 
 class StoreHttp:
@@ -42,7 +28,7 @@ class StoreHttp:
         timeout: float,
         headers: dict[str, str] | None = None,
         authorities: Path | None = None,
-        wire: Wire | None = None,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
         """Prepare the calls; nothing is sent yet.
 
@@ -51,21 +37,25 @@ class StoreHttp:
             timeout: seconds for each phase of a call.
             headers: sent with every call; may hold a secret.
             authorities: PEM file of the certificate authorities to trust instead of the usual.
-            wire: instead of the network, for tests.
+            transport: instead of the network, for tests.
 
         Raises:
             MalformedSettings: the file holds no certificates.
         """
         self._url = url
-        self._headers = headers or {}
-        verify = trusted_authorities(authorities, "backend ca_file")
-        self._wire = wire or KeptConnections(
-            url, timeout=timeout, most=MAX_ANSWER_BYTES, verify=verify
+        self._http = HttpClient(
+            url,
+            timeout=timeout,
+            most=MAX_ANSWER_BYTES,
+            verify=trusted_authorities(authorities, "backend ca_file"),
+            headers=headers,
+            transport=transport,
+            connects=2,
         )
 
     def close(self) -> None:
         """Release the connections."""
-        self._wire.close()
+        self._http.close()
 
     def send(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Return status and body of an answer that is 2xx or 4xx.
@@ -80,11 +70,7 @@ class StoreHttp:
         """
         kind = {} if body is None else {"Content-Type": "application/json"}
         try:
-            status, data = self._wire.send(
-                method, path, body, {**self._headers, **kind, **outgoing()}
-            )
-        except NoAnswer as error:
-            self._refuse(str(error), "cannot be reached")
+            answer = self._http.request(method, path, content=body, headers=kind)
         except PackedAnswer:
             self._refuse("packed answer", "sent a packed answer")
         except LongAnswer:
@@ -92,9 +78,12 @@ class StoreHttp:
                 f"more than {MAX_ANSWER_BYTES} bytes",
                 "sent too long an answer: a smaller backend.page_rows may help",
             )
+        except httpx.HTTPError as error:
+            self._refuse(f"{type(error).__name__}: {error}", "cannot be reached")
+        status = answer.status_code
         if status >= 500 or status == 429 or 300 <= status < 400:
             self._refuse(f"status {status} to {method} {path}", f"answered {status}")
-        return status, data
+        return status, answer.content
 
     def json(self, method: str, path: str, value: object | None = None) -> tuple[int, Any]:
         """Return status and JSON value of an answer that is 2xx or 4xx.

@@ -16,7 +16,6 @@ from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.keys import read_secret_file
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.vector_stores.chroma import ChromaStore
-from ragaudit.serving.bounded_http import BoundedTransport, trusted_authorities
 
 
 @runtime_checkable
@@ -171,9 +170,5 @@ def _endpoint(settings: EndpointSettings) -> EndpointOptions:
         probes=settings.probes or PROBES,
         batch=settings.batch,
         timeout=settings.timeout_seconds,
-        # A worker waits for it, and other callers for the worker.
-        transport=BoundedTransport(
-            timeout=settings.timeout_seconds,
-            verify=trusted_authorities(settings.ca_file, "embedder.endpoint.ca_file"),
-        ),
+        authorities=settings.ca_file,
     )

@@ -18,6 +18,12 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_encode
+from ragaudit.http import (
+    HttpClient,
+    LongAnswer,
+    PackedAnswer,
+    trusted_authorities,
+)
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.prover.errors import (
@@ -28,12 +34,6 @@ from ragaudit.prover.errors import (
     VerifierUnreachable,
 )
 from ragaudit.prover.settings import Settings, VerifierSettings
-from ragaudit.serving.bounded_http import (
-    BoundedHttp,
-    LongAnswer,
-    PackedAnswer,
-    trusted_authorities,
-)
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class Connection:
         self._url = url
         self._proxied = proxy is not None
         self._timeout = timeout
-        self._http = BoundedHttp(
+        self._http = HttpClient(
             url,
             timeout=timeout,
             most=MAX_ANSWER_BYTES,

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import httpx
 from ragaudit.encoding.errors import RagauditError
+from ragaudit.http import HttpClient, OddAnswer, trusted_authorities
 from ragaudit.ledger.errors import MalformedNote, RestoredBackup
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
@@ -27,7 +28,6 @@ from ragaudit.ledger.log.notes import MAX_NOTE_BYTES, NoteSignature
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tlog_policy import TrustedCosigner, TrustPolicy
 from ragaudit.prover.cosigner_settings import CosignerSettings, read_trust
-from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Cosigners:
         self._asked = [
             _Cosigner(
                 known,
-                BoundedHttp(
+                HttpClient(
                     known.url,
                     timeout=settings.timeout_seconds,
                     most=MAX_NOTE_BYTES,
@@ -199,7 +199,7 @@ class Cosigners:
 class _Cosigner:
     """One of them, and the size of each log that it has cosigned, as far as we know."""
 
-    def __init__(self, known: TrustedCosigner, http: BoundedHttp) -> None:
+    def __init__(self, known: TrustedCosigner, http: HttpClient) -> None:
         self.known = known
         self.http = http
         self.hints: dict[str, int] = {}
@@ -272,11 +272,10 @@ class _Cosigner:
     def _send(self, method: str, path: str, **parts: Any) -> httpx.Response:
         headers = {"Content-Type": "text/plain"} if parts else None
         try:
-            request = self.http.build_request(method, path, headers=headers, **parts)
-            return self.http.send(request)
+            return self.http.request(method, path, headers=headers, **parts)
         except OddAnswer:
             raise NoCosignature("an answer that is packed or too long") from None
         except httpx.TimeoutException:
             raise NoCosignature("no answer in time") from None
-        except (httpx.HTTPError, RuntimeError) as error:  # RuntimeError: closed meanwhile
+        except httpx.HTTPError as error:
             raise NoCosignature(f"it cannot be reached: {type(error).__name__}") from None

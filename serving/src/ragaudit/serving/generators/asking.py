@@ -13,8 +13,8 @@ from typing import Any, NoReturn, TypeVar
 import httpx
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.json_structure import loads
+from ragaudit.http import HttpClient, OddAnswer, trusted_authorities
 from ragaudit.ledger.messages.generator_manifest import Prompt
-from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer, trusted_authorities
 from ragaudit.serving.generators.errors import (
     GeneratorBusy,
     GeneratorSlow,
@@ -77,7 +77,7 @@ class Asking:
         """
         self.options = options
         headers = {} if options.key is None else {"Authorization": f"Bearer {options.key}"}
-        self._http = BoundedHttp(
+        self._http = HttpClient(
             options.url,
             timeout=options.timeout,
             most=MAX_ANSWER_BYTES,
@@ -167,10 +167,10 @@ class Asking:
                 return self._http.send(request)
         except httpx.TimeoutException:
             self.refuse(GeneratorSlow, "did not answer in time")
-        except httpx.HTTPError:
-            self.refuse(GeneratorUnavailable, "cannot be reached")
         except OddAnswer as error:
             self.refuse(OddGenerator, f"sent what is not read: {type(error).__name__}")
+        except httpx.HTTPError:
+            self.refuse(GeneratorUnavailable, "cannot be reached")
 
     def _choices(self, content: bytes) -> list[dict[str, Any]]:
         try:

@@ -11,6 +11,7 @@ from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.options import public_key
 from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.http import HttpClient
 from ragaudit.ledger.messages.bodies import FindingBody
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.clock import system_clock
@@ -121,7 +122,8 @@ def _submit(url: str, policy: Policy, found: FindingBody) -> None:
     window = f"/v1/windows/{policy.window}/findings?provider={policy.provider}"
     target = url.rstrip("/") + window
     try:
-        answer = httpx.post(target, content=found.encode(), timeout=60)
+        with HttpClient(timeout=60) as http:
+            answer = http.request("POST", target, content=found.encode())
     except httpx.HTTPError as error:
         raise UnavailableError("the verifier cannot be reached", where=url) from error
     if not answer.is_success:

@@ -11,6 +11,7 @@ import httpx
 from ragaudit.encoding.errors import InternalError, MalformedError, PeerRefused, RagauditError
 from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.http import HttpClient
 from ragaudit.ledger.messages.account_records import read_lines
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
@@ -21,7 +22,6 @@ from ragaudit.verifier.service.states import FINAL
 
 TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 0.5
-_PLAIN = {"Accept-Encoding": "identity"}  # a range is one of the bundle's own bytes
 
 
 class ServiceRefused(PeerRefused):
@@ -53,8 +53,9 @@ class Remote:
         provider: str | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._client = httpx.Client(
-            base_url=url,
+        self._url = url
+        self._client = HttpClient(
+            url,
             timeout=TIMEOUT_SECONDS,
             headers={"Authorization": f"Bearer {token}"},
             params=None if provider is None else {"provider": provider},
@@ -138,7 +139,7 @@ class Remote:
         opened: Opened | None = None
         with (
             self._failing(unless=lambda: opened is not None),
-            self._client.stream("POST", path, json=said.to_json(), headers=_PLAIN) as answer,
+            self._client.stream("POST", path, json=said.to_json()) as answer,
         ):
             if not answer.is_success:
                 answer.read()
@@ -163,7 +164,7 @@ class Remote:
         path = f"/v1/windows/{window}/bundle/confidential/{opened.number}"
 
         def rest(headers: Mapping[str, str]) -> Any:
-            return self._client.stream("GET", path, headers={**_PLAIN, **headers})
+            return self._client.stream("GET", path, headers=headers)
 
         go_on(rest, opened, file, path)
 
@@ -235,7 +236,7 @@ class Remote:
         except httpx.HTTPError as error:
             if unless():
                 return
-            raise ServiceAway(f"no answer: {error}", where=str(self._client.base_url)) from error
+            raise ServiceAway(f"no answer: {error}", where=self._url) from error
 
 
 def _refusal(method: str, path: str, answer: httpx.Response) -> RagauditError:

@@ -16,8 +16,8 @@ from typing import Any, Final, Self
 
 import httpx
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
+from ragaudit.http import HttpClient
 from ragaudit.lab.attacks.membership.words import is_text
-from ragaudit.serving.bounded_http import BoundedHttp, OddAnswer
 
 __all__ = ["Answer", "Caller", "Template", "openai", "ragaudit"]
 
@@ -212,7 +212,7 @@ class Caller:
         template.check_key(key)
         headers = {name: value.replace("{key}", key) for name, value in template.headers.items()}
         self._template, self._key, self._sleep = template, key, sleep
-        self._http = BoundedHttp(
+        self._http = HttpClient(
             template.url, timeout=timeout, most=_MOST_BYTES, headers=headers, connects=1
         )
 
@@ -240,9 +240,8 @@ class Caller:
             last = tried == _TRIES - 1
             try:
                 body = self._template.filled(query)
-                request = self._http.build_request("POST", self._template.url, json=body)
-                response = self._http.send(request)
-            except (httpx.HTTPError, OddAnswer) as error:
+                response = self._http.request("POST", self._template.url, json=body)
+            except httpx.HTTPError as error:
                 if last:
                     raise UnavailableError(
                         f"no answer: {type(error).__name__}", where=self._template.url
