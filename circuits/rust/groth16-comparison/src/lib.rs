@@ -1,8 +1,7 @@
 //! The two Groth16 circuits of the source paper, built to be measured. Never shipped.
 //!
-//! What each proves and leaves unproved, and every choice made where the paper is silent, is in
-//! `docs/notes/groth16-comparison.md`; the README beside this crate describes the command and its
-//! JSON.
+//! What each proves and leaves unproved is in `docs/notes/groth16-comparison.md`; the README beside
+//! this crate has the command, its JSON, and every choice made where the paper is silent.
 
 pub mod builder;
 pub mod circuit;
