@@ -40,8 +40,8 @@ keys:
 
 verifier:
   url: {verifier}
-  # The keys that the regulator published (GET /v1/keys shows them). Without them nothing is served,
-  # unless `allow_unpinned: true` says that whoever answers first at that URL is to be believed.
+  # The keys that the regulator published (GET /v1/keys shows them). Pin them: otherwise nothing is
+  # served, unless `allow_unpinned: true` trusts whichever server answers first at that URL.
   # cosigner_key: "regulator.example/cosigner+..."
   # verifier_key: "..."
   # verdict_key: "..."
