@@ -1,8 +1,9 @@
 """`ragaudit owner`: what a tenant's owner sees of its documents in an index."""
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from ragaudit.client import offline, owner_proofs
@@ -19,15 +20,14 @@ from ragaudit.client.offline import (
     pins_of,
 )
 from ragaudit.client.options import system_clock
-from ragaudit.client.owned_documents import read_documents
-from ragaudit.client.owner_audit import Found, OwnerAudit, check_owner_key
-from ragaudit.client.owner_service import OwnerService, ShownCounts
+from ragaudit.client.owner_audit import Found, OwnerAudit, check_owner_key, read_documents
+from ragaudit.client.owner_proofs import OwnerService, ShownCounts
 from ragaudit.client.state import read_key
 from ragaudit.client.window import Window
 from ragaudit.encoding.commands import ExitCode, NotJudged, failing, new_file
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
-from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.ledger.messages.document_proof import DocumentProof
 from ragaudit.ledger.messages.owner_result import OwnerResult
 from ragaudit.ledger.messages.records import TenantOpening
@@ -35,6 +35,8 @@ from ragaudit.ledger.messages.row_proofs import RowProof
 from rich.table import Table
 
 __all__ = ["ERASED_EXAMPLES", "app", "say_erased"]
+
+T = TypeVar("T")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -132,9 +134,8 @@ def row(
 ) -> None:
     """Prove what the index holds of one document."""
     with failing(as_json):
-        pins = pins_of(policy, verifier_key, allow_unpinned)
-        target = load_named(window_name, None, prover, pins)
-        proof = run(_row(prover, api_key, target, name, version))
+        target = _window(prover, window_name, policy, verifier_key, allow_unpinned)
+        proof = _asked(prover, api_key, target, lambda service: service.row(name, version))
         if proof is None:
             expected = "once the window is closed, `ragaudit owner erased` proves it"
             raise NotJudged("not in the index, the provider says", where=name, expected=expected)
@@ -172,9 +173,8 @@ def erased(
     The proof tells whoever holds it the window's document secret: you decide who gets one.
     """
     with failing(as_json):
-        pins = pins_of(policy, verifier_key, allow_unpinned)
-        target = load_named(window_name, None, prover, pins)
-        proof, found = run(_document(prover, api_key, target, name))
+        target = _window(prover, window_name, policy, verifier_key, allow_unpinned)
+        proof, found = _document(prover, api_key, target, name)
         _keep(proof, out)
     _say(found, as_json)
 
@@ -214,9 +214,8 @@ def say_erased(
             if prover is None or window_name is None or api_key is None:
                 expected = "--prover, --window-name and --api-key, or the file of a proof"
                 raise InvalidArgumentError("no such file", where=what, expected=expected)
-            pins = pins_of(policy, verifier_key, allow_unpinned)
-            target = load_named(window_name, None, prover, pins)
-            _, found = run(_document(prover, api_key, target, what))
+            target = _window(prover, window_name, policy, verifier_key, allow_unpinned)
+            _, found = _document(prover, api_key, target, what)
     _say(found, as_json)
 
 
@@ -240,9 +239,9 @@ def counts(
     `owner audit --sample all` checks.
     """
     with failing(as_json):
-        pins = pins_of(policy, verifier_key, allow_unpinned)
-        target = load_named(window_name, None, prover, pins)
-        shown = run(_counts(prover, api_key, target))
+        target = _window(prover, window_name, policy, verifier_key, allow_unpinned)
+        shown = _asked(prover, api_key, target, lambda service: service.counts())
+        _check_counts(shown, target)
     if as_json:
         typer.echo(json.dumps(shown.to_json()))
         return
@@ -297,21 +296,18 @@ def audit(
             )
         signer = None if signing_key is None else read_key(signing_key)
         owned = read_documents(documents)
-        pins = pins_of(policy, verifier_key, allow_unpinned)
-        target = load_named(window_name, None, prover, pins)
+        target = _window(prover, window_name, policy, verifier_key, allow_unpinned)
 
-        async def compared() -> tuple[Found, OwnerResult]:
-            async with OwnerService(prover, api_key, target) as service:
-                shown = await service.counts()
-                if signer is not None:
-                    check_owner_key(target.view.policy, shown.tenant, signer.public)
-                index = _index(target, shown, version)
-                embed = offline.embed_of(target)
-                work = OwnerAudit(service, owned, index, embed)
-                found = await (work.all() if count is None else work.sample(count))
-                return found, work.result(shown.tenant, system_clock())
+        async def compared(service: OwnerService) -> tuple[Found, OwnerResult]:
+            shown = await service.counts()
+            if signer is not None:
+                check_owner_key(target.view.policy, shown.tenant, signer.public)
+            index = _index(target, shown, version)
+            work = OwnerAudit(service, owned, index, offline.embed_of(target))
+            found = await (work.all() if count is None else work.sample(count))
+            return found, work.result(shown.tenant, system_clock())
 
-        found, result = run(compared())
+        found, result = _asked(prover, api_key, target, compared)
         if out is not None and signer is not None:
             with new_file(out) as file:
                 file.write(result.issue(signer))
@@ -343,11 +339,32 @@ def _index(window: Window, shown: ShownCounts, version: int | None) -> TenantOpe
     return versions[number]
 
 
-async def _document(
+def _window(
+    prover: str,
+    name: str,
+    policy: Path | None,
+    verifier_key: PublicKey | None,
+    allow_unpinned: bool,
+) -> Window:
+    return load_named(name, None, prover, pins_of(policy, verifier_key, allow_unpinned))
+
+
+def _asked(
+    url: str, api_key: str, window: Window, work: Callable[[OwnerService], Awaitable[T]]
+) -> T:
+    """Return what one piece of work with the owner's calls returns."""
+
+    async def asked() -> T:
+        async with OwnerService(url, api_key, window) as service:
+            return await work(service)
+
+    return run(asked())
+
+
+def _document(
     url: str, api_key: str, window: Window, name: str
 ) -> tuple[DocumentProof, owner_proofs.Erased]:
-    async with OwnerService(url, api_key, window) as service:
-        proof, place = await service.document(name)
+    proof, place = _asked(url, api_key, window, lambda service: service.document(name))
     return proof, owner_proofs.described(proof, window.view.policy, place, window)
 
 
@@ -371,16 +388,8 @@ def _keep(proof: DocumentProof | RowProof, out: Path | None) -> None:
             file.write(proof.encode())
 
 
-async def _row(
-    url: str, api_key: str, window: Window, name: str, version: int | None
-) -> RowProof | None:
-    async with OwnerService(url, api_key, window) as service:
-        return await service.row(name, version)
-
-
-async def _counts(url: str, api_key: str, window: Window) -> ShownCounts:
-    async with OwnerService(url, api_key, window) as service:
-        shown = await service.counts()
+def _check_counts(shown: ShownCounts, window: Window) -> None:
+    """Check the rows of each version with the log of the window."""
     for number, (rows, _, _) in enumerate(shown.versions, start=1):
         # One that is not cosigned yet is not in the window as it is shown.
         for each in window.view.schedule.versions:
@@ -389,7 +398,6 @@ async def _counts(url: str, api_key: str, window: Window) -> ShownCounts:
                 raise AnswerRejected(
                     f"{rows} rows", where=f"version {number}", expected=f"{each.index.rows}"
                 )
-    return shown
 
 
 def _report(found: Found, result: OwnerResult, as_json: bool) -> None:

@@ -1,38 +1,60 @@
-"""Row proofs and document proofs apart from the service: checked, and said in words (spec 5.16)."""
+"""What an owner is shown of its documents in an index, with proofs: asked for, checked, told.
 
-from collections.abc import Mapping
+Row proofs say what the index holds of a document, document proofs that it is gone, and since when
+(docs/spec 5.16 and 8.6).
+"""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+from urllib.parse import quote
 
+import httpx
 from ragaudit.client import offline
 from ragaudit.client.checks import CoreOperations, check_pin
-from ragaudit.client.owned_documents import far_off
+from ragaudit.client.errors import AnswerRejected
 from ragaudit.client.state import read_bytes
-from ragaudit.client.window import Pins, Window
+from ragaudit.client.transport import Service
+from ragaudit.client.window import Pins, Window, parsed
 from ragaudit.encoding.commands import of_file
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.errors import CommitmentRejected
+from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.columns import canonical_text
 from ragaudit.ledger.messages.document_proof import DocumentProof
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.opened_entry import Place
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import Embed, StepResult
-from ragaudit.ledger.messages.records import Version
-from ragaudit.ledger.messages.row_proofs import RowProof
+from ragaudit.ledger.messages.records import TenantOpening, Version
+from ragaudit.ledger.messages.row_proofs import (
+    MAX_PROVEN_ROWS,
+    ProvenIndexRow,
+    RowProof,
+    RowProofs,
+)
 
 __all__ = [
+    "Batch",
     "Erased",
     "Given",
     "OwnerProof",
+    "OwnerService",
+    "ShownCounts",
     "Source",
     "check",
     "check_file",
     "described",
+    "far_off",
     "is_proof",
     "read",
+    "too_short",
 ]
 
 OwnerProof: TypeAlias = "RowProof | DocumentProof"
@@ -40,7 +62,223 @@ _KINDS: dict[str, type[RowProof] | type[DocumentProof]] = {
     RowProof.FORMAT: RowProof,
     DocumentProof.FORMAT: DocumentProof,
 }
+_ID_BYTES: Final = 48 * 1024
+"""Of the ids of one request: a service reads bodies of 64 KiB as it is shipped."""
+_SECONDS: Final = 120.0
 _COMMIT = CoreOperations().commit_rows
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows that were asked for together, each with its proof or what is wrong with it.
+
+    Attributes:
+        index: what the log commits to, once it was checked.
+        asked: ids or positions, as many as there are rows.
+        rows: as `RowProofs.rows`.
+        faults: by place in the batch, of rows that are not proven.
+    """
+
+    index: TenantOpening
+    asked: Sequence[str | int]
+    rows: Sequence[ProvenIndexRow | None]
+    faults: dict[int, RagauditError]
+
+
+class OwnerService:
+    """One window of a provider, asked with the API key of an owner. An asynchronous context."""
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        window: Window,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Connect nowhere yet.
+
+        Args:
+            url: of the prover service.
+            api_key: of the tenant's owner.
+            window: authenticated.
+            transport: for tests and proxies.
+        """
+        headers = {"Authorization": f"Bearer {api_key}"}
+        self.window = window
+        self._service = Service(url, headers=headers, timeout_seconds=_SECONDS, transport=transport)
+        self._path = f"/v1/owner/windows/{window.name}"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._service.aclose()
+
+    async def counts(self) -> "ShownCounts":
+        """Return how many rows each version has, as the provider says.
+
+        Raises:
+            ProviderRefusal, ServiceUnreachable, InvalidReply: as `Service.request`.
+            AnswerRejected: another form.
+        """
+        return parsed(ShownCounts.from_json, await self._service.get(f"{self._path}/counts"))
+
+    async def row(self, name: str, version: int | None = None) -> RowProof | None:
+        """Return the checked proof of one row, None if the version has not this id.
+
+        Args:
+            name: id of the document.
+            version: None for the one in force.
+
+        Raises:
+            ProviderRefusal, ServiceUnreachable, InvalidReply: as `Service.request`.
+            RejectedError: the proof does not hold.
+        """
+        proofs = await self._ask({"ids": [name], "version": version})
+        [proof] = proofs.proofs
+        if proof is not None and (
+            proof.row.id != name or proof.index.version != (version or proof.index.version)
+        ):
+            raise AnswerRejected("the proof of another row", where="row proof", expected=name)
+        await asyncio.to_thread(proofs.verify, self.window.view.policy, _COMMIT)
+        return proof
+
+    async def document(self, name: str) -> tuple[DocumentProof, Place | None]:
+        """Return the checked proof of what the closed log says of a document, and of its end.
+
+        Args:
+            name: id of the document.
+
+        Raises:
+            ProviderRefusal: also while the log is not closed.
+            RagauditError: as `row`.
+        """
+        path = f"{self._path}/documents?id={quote(name, safe='')}"
+        proof = parsed(DocumentProof.parse, await self._service.request("GET", path))
+        if proof.id != name:
+            raise AnswerRejected("the proof of another document", where="id", expected=name)
+        return proof, proof.verify(self.window.view.policy, _COMMIT)
+
+    async def batches(
+        self, wanted: Sequence[str] | Sequence[int], version: int
+    ) -> AsyncIterator[Batch]:
+        """Yield the rows of ids or positions, checked, a batch at a time.
+
+        The next batch is on its way while one is checked.
+
+        Args:
+            wanted: of one kind.
+            version: of the index.
+
+        Raises:
+            RagauditError: as `row`, of what a batch has in common. What is wrong with one row
+                stands in the batch.
+        """
+        coming: asyncio.Task[tuple[Sequence[str | int], RowProofs]] | None = None
+        rest: Sequence[str] | Sequence[int] = wanted
+        try:
+            while rest or coming is not None:
+                if coming is None:
+                    coming = asyncio.create_task(self._fetch(rest, version))
+                asked, proofs = await coming
+                rest = rest[len(asked) :]
+                coming = asyncio.create_task(self._fetch(rest, version)) if rest else None
+                yield await asyncio.to_thread(self._checked, asked, proofs, version)
+        finally:
+            if coming is not None:
+                coming.cancel()
+
+    async def _fetch(
+        self, wanted: Sequence[str] | Sequence[int], version: int
+    ) -> tuple[Sequence[str | int], RowProofs]:
+        count = _fitting(wanted)
+        kind = "ids" if isinstance(wanted[0], str) else "positions"
+        proofs = await self._ask({kind: list(wanted[:count]), "version": version})
+        # A reply may end early, and the rest is asked for again; it has no more than was asked.
+        if len(proofs.rows) > count:
+            raise AnswerRejected(f"{len(proofs.rows)} rows", where="rows", expected=f"{count}")
+        return wanted[: len(proofs.rows)], proofs
+
+    async def _ask(self, body: dict[str, Any]) -> RowProofs:
+        data = await self._service.request("POST", f"{self._path}/rows", body)
+        return await asyncio.to_thread(parsed, RowProofs.parse, data)
+
+    def _checked(self, asked: Sequence[str | int], proofs: RowProofs, version: int) -> Batch:
+        policy = self.window.view.policy
+        index = proofs.index.verify(policy)
+        if proofs.index.version != version:
+            raise AnswerRejected("another version", where="version", expected=f"{version}")
+        rows = [row for row in proofs.rows if row is not None]
+        try:
+            proofs.index.check(index, rows, policy, _COMMIT)
+            faults: dict[int, RagauditError] = {}
+        except RagauditError:
+            # Once more, row by row: an owner must know which, and the others hold.
+            faults = dict(self._faults(index, proofs))
+        return Batch(index, asked, proofs.rows, faults)
+
+    def _faults(self, index: TenantOpening, proofs: RowProofs) -> Any:
+        for at, row in enumerate(proofs.rows):
+            if row is None:
+                continue
+            try:
+                proofs.index.check(index, [row], self.window.view.policy, _COMMIT)
+            except RagauditError as error:
+                yield at, error
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCounts(JsonMessage):
+    """How many rows the versions of an index have, as the provider says; nothing is proven.
+
+    Attributes:
+        versions: of each version, rising from 1: rows, null rows, and the entry's Unix
+            milliseconds, None of version 1.
+    """
+
+    MEMBERS = "window tenant in_force versions"
+    WHERE = "counts"
+
+    window: str
+    tenant: str
+    in_force: int
+    versions: tuple[tuple[int, int, int | None], ...]
+
+    def _members(self) -> dict[str, Any]:
+        shown = [
+            {"version": number, "rows": rows, "null_rows": null, "time": time}
+            for number, (rows, null, time) in enumerate(self.versions, start=1)
+        ]
+        head = {"window": self.window, "tenant": self.tenant, "in_force": self.in_force}
+        return {**head, "versions": shown}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        versions = []
+        for number, (where, item) in enumerate(f.objects("versions", 1, 1001), start=1):
+            v = Fields(item, "version rows null_rows time", MalformedRecord, where)
+            v.constant("version", number)
+            time = v.optional(v.integer, "time", 0, MAX_TIME)
+            rows = v.integer("rows", 1, MAX_TIME)
+            versions.append((rows, v.integer("null_rows", 0, rows), time))
+        force = f.integer("in_force", 1, len(versions))
+        return cls(f.text("window", 1, 64), f.text("tenant", 1, 64), force, tuple(versions))
+
+
+def _fitting(wanted: Sequence[str] | Sequence[int]) -> int:
+    """Return how many of the first ids or positions fit into one request, at least one."""
+    size = 0
+    for count, each in enumerate(wanted[:MAX_PROVEN_ROWS]):
+        # Every byte of an id may be escaped.
+        size += 2 * len(each.encode()) + 8 if isinstance(each, str) else 16
+        if count and size > _ID_BYTES:
+            return count
+    return min(len(wanted), MAX_PROVEN_ROWS)
 
 
 @dataclass(frozen=True)
@@ -291,3 +529,26 @@ def _text(path: Path) -> str:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError:
         raise MalformedError("not UTF-8", where=str(path), expected="the document's text") from None
+
+
+def far_off(made: Sequence[int], row: ProvenIndexRow, policy: Policy) -> str:
+    """Return how far a row is off from the embedding of its text, in words; empty if it is not.
+
+    Args:
+        made: by the committed embedder, quantised.
+        row: proven.
+        policy: of the window.
+    """
+    distance = sum((int(a) - b) ** 2 for a, b in zip(made, row.vector, strict=True))
+    if distance <= policy.embedder_tolerance:
+        return ""
+    own, there = (math.sqrt(sum(int(a) ** 2 for a in each)) for each in (made, row.vector))
+    if there < own / 2:
+        return too_short(there / own)
+    most = policy.embedder_tolerance
+    return f"is committed with a vector that is off by {distance}, more than {most}"
+
+
+def too_short(share: float) -> str:
+    """Return what is said of a row whose vector has that share of the length it should have."""
+    return f"is committed at {share:.2f} of its length: no search ranks it where it belongs"
