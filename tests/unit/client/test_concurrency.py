@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -112,6 +113,11 @@ def test_an_interrupt_ends_a_blocking_call_at_once() -> None:
 
     def interrupt() -> None:
         assert started.wait(10)
+        main = threading.main_thread().ident
+        assert main is not None
+        # Once it waits, as it does for all but an instant of a call.
+        while sys._current_frames()[main].f_code.co_name != "wait":
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)  # to the process, as from a terminal
 
     thread = threading.Thread(target=interrupt)
