@@ -22,6 +22,11 @@ from vector_scripts import VECTORS
 # Readers of a list in `Fields`.
 _LISTS = re.compile(r"\.(objects|messages|texts|integers|hexes)\(")
 
+# Of which there is no message, only of classes below them.
+_BASES = {
+    *("Body", "HeldBody", "JsonMessage", "SignedMessage", "VerifierMessage", "AccountMessage"),
+    *("ReleaseMessage", "ShownEntry", "_Deletion", "LogShown"),
+}
 _PARTIES = ("ragaudit.ledger", "ragaudit.client", "ragaudit.prover", "ragaudit.verifier")
 _D = "5a" * 32
 _KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
@@ -54,6 +59,7 @@ MADE: dict[str, Any] = {
     "TimeStamp": _STAMP,
     "RoundBody": {"round": _ROUND},
     "RecordsBody": {"parts": 1, "digest": _D},
+    "MadeOf": {"used": [_USED], "votes": [_VOTES]},
     "HeldParts": {"parts": 0, "complete": True},
     "Submission": {"accepted": 1, "known": 0},
     "ReceiptsBody": {"receipts": _SIGNED, "holder": {}, "registration": _REGISTRATION},
@@ -97,7 +103,7 @@ def messages() -> list[type[Message]]:
     for name in _PARTIES:
         _import(name)
     return sorted(
-        {kind for kind in _below(Message) if not kind.__subclasses__() and _declared(kind)},
+        {kind for kind in _below(Message) if kind.__name__ not in _BASES and _declared(kind)},
         key=lambda kind: (kind.__module__, kind.__name__),
     )
 

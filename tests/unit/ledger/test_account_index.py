@@ -29,7 +29,7 @@ from ragaudit.ledger.messages.account_proof import AccountProof
 from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import parse_body
-from ragaudit.ledger.messages.sorted_rows import FIRST, LAST, KeyedRow
+from ragaudit.ledger.messages.sorted_rows import FIRST, LAST
 from vector_scripts import VECTORS
 
 VECTOR: dict[str, Any] = json.loads((VECTORS / "accounts.json").read_bytes())
@@ -205,8 +205,7 @@ LIES: dict[str, tuple[Callable[[], AccountProof], type[RagauditError], str]] = {
         lambda: replace(ANN, pseudonym=EVE.pseudonym), ProofRejected, "of another key",
     ),
     "a row that is not in the index": (
-        lambda: replace(ANN, rows=(replace(ANN.rows[0], row=KeyedRow(
-            ANN.rows[0].row.key, bytes(32))),)),
+        lambda: replace(ANN, rows=(replace(ANN.rows[0], digest=bytes(32)),)),
         ProofRejected, "another root",
     ),
     "a row in another place": (

@@ -29,7 +29,7 @@ def deletion(**changes: Any) -> Deletion:
         "checkpoint": HEAD,
         "time": 1_700_000_000_000,
     }
-    return Deletion.issue(KEY, **{**members, **changes})
+    return Deletion(**{**members, **changes}).signed(KEY)
 
 
 def authenticate(
@@ -127,7 +127,7 @@ def by_provider(**changes: Any) -> ProviderDeletion:
         "checkpoint": HEAD,
         "time": 1_700_000_000_000,
     }
-    return ProviderDeletion.issue(KEY, **{**members, **changes})
+    return ProviderDeletion(**{**members, **changes}).signed(KEY)
 
 
 def check_provider(

@@ -188,9 +188,9 @@ def test_a_document_that_is_there_cannot_be_denied() -> None:
     with pytest.raises(ProofRejected, match="another key"):
         verify_present(rows[1], key, **head)
     with pytest.raises(ProofRejected, match="another root"):
-        verify_present(replace(rows[2], row=KeyedRow(key, bytes(32))), key, **head)
+        verify_present(replace(rows[2], key=key, digest=bytes(32)), key, **head)
     with pytest.raises(ProofRejected, match="another root"):
-        verify_absent((rows[1], replace(rows[2], row=LAST)), key, **head)
+        verify_absent((rows[1], replace(rows[2], key=LAST.key, digest=LAST.digest)), key, **head)
 
 
 def test_the_rows_at_both_ends_are_nobodys() -> None:

@@ -358,7 +358,7 @@ def test_the_status_of_a_dispute(step: int | None) -> None:
 
 
 OPENING = OpeningItem(b"s" * 32, b"body")
-PREVIOUS = PreviousWindow(LOG.verifier_key, KEYS.cosigner, b"a note\n")
+PREVIOUS = PreviousWindow(LOG.verifier_key, KEYS.cosigner, "a note\n")
 
 
 def test_the_opening_as_evidence() -> None:
@@ -381,9 +381,9 @@ def test_the_opening_as_evidence() -> None:
         OpeningItem.parse(b" " + OPENING.encode())
 
 
-@pytest.mark.parametrize("final", [None, b"a note\n"])
-def test_the_window_before_as_evidence(final: bytes | None) -> None:
-    before = replace(PREVIOUS, final=final)
+@pytest.mark.parametrize("final", [None, "a note\n"])
+def test_the_window_before_as_evidence(final: str | None) -> None:
+    before = replace(PREVIOUS, final_checkpoint=final)
     assert PreviousWindow.from_json(canonical_json.loads(before.encode())) == before
 
 

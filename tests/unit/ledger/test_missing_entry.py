@@ -76,8 +76,8 @@ def lying(**changes: Any) -> Callable[[], MissingEntry]:
     def made() -> MissingEntry:
         proof = found(log_without(ANSWERED))
         assert proof is not None
-        shown = {name: changes.pop(name) for name in LogShown._fields if name in changes}
-        return replace(proof, shown=proof.shown._replace(**shown), **changes)
+        shown = {name: changes.pop(name) for name in LogShown.FORMS if name in changes}
+        return replace(proof, shown=replace(proof.shown, **shown), **changes)
 
     return made
 

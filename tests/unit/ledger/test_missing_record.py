@@ -109,7 +109,7 @@ def resigned(index: int) -> Any:
 
 
 def showing(proof: MissingRecord, **changes: Any) -> MissingRecord:
-    return replace(proof, shown=proof.shown._replace(**changes))
+    return replace(proof, shown=replace(proof.shown, **changes))
 
 
 def there() -> MissingRecord:

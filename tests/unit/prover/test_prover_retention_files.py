@@ -89,10 +89,9 @@ def test_a_false_statement_deletes_nothing(
     scenario.create()
     fences, own = scenario.folder / "prover/fences", scenario.service.retention.key
     fences.mkdir(exist_ok=True)
-    made = ProviderDeletion.issue(
-        PrivateKey.generate() if what == "another key's" else own,
+    made = ProviderDeletion(
         origin="p.example/ragaudit/w2", verdict=None, entries=0, checkpoint=None, time=1,
-    )  # fmt: skip
+    ).signed(PrivateKey.generate() if what == "another key's" else own)  # fmt: skip
     (fences / "w1.deletion").write_bytes(b"{}" if what == "malformed" else made.encode())
     with pytest.raises(error, match=r"w1\.deletion beside the fences"):
         scenario.service.retention.recall()
@@ -122,7 +121,7 @@ def test_whoever_has_the_public_bundle_checks_it(finished: Finished, tmp_path: P
         "checkpoint": stated.checkpoint,
         "time": stated.time,
     }
-    fewer = ProviderDeletion.issue(provider, origin=stated.origin, entries=1, **members)
+    fewer = ProviderDeletion(origin=stated.origin, entries=1, **members).signed(provider)
     with pytest.raises(RejectedError, match="another number of entries"):
         Judged.read(bundle, key).verify_deletion(fewer)
     statement.write_bytes(fewer.encode())

@@ -152,7 +152,6 @@ def _authenticate(shown: ShownWindow, pins: Pins) -> Window:
     return Window(shown.window, shown.state, view, shown.embedder.to_json(), not pins.none, shown)
 
 
-@dataclass(frozen=True, slots=True)
 class AccountState(ShownAccount):
     """An account as `GET /v1/windows/{w}/account` shows it.
 

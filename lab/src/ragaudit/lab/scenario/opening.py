@@ -186,11 +186,10 @@ class OpenedWindow(Releases):
         It takes the honest checkpoint whatever the policy names, so that check 1 has both to
         compare.
         """
-        final = OpenedWindow.previous_checkpoint(self)
         return PreviousWindow(
             self.previous_log().verifier_key,
             self.cosigner_key.verifier_key,
-            None if final is None else final.encode(),
+            OpenedWindow.previous_checkpoint(self),
         ).encode()
 
     # --- before the window -------------------------------------------------------------------

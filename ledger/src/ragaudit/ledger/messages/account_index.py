@@ -7,16 +7,15 @@ is none between them. Its root is logged right before the close.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Annotated, ClassVar, Final, NamedTuple, Self
 
-from ragaudit.encoding.digests import SALT_BYTES, structure
-from ragaudit.encoding.errors import NotFound
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import MalformedError, NotFound
 from ragaudit.encoding.tagged import read_int, read_text
 from ragaudit.ledger.log.tree import root
 from ragaudit.ledger.messages.encoded import EntryBody, Readers, check_digests, check_range
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import check_window
-from ragaudit.ledger.messages.kernel import MAX_TIME
+from ragaudit.ledger.messages.kernel import Count, Digest, Items, Message
 from ragaudit.ledger.messages.sorted_rows import FIRST, LAST, KeyedRow, ProvenRow, SortedRows
 
 __all__ = ["AccountIndex", "AccountOpening", "Accounts", "ListedRecord"]
@@ -63,8 +62,7 @@ class ListedRecord(NamedTuple):
     pseudonym: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class AccountOpening(JsonMessage):
+class AccountOpening(Message):
     """What the digest of an account's row hides.
 
     Attributes:
@@ -72,10 +70,8 @@ class AccountOpening(JsonMessage):
         records: log indices of the account's records, rising.
     """
 
-    MEMBERS: ClassVar[str] = "salt records"
-
-    salt: bytes = field(repr=False)
-    records: tuple[int, ...]
+    salt: Digest = field(repr=False)
+    records: Annotated[tuple[Count, ...], Items(0, MAX_RECORDS)]
 
     @property
     def digest(self) -> bytes:
@@ -83,15 +79,9 @@ class AccountOpening(JsonMessage):
         listed = root(index.to_bytes(_INDEX_BYTES, "big") for index in self.records)
         return structure(f"{_TAG}row", self.salt, len(self.records), listed)
 
-    def _members(self) -> dict[str, Any]:
-        return {"salt": self.salt.hex(), "records": list(self.records)}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        records = f.integers("records", (0, MAX_RECORDS), 0, MAX_TIME)
-        if any(a >= b for a, b in pairwise(records)):
-            raise f.error("records", "not rising", expected="rising log indices")
-        return cls(f.hex("salt", SALT_BYTES), records)
+    def _check(self) -> None:
+        if any(a >= b for a, b in pairwise(self.records)):
+            raise MalformedError("not rising", where="records", expected="rising log indices")
 
 
 def account_key(window: str, pseudonym: bytes) -> bytes:

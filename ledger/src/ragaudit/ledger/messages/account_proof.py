@@ -1,9 +1,9 @@
 """Proof of how many records an account has, and which, or that it has none (spec 5.14)."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Self
 
-from ragaudit.ledger.errors import MalformedRecord, ProofRejected
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.errors import ProofRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.messages.account_index import (
@@ -12,8 +12,7 @@ from ragaudit.ledger.messages.account_index import (
     Accounts,
     account_key,
 )
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
-from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.kernel import Digest, Items, Message, Origin, Text
 from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.sorted_rows import ProvenRow, verify_absent, verify_present
@@ -23,8 +22,7 @@ __all__ = ["AccountProof"]
 _AFTER = 2  # the entry itself and the close
 
 
-@dataclass(frozen=True, slots=True)
-class AccountProof(JsonMessage):
+class AccountProof(Message, kind="account-proof", where="account proof"):
     """What the log of a closed window says of one account.
 
     Attributes:
@@ -36,16 +34,11 @@ class AccountProof(JsonMessage):
         opening: of the account's row; None where it has none.
     """
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/account-proof"
-    MEMBERS: ClassVar[str] = "origin pseudonym entry proof rows opening"
-    WHERE: ClassVar[str] = "account proof"
-    LABEL: ClassVar[str] = "account proof"
-
-    origin: str
-    pseudonym: bytes
+    origin: Origin
+    pseudonym: Digest
     entry: OpenedEntry
-    proof: str
-    rows: tuple[ProvenRow, ...]
+    proof: Annotated[str, Text(1, MAX_PROOF_BYTES)]
+    rows: Annotated[tuple[ProvenRow, ...], Items(1, 2)]
     opening: AccountOpening | None
 
     @classmethod
@@ -115,28 +108,6 @@ class AccountProof(JsonMessage):
         if opening.digest != proven.row.digest:
             raise ProofRejected("other records than in the index", where="opening")
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "pseudonym": self.pseudonym.hex(),
-            "entry": self.entry.to_json(),
-            "proof": self.proof,
-            "rows": [row.to_json() for row in self.rows],
-            "opening": None if self.opening is None else self.opening.to_json(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        proof = cls(
-            origin=f.origin(),
-            pseudonym=f.hex("pseudonym", PSEUDONYM_BYTES),
-            entry=f.message("entry", OpenedEntry),
-            proof=f.text("proof", 1, MAX_PROOF_BYTES),
-            rows=f.messages("rows", ProvenRow, 1, 2),
-            opening=None if f.raw("opening") is None else f.message("opening", AccountOpening),
-        )
-        if len(proof.rows) != (2 if proof.opening is None else 1):
-            raise MalformedRecord(
-                f"{len(proof.rows)} rows", where=f.where, expected="one opened, or two"
-            )
-        return proof
+    def _check(self) -> None:
+        if len(self.rows) != (2 if self.opening is None else 1):
+            raise MalformedError(f"{len(self.rows)} rows", expected="one opened, or two")

@@ -5,16 +5,13 @@ time: an account may have a million records.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import DIGEST_BYTES
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.identifiers import check_provider, check_window
+from ragaudit.ledger.messages.kernel import Digest, Message, ProviderName, WindowName
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings, Request
 
@@ -82,8 +79,7 @@ class Line(NamedTuple):
         return cls("opened", value)
 
 
-@dataclass(frozen=True, slots=True)
-class AccountRecords(JsonMessage):
+class AccountRecords(Message, kind="account-records", where="account records"):
     """The first line: who holds what follows, and of whom it is.
 
     Attributes:
@@ -92,14 +88,10 @@ class AccountRecords(JsonMessage):
         pseudonym: of the account in it, 32 bytes.
     """
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/account-records"
-    MEMBERS: ClassVar[str] = "holder provider window pseudonym"
-    WHERE: ClassVar[str] = "account records"
-
-    holder: str
-    provider: str
-    window: str
-    pseudonym: bytes
+    holder: Literal["verifier", "provider"]
+    provider: ProviderName
+    window: WindowName
+    pseudonym: Digest
 
     def lines(self, found: Iterable[Line]) -> Iterator[bytes]:
         """Yield all lines, each canonical JSON and LF.
@@ -114,23 +106,6 @@ class AccountRecords(JsonMessage):
             yield _line({each.kind: each.value})
         # Without it, what was cut off between two lines would look whole.
         yield _line({_END: count})
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "holder": self.holder,
-            "provider": self.provider,
-            "window": self.window,
-            "pseudonym": self.pseudonym.hex(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.choice("holder", VERIFIER, PROVIDER),
-            check_provider(f.text("provider", 1, 64)),
-            check_window(f.text("window", 1, 64)),
-            f.hex("pseudonym", DIGEST_BYTES),
-        )
 
 
 def read_lines(lines: Iterable[bytes]) -> Iterator[AccountRecords | Line]:

@@ -188,7 +188,7 @@ class BeaconRound:
         return hashlib.sha256(self.signature).digest()
 
     @classmethod
-    def from_json(cls, value: Any, where: str = "beacon") -> "BeaconRound":
+    def from_json(cls, value: Any, where: str = "") -> "BeaconRound":
         """Return the round of a JSON value with the members of drand's API.
 
         Args:
@@ -217,7 +217,7 @@ class BeaconRound:
         """
         if len(data) > MAX_ANSWER_BYTES:
             raise MalformedError("too long", where="beacon", expected=f"{MAX_ANSWER_BYTES} bytes")
-        return cls.from_json(loads_any(data))
+        return cls.from_json(loads_any(data), "beacon")
 
     def to_json(self) -> dict[str, Any]:
         """Return the round as JSON, in the form of drand's API."""

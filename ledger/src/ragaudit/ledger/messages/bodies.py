@@ -15,6 +15,7 @@ from ragaudit.ledger.messages.evidence_access import Reader, Reason
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES, Entry
 from ragaudit.ledger.messages.kernel import (
     OMITTED,
+    Converted,
     Count,
     Digest,
     Hex,
@@ -41,31 +42,38 @@ MAX_STAMPS: Final = 16
 MAX_PARTS: Final = 244_142  # of a handover: 10^9 entries
 
 
-class _Proven(Nested):
-    """A registration with its proof: an account shows it because it is believed for that."""
-
-    def __init__(self) -> None:
-        super().__init__(RegistrationEntry)
-        proof = self.schema["properties"]["proof"]["anyOf"][0]
-        self.schema = {**self.schema, "properties": {**self.schema["properties"], "proof": proof}}
-
-    def read(self, value: Any) -> RegistrationEntry:
-        entry = RegistrationEntry.read(value)
-        if entry.proof is None:
-            raise MalformedError("no proof", where="proof", expected="a .tlog-proof")
-        return entry
+def _proven(entry: RegistrationEntry) -> RegistrationEntry:
+    # An account shows its registration because it is believed for its proof.
+    if entry.proof is None:
+        raise MalformedError("no proof", expected="a .tlog-proof")
+    return entry
 
 
 Note: TypeAlias = Annotated[str, Text(0, MAX_NOTE_BYTES)]
 Documents: TypeAlias = Annotated[tuple[Object, ...], Items(0, MAX_BATCH)]
 Holder: TypeAlias = Annotated[Object | None, OMITTED]
-ProvenRegistration: TypeAlias = Annotated[Annotated[RegistrationEntry, _Proven()] | None, OMITTED]
+ProvenRegistration: TypeAlias = Annotated[
+    Annotated[
+        RegistrationEntry,
+        Converted(Nested(RegistrationEntry), _proven, RegistrationEntry.to_json),
+    ]
+    | None,
+    OMITTED,
+]
 
 
 class Body(Message):
     """The JSON object of a call, which a reader takes in any spelling."""
 
     ERROR: ClassVar[type[MalformedError]] = MalformedRequest
+
+    @classmethod
+    def read(cls, value: Any) -> Self:
+        """Return the body of a JSON value, in which null says as much as no member."""
+        if isinstance(value, dict):
+            gone = [name for name in cls._omitted if value.get(name, "") is None]
+            value = {name: each for name, each in value.items() if name not in gone}
+        return super().read(value)
 
 
 class WindowBody(Body):

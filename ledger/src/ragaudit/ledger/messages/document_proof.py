@@ -1,27 +1,34 @@
 """Proof of what a closed log says of one document: never there, there, gone (spec 5.16)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Annotated, TypeAlias
 
-from ragaudit.encoding.digests import DIGEST_BYTES
-from ragaudit.ledger.errors import MalformedRecord, ProofRejected
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.errors import ProofRejected
 from ragaudit.ledger.messages.documents import (
     MAX_VERSION,
-    SECRET_BYTES,
     Documents,
     Life,
     check_secret,
     document_row,
     id_key,
 )
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
-from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant
+from ragaudit.ledger.messages.kernel import (
+    Converted,
+    Digest,
+    DocumentId,
+    Integer,
+    Items,
+    Message,
+    Origin,
+    TenantName,
+)
 from ragaudit.ledger.messages.opened_entry import Place, ProvenEntry, ProvenOpening
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import MAX_ROWS, Version
+from ragaudit.ledger.messages.records import Version
 from ragaudit.ledger.messages.row_openings import CommitRows
-from ragaudit.ledger.messages.row_proofs import RowProof, check_owned
+from ragaudit.ledger.messages.row_proofs import Position, RowProof, check_owned
 from ragaudit.ledger.messages.sorted_rows import ProvenRow, verify_absent, verify_present
 
 __all__ = ["MAX_LIVES", "DocumentProof", "ListedDocument"]
@@ -29,8 +36,19 @@ __all__ = ["MAX_LIVES", "DocumentProof", "ListedDocument"]
 MAX_LIVES = 1001  # every second version, and more than a window has
 
 
-@dataclass(frozen=True, slots=True)
-class ListedDocument(JsonMessage):
+def _life(versions: tuple[int, int]) -> Life:
+    first, last = versions
+    if first > last:
+        raise MalformedError("not a life", expected="a first and a last version")
+    return first, last
+
+
+ShownLife: TypeAlias = Annotated[
+    Life, Converted(Items(2, 2, Integer(1, MAX_VERSION)), _life, list, "first and last version")
+]
+
+
+class ListedDocument(Message):
     """What the digest of a document's row in the list is made of.
 
     Attributes:
@@ -39,45 +57,23 @@ class ListedDocument(JsonMessage):
         row_digest: of its row in the first version that has it, 32 bytes.
     """
 
-    MEMBERS: ClassVar[str] = "position lives row_digest"
-
-    position: int
-    lives: tuple[Life, ...]
-    row_digest: bytes
+    position: Position
+    lives: Annotated[tuple[ShownLife, ...], Items(0, MAX_LIVES)]
+    row_digest: Digest
 
     @property
     def ended(self) -> int | None:
         """The last version that lists the document as live; None if no version does."""
         return self.lives[-1][1] if self.lives else None
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "position": self.position,
-            "lives": [list(life) for life in self.lives],
-            "row_digest": self.row_digest.hex(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        lives = tuple(_read_life(f, item) for _, item in f.objects("lives", 0, MAX_LIVES))
+    def _check(self) -> None:
         # Two that touch would be one life in two encodings.
-        if any(before[1] + 1 >= after[0] for before, after in pairwise(lives)):
-            raise f.error("lives", "not rising", expected="maximal intervals of versions")
-        position = f.integer("position", 0, MAX_ROWS - 1)
-        return cls(position, lives, f.hex("row_digest", DIGEST_BYTES))
+        if any(before[1] + 1 >= after[0] for before, after in pairwise(self.lives)):
+            expected = "maximal intervals of versions"
+            raise MalformedError("not rising", where="lives", expected=expected)
 
 
-def _read_life(f: Fields, value: Any) -> Life:
-    match value:
-        case [int(first), int(last)] if {type(first), type(last)} == {
-            int
-        } and 1 <= first <= last <= MAX_VERSION:
-            return first, last
-    raise f.error("lives", "not a life", expected="a first and a last version")
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentProof(JsonMessage):
+class DocumentProof(Message, kind="document-proof", where="document proof"):
     """What the log of a closed window says of one document.
 
     Attributes:
@@ -92,20 +88,13 @@ class DocumentProof(JsonMessage):
         last_row: in a window with noise the row of a listed document in the last version.
     """
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/document-proof"
-    MEMBERS: ClassVar[str] = (
-        "origin tenant id document_secret opening documents rows listed gone last_row"
-    )
-    WHERE: ClassVar[str] = "document proof"
-    LABEL: ClassVar[str] = "document proof"
-
-    origin: str
-    tenant: str
-    id: str = field(repr=False)
-    document_secret: bytes = field(repr=False)
+    origin: Origin
+    tenant: TenantName
+    id: DocumentId = field(repr=False)
+    document_secret: Digest = field(repr=False)
     opening: ProvenOpening
     documents: ProvenEntry
-    rows: tuple[ProvenRow, ...]
+    rows: Annotated[tuple[ProvenRow, ...], Items(1, 2)]
     listed: ListedDocument | None
     gone: ProvenEntry | None
     last_row: RowProof | None
@@ -211,38 +200,9 @@ class DocumentProof(JsonMessage):
             raise ProofRejected("of another row", where="last_row")
         self.last_row.verify(policy, commit)
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "tenant": self.tenant,
-            "id": self.id,
-            "document_secret": self.document_secret.hex(),
-            "opening": self.opening.to_json(),
-            "documents": self.documents.to_json(),
-            "rows": [row.to_json() for row in self.rows],
-            "listed": None if self.listed is None else self.listed.to_json(),
-            "gone": None if self.gone is None else self.gone.to_json(),
-            "last_row": None if self.last_row is None else self.last_row.to_json(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        proof = cls(
-            origin=f.origin(),
-            tenant=check_tenant(f.text("tenant", 1, 64)),
-            id=check_document_id(f.text("id", 1, 512)),
-            document_secret=f.hex("document_secret", SECRET_BYTES),
-            opening=f.message("opening", ProvenOpening),
-            documents=f.message("documents", ProvenEntry),
-            rows=f.messages("rows", ProvenRow, 1, 2),
-            listed=f.optional(f.message, "listed", ListedDocument),
-            gone=f.optional(f.message, "gone", ProvenEntry),
-            last_row=f.optional(f.message, "last_row", RowProof),
-        )
-        if len(proof.rows) != (2 if proof.listed is None else 1):
-            expected = "one that is listed, or two"
-            raise MalformedRecord(f"{len(proof.rows)} rows", where=f.where, expected=expected)
+    def _check(self) -> None:
+        if len(self.rows) != (2 if self.listed is None else 1):
+            raise MalformedError(f"{len(self.rows)} rows", expected="one that is listed, or two")
         # Of a document that is not there, nothing more is to be said.
-        if proof.listed is None and (proof.gone is not None or proof.last_row is not None):
-            raise MalformedRecord("of no document", where=f.path("gone"), expected="null")
-        return proof
+        if self.listed is None and (self.gone is not None or self.last_row is not None):
+            raise MalformedError("of no document", where="gone", expected="null")

@@ -4,7 +4,7 @@ Nothing here depends on how many documents paid, or on which: that stays with th
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data, structure
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
 from ragaudit.ledger.messages.generated_answers import AnyAnswer, read_answer
 from ragaudit.ledger.messages.generation_requests import GenerationRequest
-from ragaudit.ledger.messages.kernel import MAX_TIME
+from ragaudit.ledger.messages.kernel import MAX_TIME, Digest, Hex, Integer, Message, Text
 from ragaudit.ledger.messages.receipts import digest_of
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.ledger.messages.signed import AccountMessage
@@ -32,8 +32,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedEntry(JsonMessage):
+class LoggedEntry(Message):
     """An entry of a receipt, and where it stands.
 
     Attributes:
@@ -42,12 +41,10 @@ class LoggedEntry(JsonMessage):
         proof: text of the .tlog-proof; it is added later, and proves itself.
     """
 
-    MEMBERS: ClassVar[str] = "body index proof salt"
-
-    index: int
-    salt: bytes = field(repr=False)
-    body: bytes = field(repr=False)
-    proof: str | None = field(default=None, repr=False)
+    index: Annotated[int, Integer(1, min(MAX_TREE_SIZE, MAX_TIME))]
+    salt: Digest = field(repr=False)
+    body: Annotated[bytes, Hex(limit=MAX_BODY_BYTES)] = field(repr=False)
+    proof: Annotated[str, Text(1, MAX_PROOF_BYTES)] | None = field(default=None, repr=False)
 
     def leaf_data(self, kind: str) -> bytes:
         """Return the leaf of an entry of ``kind`` before it is hashed, 32 bytes."""
@@ -73,23 +70,6 @@ class LoggedEntry(JsonMessage):
             raise ReceiptRejected("a proof of another index", where=kind)
         leaf = leaf_hash(self.leaf_data(kind))
         return verify_tlog_proof(proof, leaf=leaf, log_key=log_key, cosigners=cosigners)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "body": self.body.hex(),
-            "index": self.index,
-            "proof": self.proof,
-            "salt": self.salt.hex(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            index=f.integer("index", 1, min(MAX_TREE_SIZE, MAX_TIME)),
-            salt=f.hex("salt", SALT_BYTES),
-            body=f.hex("body", limit=MAX_BODY_BYTES),
-            proof=f.optional(f.text, "proof", 1, MAX_PROOF_BYTES),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,33 @@
 """Answers of the generation channel (docs/spec/11-generation.md §11.10)."""
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from dataclasses import field
+from typing import Annotated, Final, TypeAlias
 
 from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.words import LONGEST_WORD, words
 from ragaudit.ledger.messages.answerers import MAX_KEYWORDS, MAX_TOKENS
 from ragaudit.ledger.messages.encoded import check_range
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generator_manifest import MAX_VOCABULARY
+from ragaudit.ledger.messages.kernel import Integer, Items, Message, Nested, OneOf, Text
 
 __all__ = ["AnyAnswer", "GeneratedAnswer", "GeneratedKeywords", "read_answer"]
 
 MAX_TEXT_BYTES: Final = 2**18  # of an answer
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedAnswer(JsonMessage):
+def _check_keyword(text: str) -> None:
+    if words(text) != {text}:
+        raise MalformedError("not a word", expected="letters and digits, case-folded")
+
+
+AnswerText: TypeAlias = Annotated[str, Text(0, MAX_TEXT_BYTES)]
+Token: TypeAlias = Annotated[int, Integer(0, MAX_VOCABULARY - 1)]
+Keyword: TypeAlias = Annotated[str, Text(0, 4 * LONGEST_WORD, _check_keyword, "a word")]
+
+
+class GeneratedAnswer(Message, where="answer"):
     """What is released.
 
     Attributes:
@@ -25,12 +36,9 @@ class GeneratedAnswer(JsonMessage):
         private: how many of them the documents were asked for.
     """
 
-    MEMBERS: ClassVar[str] = "private text tokens"
-    WHERE: ClassVar[str] = "answer"
-
-    text: str = field(repr=False)
-    tokens: tuple[int, ...] = field(repr=False)
-    private: int
+    text: AnswerText = field(repr=False)
+    tokens: Annotated[tuple[Token, ...], Items(0, MAX_TOKENS)] = field(repr=False)
+    private: Annotated[int, Integer(0, MAX_TOKENS)]
 
     def __post_init__(self) -> None:
         check_range("private tokens", self.private, 0, len(self.tokens))
@@ -43,20 +51,8 @@ class GeneratedAnswer(JsonMessage):
         """
         return structure("generated", salt, self.encode())
 
-    def _members(self) -> dict[str, Any]:
-        return {"private": self.private, "text": self.text, "tokens": list(self.tokens)}
 
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.text("text", 0, MAX_TEXT_BYTES),
-            f.integers("tokens", (0, MAX_TOKENS), 0, MAX_VOCABULARY - 1),
-            f.integer("private", 0, MAX_TOKENS),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratedKeywords(JsonMessage):
+class GeneratedKeywords(Message, where="answer"):
     """An answer of DP-KSA.
 
     Attributes:
@@ -65,11 +61,8 @@ class GeneratedKeywords(JsonMessage):
             failed.
     """
 
-    MEMBERS: ClassVar[str] = "keywords text"
-    WHERE: ClassVar[str] = "answer"
-
-    text: str = field(repr=False)
-    keywords: tuple[str, ...] | None = field(repr=False)
+    text: AnswerText = field(repr=False)
+    keywords: Annotated[tuple[Keyword, ...], Items(0, MAX_KEYWORDS)] | None = field(repr=False)
 
     @property
     def private(self) -> int:
@@ -84,26 +77,21 @@ class GeneratedKeywords(JsonMessage):
         """
         return structure("generated", salt, self.encode())
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "keywords": None if self.keywords is None else list(self.keywords),
-            "text": self.text,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        found = None
-        if f.raw("keywords") is not None:
-            found = f.texts("keywords", MAX_KEYWORDS, 4 * LONGEST_WORD)
-            # A set has one spelling, and an order of its own would tell the ranks.
-            if list(found) != sorted(set(found)):
-                raise f.error("keywords", "do not rise", "in order, each once")
-            if any(words(each) != {each} for each in found):
-                raise f.error("keywords", "not a word", "letters and digits, case-folded")
-        return cls(f.text("text", 0, MAX_TEXT_BYTES), found)
+    def _check(self) -> None:
+        found = self.keywords or ()
+        # A set has one spelling, and an order of its own would tell the ranks.
+        if list(found) != sorted(set(found)):
+            raise MalformedError("do not rise", where="keywords", expected="in order, each once")
 
 
-AnyAnswer = GeneratedAnswer | GeneratedKeywords
+AnyAnswer: TypeAlias = Annotated[
+    GeneratedAnswer | GeneratedKeywords,
+    OneOf(
+        lambda answer: isinstance(answer, dict) and "keywords" in answer,
+        Nested(GeneratedKeywords),
+        Nested(GeneratedAnswer),
+    ),
+]
 
 
 def read_answer(f: Fields, name: str) -> AnyAnswer:

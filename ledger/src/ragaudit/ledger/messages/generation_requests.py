@@ -1,12 +1,20 @@
 """Questions of the generation channel (docs/spec/11-generation.md §11.10)."""
 
 import re
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from dataclasses import field
+from typing import Annotated, Final, TypeAlias
 
-from ragaudit.encoding.errors import UnsupportedError
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_filter
+from ragaudit.ledger.messages.kernel import (
+    OMITTED,
+    Converted,
+    Integer,
+    Items,
+    Message,
+    OrNull,
+    Text,
+)
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES
 from ragaudit.ledger.messages.records import MAX_QUERIES
@@ -18,8 +26,30 @@ MAX_IGNORED: Final = 16
 _SETTING = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationRequest(JsonMessage):
+def _check_setting(name: str) -> None:
+    if _SETTING.fullmatch(name) is None:
+        raise MalformedError("not a name", expected="a-z, 0-9 and _")
+
+
+def _ignored(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    # One spelling of nothing: without the member.
+    if names is not None and (not names or list(names) != sorted(set(names))):
+        raise MalformedError("empty, or do not rise", expected="names in order, each once")
+    return names or ()
+
+
+Ignored: TypeAlias = Annotated[
+    tuple[str, ...],
+    Converted(
+        OrNull(Items(0, MAX_IGNORED, Text(1, 64, _check_setting, "name of a setting"))),
+        _ignored,
+        lambda names: list(names) or None,
+    ),
+    OMITTED,
+]
+
+
+class GenerationRequest(Message, where="request"):
     """A question to be answered in words.
 
     Attributes:
@@ -31,13 +61,10 @@ class GenerationRequest(JsonMessage):
             not honour them.
     """
 
-    MEMBERS: ClassVar[str] = "counter filter query"
-    WHERE: ClassVar[str] = "request"
-
-    query: str = field(repr=False)
-    filter: str = field(default="", repr=False)
-    counter: int | None = None
-    ignored: tuple[str, ...] = ()
+    query: Annotated[str, Text(1, MAX_QUERY_BYTES)] = field(repr=False)
+    filter: Annotated[str, Text(0, MAX_FILTER_BYTES)] = field(default="", repr=False)
+    counter: Annotated[int, Integer(0, MAX_QUERIES - 1)] | None = None
+    ignored: Ignored = ()
 
     def check_policy(self, policy: Policy) -> Filter:
         """Return the filter of a request that the window takes.
@@ -54,32 +81,3 @@ class GenerationRequest(JsonMessage):
     def retrieval(self) -> Request:
         """The same question as the retrieval channel knows it: what its digests cover is one."""
         return Request(self.query, 1, self.counter, self.filter, kind="text")
-
-    @classmethod
-    def members_of(cls, value: Any) -> str:
-        """Return the names of a request's members: ``ignored`` stands where something was."""
-        ignores = isinstance(value, dict) and "ignored" in value
-        return f"{cls.MEMBERS} ignored" if ignores else cls.MEMBERS
-
-    def _members(self) -> dict[str, Any]:
-        ignored = {"ignored": list(self.ignored)} if self.ignored else {}
-        return {"counter": self.counter, "filter": self.filter, "query": self.query, **ignored}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.text("query", 1, MAX_QUERY_BYTES),
-            f.text("filter", 0, MAX_FILTER_BYTES),
-            f.optional(f.integer, "counter", 0, MAX_QUERIES - 1),
-            _ignored(f) if "ignored" in f.value else (),
-        )
-
-
-def _ignored(f: Fields) -> tuple[str, ...]:
-    names = f.texts("ignored", MAX_IGNORED, 64)
-    # One spelling of nothing: without the member.
-    if not names or list(names) != sorted(set(names)):
-        raise f.error("ignored", "empty, or do not rise", "names in order, each once")
-    if not all(map(_SETTING.fullmatch, names)):
-        raise f.error("ignored", "not a name", "a-z, 0-9 and _")
-    return names

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Final, Literal, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
-from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.kernel import Digest, Integer, Items, MapOf, Message, Text
 
 __all__ = ["GeneratorManifest", "GeneratorProbe", "Prompt", "Vocabulary", "VocabularyTerms"]
 
@@ -21,8 +20,12 @@ MAX_VOCABULARY: Final = 2**24
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt(JsonMessage):
+def _check_digest(digits: str) -> None:
+    if _DIGEST.fullmatch(digits) is None:
+        raise MalformedError("not a file digest", expected="64 digits 0-9a-f")
+
+
+class Prompt(Message, where="prompt"):
     """What stands around documents and question, in one piece of text.
 
     Attributes:
@@ -31,11 +34,8 @@ class Prompt(JsonMessage):
         between: joins the documents of one voter.
     """
 
-    MEMBERS: ClassVar[str] = "template between"
-    WHERE: ClassVar[str] = "prompt"
-
-    template: str = "{documents}\n\n{question}\n"
-    between: str = "\n"
+    template: Annotated[str, Text(1, MAX_TEXT)] = "{documents}\n\n{question}\n"
+    between: Annotated[str, Text(0, MAX_TEXT)] = "\n"
 
     def of(self, documents: Sequence[str], question: str) -> str:
         """Return the text for a voter; empty documents leave no trace.
@@ -50,16 +50,10 @@ class Prompt(JsonMessage):
         parts = [part.replace("{question}", question) for part in (first, *rest)]
         return texts.join(parts)
 
-    def _members(self) -> dict[str, Any]:
-        return {"template": self.template, "between": self.between}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        template = f.text("template", 1, MAX_TEXT)
+    def _check(self) -> None:
         for place in ("{documents}", "{question}"):
-            if place not in template:
-                raise f.error("template", f"no place for {place}", expected=place)
-        return cls(template, f.text("between", 0, MAX_TEXT))
+            if place not in self.template:
+                raise MalformedError(f"no place for {place}", where="template", expected=place)
 
 
 @dataclass(frozen=True)
@@ -105,8 +99,7 @@ class Vocabulary:
         return VocabularyTerms(structure("vocabulary", data), len(self.tokens), self.end)
 
 
-@dataclass(frozen=True, slots=True)
-class VocabularyTerms(JsonMessage):
+class VocabularyTerms(Message, where="vocabulary"):
     """A vocabulary by digest.
 
     Attributes:
@@ -115,24 +108,16 @@ class VocabularyTerms(JsonMessage):
         end: number of the one that ends an answer.
     """
 
-    MEMBERS: ClassVar[str] = "digest size end"
-    WHERE: ClassVar[str] = "vocabulary"
+    digest: Digest
+    size: Annotated[int, Integer(1, MAX_VOCABULARY)]
+    end: Annotated[int, Integer(0, MAX_VOCABULARY - 1)]
 
-    digest: bytes
-    size: int
-    end: int
-
-    def _members(self) -> dict[str, Any]:
-        return {"digest": self.digest.hex(), "size": self.size, "end": self.end}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        size = f.integer("size", 1, MAX_VOCABULARY)
-        return cls(f.hex("digest", DIGEST_BYTES), size, f.integer("end", 0, size - 1))
+    def _check(self) -> None:
+        if self.end >= self.size:
+            raise MalformedError("not such an integer", where="end", expected=f"0..{self.size - 1}")
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratorProbe(JsonMessage):
+class GeneratorProbe(Message, where="probe"):
     """A public question, and what the committed model answers that reads no document.
 
     Attributes:
@@ -140,22 +125,11 @@ class GeneratorProbe(JsonMessage):
         answer: text of its next token, "" for the end token; without a vocabulary, its answer.
     """
 
-    MEMBERS: ClassVar[str] = "question answer"
-    WHERE: ClassVar[str] = "probe"
-
-    question: str
-    answer: str
-
-    def _members(self) -> dict[str, Any]:
-        return {"question": self.question, "answer": self.answer}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(f.text("question", 1, MAX_TEXT), f.text("answer", 0, MAX_TEXT))
+    question: Annotated[str, Text(1, MAX_TEXT)]
+    answer: Annotated[str, Text(0, MAX_TEXT)]
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratorManifest(JsonMessage):
+class GeneratorManifest(Message, kind="generator"):
     """What a generator is made of. Decoding is greedy; there is no other.
 
     Attributes:
@@ -169,63 +143,32 @@ class GeneratorManifest(JsonMessage):
         probes: 1..64, of different questions.
     """
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/generator"
-    MEMBERS: ClassVar[str] = "kind model files vocabulary prompt keywords decoding probes"
-    WHERE: ClassVar[str] = "generator"
-
-    kind: str
-    model: str
-    files: Mapping[str, str]
+    kind: Literal["files", "endpoint"]
+    model: Annotated[str, Text(1, 500)]
+    files: Annotated[
+        Mapping[str, str], MapOf(Text(1, MAX_MANIFEST_BYTES), Text(1, 64, _check_digest, "hex"))
+    ]
     vocabulary: VocabularyTerms | None
     prompt: Prompt
     keywords: Prompt | None
-    probes: tuple[GeneratorProbe, ...]
+    probes: Annotated[tuple[GeneratorProbe, ...], Items(1, MAX_PROBES)]
+    decoding: Literal["greedy"] = "greedy"
 
     @property
     def digest(self) -> bytes:
         """C_gen, 32 bytes."""
         return structure("generator", self.encode())
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "model": self.model,
-            "files": dict(self.files),
-            "vocabulary": None if self.vocabulary is None else self.vocabulary.to_json(),
-            "prompt": self.prompt.to_json(),
-            "keywords": None if self.keywords is None else self.keywords.to_json(),
-            "decoding": "greedy",
-            "probes": [probe.to_json() for probe in self.probes],
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        f.constant("decoding", "greedy")
-        vocabulary = keywords = None
-        if f.raw("vocabulary") is not None:
-            vocabulary = f.message("vocabulary", VocabularyTerms)
-        if f.raw("keywords") is not None:
-            keywords = f.message("keywords", Prompt)
+    def _check(self) -> None:
         # Either tokens or whole answers: a model that gives both would be two mechanisms.
-        if (vocabulary is None) == (keywords is None):
-            raise f.error("keywords", "one of vocabulary and keywords is needed")
-        kind = f.choice("kind", "files", "endpoint")
-        files = _files(f)
+        if (self.vocabulary is None) == (self.keywords is None):
+            raise MalformedError("one of vocabulary and keywords is needed", where="keywords")
         # Weights behind an address are nobody's to commit to; files without a name are no model.
-        if (kind == "files") != bool(files):
-            raise f.error("files", "files of an endpoint, or none of a model that is files")
-        probes = f.messages("probes", GeneratorProbe, 1, MAX_PROBES)
-        if len({probe.question for probe in probes}) < len(probes):
-            raise f.error("probes", "two probes of one question")
-        return cls(
-            kind=kind,
-            model=f.text("model", 1, 500),
-            files=files,
-            vocabulary=vocabulary,
-            prompt=f.message("prompt", Prompt),
-            keywords=keywords,
-            probes=probes,
-        )
+        if (self.kind == "files") != bool(self.files):
+            what = "files of an endpoint, or none of a model that is files"
+            raise MalformedError(what, where="files")
+        if len({probe.question for probe in self.probes}) < len(self.probes):
+            raise MalformedError("two probes of one question", where="probes")
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -233,7 +176,7 @@ class GeneratorManifest(JsonMessage):
         if len(data) > MAX_MANIFEST_BYTES:
             most = f"at most {MAX_MANIFEST_BYTES} bytes"
             raise MalformedRecord("manifest too long", where=cls.WHERE, expected=most)
-        return super(GeneratorManifest, cls).parse(data)
+        return super().parse(data)
 
     def check_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Check that a vocabulary is the committed one.
@@ -243,11 +186,3 @@ class GeneratorManifest(JsonMessage):
         """
         if vocabulary.terms != self.vocabulary:
             raise MalformedError("not the committed vocabulary", where="vocabulary")
-
-
-def _files(f: Fields) -> dict[str, str]:
-    files = f.object("files")
-    for path, digest in files.items():
-        if not path or not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
-            raise f.error(f"files.{path[:80]}", "not a file digest", "64 digits 0-9a-f")
-    return files

@@ -73,7 +73,7 @@ class Entry:
         return _Shown(self.index, self.kind, self.salt, self.body).to_json()
 
     @classmethod
-    def from_json(cls, value: Any, where: str = "entry") -> Self:
+    def from_json(cls, value: Any, where: str = "") -> Self:
         """Return the entry of a JSON value, the strict inverse of `to_json`.
 
         Args:

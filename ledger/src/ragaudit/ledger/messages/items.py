@@ -8,20 +8,26 @@ a bundle, reads them.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from dataclasses import field
+from typing import Annotated, Final, TypeAlias
 
-from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import DIGEST_BYTES
-from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES, VerifierKey
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
-from ragaudit.ledger.messages.kernel import MAX_TIME
+from ragaudit.ledger.messages.kernel import (
+    MAX_TIME,
+    Converted,
+    Digest,
+    Hex,
+    Integer,
+    MapOf,
+    Message,
+    Milliseconds,
+    Text,
+)
 
 PUBLIC: Final = "public/"
 CONFIDENTIAL: Final = "confidential/"
@@ -146,8 +152,7 @@ def check_name(name: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OpeningItem(JsonMessage):
+class OpeningItem(Message, where="opening"):
     """`public/opening.json`: the log's entry 0, as countersigned.
 
     Attributes:
@@ -155,35 +160,26 @@ class OpeningItem(JsonMessage):
         body: at most 2^20 bytes.
     """
 
-    MEMBERS: ClassVar[str] = "salt body"
-    WHERE: ClassVar[str] = "opening"
-
-    salt: bytes = field(repr=False)
-    body: bytes = field(repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        return {"salt": self.salt.hex(), "body": self.body.hex()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(f.hex("salt", SALT_BYTES), f.hex("body", limit=MAX_OPENING_BYTES))
+    salt: Digest = field(repr=False)
+    body: Annotated[bytes, Hex(limit=MAX_OPENING_BYTES)] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class PreviousWindow(JsonMessage):
+LogKey: TypeAlias = Annotated[
+    VerifierKey, Converted(Text(1, 512), VerifierKey.parse, str, "vkey (6.3)")
+]
+
+
+class PreviousWindow(Message, where="previous window"):
     """`public/previous.json`: the window whose final checkpoint the policy names.
 
     Attributes:
         log, cosigner: its keys.
-        final: its final checkpoint, a cosigned note; None before its close.
+        final_checkpoint: of it, a cosigned note; None before its close.
     """
 
-    MEMBERS: ClassVar[str] = "log cosigner final_checkpoint"
-    WHERE: ClassVar[str] = "previous window"
-
-    log: VerifierKey
-    cosigner: VerifierKey
-    final: bytes | None
+    log: LogKey
+    cosigner: LogKey
+    final_checkpoint: Annotated[str, Text(0, MAX_NOTE_BYTES)] | None
 
     def head(self, note: bytes) -> TreeHead:
         """Return the head of a checkpoint of its log.
@@ -199,24 +195,19 @@ class PreviousWindow(JsonMessage):
         cosigners = CosignerPolicy((self.cosigner,), 1)
         return verify_cosigned(note, self.log, cosigners).signed.head
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "log": str(self.log),
-            "cosigner": str(self.cosigner),
-            "final_checkpoint": None if self.final is None else self.final.decode(),
-        }
 
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        final = None
-        if f.raw("final_checkpoint") is not None:
-            final = f.text("final_checkpoint", 0, MAX_NOTE_BYTES).encode()
-        log, cosigner = (VerifierKey.parse(f.text(name, 1, 512)) for name in ("log", "cosigner"))
-        return cls(log, cosigner, final)
+def _leaf_index(digits: str) -> int:
+    # One spelling of a number: two keys for one record would let a reader choose its time.
+    if not digits.isascii() or not digits.isdecimal() or str(int(digits)) != digits:
+        raise MalformedError("not a leaf index", expected="its decimal digits")
+    return int(digits)
 
 
-@dataclass(frozen=True, slots=True)
-class Clock(JsonMessage):
+LEAF_INDEX: Final = Converted(Text(1, 19), _leaf_index, str, "leaf index")
+TIME: Final = Integer(0, MAX_TIME, "Unix milliseconds")
+
+
+class Clock(Message, where="clock"):
     """Times of receipt, in Unix milliseconds.
 
     Attributes:
@@ -225,52 +216,7 @@ class Clock(JsonMessage):
         close, records: when the window was closed and its log handed over, None if never.
     """
 
-    MEMBERS: ClassVar[str] = "responses claims close records"
-    WHERE: ClassVar[str] = "clock"
-
-    responses: Mapping[int, int]
-    claims: Mapping[bytes, int]
-    close: int | None
-    records: int | None
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "responses": {str(index): time for index, time in self.responses.items()},
-            "claims": {identity.hex(): time for identity, time in self.claims.items()},
-            "close": self.close,
-            "records": self.records,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        responses, claims = _times(f, "responses"), _times(f, "claims")
-        return cls(
-            {_index(f, index): time for index, time in responses.items()},
-            {_identity(f, identity): time for identity, time in claims.items()},
-            f.optional(f.integer, "close", 0, MAX_TIME),
-            f.optional(f.integer, "records", 0, MAX_TIME),
-        )
-
-
-def _times(f: Fields, name: str) -> dict[str, int]:
-    value = f.raw(name)
-    if not isinstance(value, dict):
-        raise f.error(name, "not an object")
-    # The names are data here, so all of them are expected; `_index` and `_identity` read them.
-    times = Fields(value, " ".join(value), MalformedRecord, f.path(name))
-    return {key: times.integer(key, 0, MAX_TIME) for key in value}
-
-
-def _index(f: Fields, text: str) -> int:
-    # One spelling of a number: two keys for one record would let a reader choose its time.
-    canonical = text.isascii() and text.isdecimal() and len(text) < 20
-    if not canonical or str(int(text)) != text:
-        raise f.error("responses", "not a leaf index", expected="its decimal digits")
-    return int(text)
-
-
-def _identity(f: Fields, text: str) -> bytes:
-    try:
-        return hex_decode(text, DIGEST_BYTES)
-    except MalformedError as error:
-        raise f.error("claims", error.what, expected=error.expected) from error
+    responses: Annotated[Mapping[int, int], MapOf(LEAF_INDEX, TIME)]
+    claims: Annotated[Mapping[bytes, int], MapOf(Hex(DIGEST_BYTES), TIME)]
+    close: Milliseconds | None
+    records: Milliseconds | None

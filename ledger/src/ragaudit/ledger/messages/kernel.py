@@ -11,7 +11,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
 from operator import methodcaller
 from types import NoneType, UnionType
 from typing import (
@@ -20,7 +19,6 @@ from typing import (
     ClassVar,
     Final,
     Literal,
-    Protocol,
     Self,
     TypeAlias,
     Union,
@@ -37,7 +35,13 @@ from ragaudit.encoding.signing import KEY_BYTES, SIGNATURE_BYTES, PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.notes import MAX_NAME_BYTES, check_name
-from ragaudit.ledger.messages.identifiers import check_provider, check_tenant, check_window
+from ragaudit.ledger.messages.identifiers import (
+    MAX_DOCUMENT_ID_BYTES,
+    check_document_id,
+    check_provider,
+    check_tenant,
+    check_window,
+)
 
 MAX_TIME: Final = canonical_json.MAX_INTEGER
 """Of a time in Unix milliseconds, a count or a size: the largest integer that JSON holds."""
@@ -52,7 +56,7 @@ class Form(ABC):
         schema: JSON schema of its values; what it leaves open, `read` refuses all the same.
         words: the same for people, in a table of the specification.
         signable: whether a value is a field that a signature covers as it is.
-        write: gives the JSON value of an attribute, which is never None; None: it is its own.
+        write: gives the JSON value of an attribute; None: it is its own.
     """
 
     signable = False
@@ -94,11 +98,7 @@ class Text(Form):
                 "text of another length", expected=f"{self._low}..{self._high} bytes"
             )
         if self._check is not None:
-            try:
-                self._check(value)
-            except MalformedError as error:
-                # What it finds is wrong with the member, and stands under the member's name.
-                raise MalformedError(error.what, expected=error.expected) from error
+            _by_name(self._check, value)
         return value
 
 
@@ -177,19 +177,22 @@ class Hex(Form):
         return bytes.fromhex(value)
 
 
-class Key(Form):
-    """An Ed25519 key in lower-case hexadecimal."""
+class Converted(Form):
+    """Another form, whose value is read further: a key, a note, a text in base64."""
 
-    def __init__(self) -> None:
-        self._bytes = Hex(KEY_BYTES)
-        # Not any 32 bytes are a key that is taken: this one is of RFC 8032, 7.1, test 1.
-        example = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
-        schema: Schema = {**self._bytes.schema, "examples": [example]}
-        super().__init__("hex, an Ed25519 key", schema, lambda key: key.raw.hex())
+    def __init__(
+        self,
+        form: Form,
+        read: Callable[[Any], Any],
+        write: Callable[[Any], Any],
+        words: str = "",
+        **schema: Any,
+    ) -> None:
+        super().__init__(words or form.words, {**form.schema, **schema}, write)
+        self._form, self._convert = form, read
 
-    def read(self, value: Any) -> PublicKey:
-        # Keys of small order are refused here: under them signatures verify that nobody made.
-        return PublicKey.from_raw(self._bytes.read(value))
+    def read(self, value: Any) -> Any:
+        return _by_name(self._convert, self._form.read(value))
 
 
 class OrNull(Form):
@@ -197,7 +200,9 @@ class OrNull(Form):
 
     def __init__(self, form: Form) -> None:
         null = {"anyOf": [form.schema, {"type": "null"}]}
-        super().__init__(f"{form.words}; or null", null, form.write)
+        write = form.write
+        either = None if write is None else lambda value: None if value is None else write(value)
+        super().__init__(f"{form.words}; or null", null, either)
         self._form, self.signable = form, form.signable
 
     def read(self, value: Any) -> Any:
@@ -208,17 +213,17 @@ class Items(Form):
     """A list of ``low``..``high`` items, whose form is that of the items of the annotated tuple."""
 
     def __init__(self, low: int, high: int, item: Form | None = None) -> None:
-        self.low, self.high, self._item = low, high, item or ANYTHING
+        self.low, self.high, self.item = low, high, item or ANYTHING
         bounds = {"minItems": low, "maxItems": high}
-        schema = {"type": "array", "items": self._item.schema, **bounds}
-        write = self._item.write
+        schema = {"type": "array", "items": self.item.schema, **bounds}
+        write = self.item.write
         whole = list if write is None else lambda items: [*map(write, items)]
-        super().__init__(f"list of {low}..{high}: {self._item.words}", schema, whole)
+        super().__init__(f"list of {low}..{high}: {self.item.words}", schema, whole)
 
     def read(self, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list) or not self.low <= len(value) <= self.high:
             raise MalformedError("not such a list", expected=f"{self.low}..{self.high} items")
-        read = self._item.read
+        read = self.item.read
         found: list[Any] = []
         try:
             for item in value:
@@ -229,27 +234,51 @@ class Items(Form):
         return tuple(found)
 
 
-class Readable(Protocol):
-    """A class of JSON values."""
+class MapOf(Form):
+    """An object whose names are data of one form, and its values of another."""
 
-    @classmethod
-    def from_json(cls, value: Any, where: str) -> Any: ...
+    def __init__(self, key: Form, value: Form) -> None:
+        name, of = key.write or str, value.write or _written
+        super().__init__(
+            f"object: {value.words} by {key.words}",
+            {"type": "object", "additionalProperties": value.schema},
+            lambda found: {name(key): of(value) for key, value in found.items()},
+        )
+        self._key, self._value = key, value
 
-    def to_json(self) -> Any: ...
+    def read(self, value: Any) -> dict[Any, Any]:
+        found, name = {}, ""
+        try:
+            for name, item in OBJECT.read(value).items():
+                found[self._key.read(name)] = self._value.read(item)
+        except FAULTS as error:
+            error.where = joined(name[:80], error.where)
+            raise
+        return found
 
 
 class Nested(Form):
     """A message within a message: the form of its class."""
 
-    def __init__(self, kind: type[Readable]) -> None:
-        schema: Callable[[], Schema] | None = getattr(kind, "schema", None)
-        write = methodcaller("to_json")
-        super().__init__(kind.__name__, schema() if schema else OBJECT.schema, write)
-        # No place: whoever reads the outer one knows it.
-        self._inner = kind.read if issubclass(kind, Message) else partial(kind.from_json, where="")
+    def __init__(self, kind: Any) -> None:
+        schema = kind.schema() if hasattr(kind, "schema") else OBJECT.schema
+        super().__init__(kind.__name__, schema, methodcaller("to_json"))
+        self._read = kind.read if issubclass(kind, Message) else kind.from_json
 
     def read(self, value: Any) -> Any:
-        return self._inner(value)
+        return self._read(value)
+
+
+class OneOf(Form):
+    """One of two forms, of which ``first`` tells by the JSON value."""
+
+    def __init__(self, first: Callable[[Any], bool], one: Form, other: Form) -> None:
+        schema: Schema = {"anyOf": [one.schema, other.schema]}
+        super().__init__(f"{one.words} or {other.words}", schema, _written)
+        self._first, self._one, self._other = first, one, other
+
+    def read(self, value: Any) -> Any:
+        return (self._one if self._first(value) else self._other).read(value)
 
 
 class Mark:
@@ -257,10 +286,13 @@ class Mark:
 
 
 OMITTED: Final = Mark()
-"""Of a member that is left out where it is None; a reader takes null for it too."""
+"""Of a member that is left out where it is None."""
 
 UNSIGNED: Final = Mark()
 """Of a member that the signature does not cover."""
+
+EMBEDDED: Final = Mark()
+"""Of a message whose members stand among those of the outer one."""
 
 Name: TypeAlias = Annotated[str, Text(1, 64)]
 ProviderName: TypeAlias = Annotated[str, Text(1, 64, check_provider, "name of a provider")]
@@ -268,9 +300,23 @@ WindowName: TypeAlias = Annotated[str, Text(1, 64, check_window, "name of a wind
 TenantName: TypeAlias = Annotated[str, Text(1, 64, check_tenant, "name of a tenant")]
 # It is the first line of a checkpoint: one with a newline in it would forge the rest.
 Origin: TypeAlias = Annotated[str, Text(1, MAX_NAME_BYTES, check_name, "origin of a log")]
+DocumentId: TypeAlias = Annotated[
+    str, Text(1, MAX_DOCUMENT_ID_BYTES, check_document_id, "id of a document")
+]
 Digest: TypeAlias = Annotated[bytes, Hex(DIGEST_BYTES)]
 Signature: TypeAlias = Annotated[bytes, Hex(SIGNATURE_BYTES), UNSIGNED]
-KeyInHex: TypeAlias = Annotated[PublicKey, Key()]
+# Not any 32 bytes are a key that is taken: small orders are refused, under which signatures verify
+# that nobody made. The example is of RFC 8032, 7.1, test 1.
+KeyInHex: TypeAlias = Annotated[
+    PublicKey,
+    Converted(
+        Hex(KEY_BYTES),
+        PublicKey.from_raw,
+        lambda key: key.raw.hex(),
+        "hex, an Ed25519 key",
+        examples=["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
+    ),
+]
 Count: TypeAlias = Annotated[int, Integer(0, MAX_TIME)]
 Milliseconds: TypeAlias = Annotated[int, Integer(0, MAX_TIME, "Unix milliseconds")]
 Object: TypeAlias = Annotated[dict[str, Any], OBJECT]
@@ -285,7 +331,7 @@ def form_of(hint: Any) -> Form:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         form = next((each for each in reversed(arguments) if isinstance(each, Form)), None)
-        if type(form) is Items:
+        if isinstance(form, Items) and form.item is ANYTHING:
             return Items(form.low, form.high, form_of(get_args(arguments[0])[0]))
         return form or form_of(arguments[0])
     if origin in (Union, UnionType) and len(arguments) == 2 and NoneType in arguments:
@@ -297,6 +343,18 @@ def form_of(hint: Any) -> Form:
     if isinstance(hint, type) and hasattr(hint, "from_json"):
         return Nested(hint)
     raise TypeError(f"no form of a member: {hint}")
+
+
+def _by_name(read: Callable[[Any], Any], value: Any) -> Any:
+    """Return what is read; what is wrong stands under the member's name, and no other place."""
+    try:
+        return read(value)
+    except MalformedError as error:
+        raise MalformedError(error.what, expected=error.expected) from error
+
+
+def _written(value: Any) -> Any:
+    return value.to_json() if isinstance(value, Message) else value
 
 
 FAULTS: Final = (MalformedError, UnsupportedError)
@@ -349,13 +407,16 @@ class Message:
         cls.FORMS = {name: form_of(hints[name]) for name in names}
         cls._omitted = frozenset(name for name in names if OMITTED in marks[name])
         cls._signed = tuple(name for name in names if UNSIGNED not in marks[name])
-        cls._names = frozenset({"format", *names} if cls.KIND else names)
+        cls._embedded = {name: hints[name].__origin__ for name in names if EMBEDDED in marks[name]}
+        own = (cls._embedded[name]._names if name in cls._embedded else {name} for name in names)
+        cls._names = frozenset({"format"} if cls.KIND else ()).union(*own)
         cls._readers = tuple((name, form.read) for name, form in cls.FORMS.items())
         cls._writers = tuple((name, form.write) for name, form in cls.FORMS.items() if form.write)
 
     _omitted: ClassVar[frozenset[str]]
     _signed: ClassVar[tuple[str, ...]]
     _names: ClassVar[frozenset[str]]
+    _embedded: ClassVar[Mapping[str, "type[Message]"]]
     _readers: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]]
     _writers: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]]
 
@@ -364,11 +425,12 @@ class Message:
         # A frozen dataclass without slots: its dictionary is its members, and copied at once.
         shown = {"format": self.FORMAT, **vars(self)} if self.KIND else vars(self).copy()
         for name, write in self._writers:
-            if (value := shown[name]) is not None:
-                shown[name] = write(value)
+            shown[name] = write(shown[name])
         for name in self._omitted:
             if shown[name] is None:
                 del shown[name]
+        for name in self._embedded:
+            shown |= shown.pop(name)
         return shown
 
     @classmethod
@@ -404,20 +466,26 @@ class Message:
                 if names:
                     # Cut, because an unknown name is the sender's text and ends up in a log line.
                     raise cls.ERROR(f"{problem} member", where=min(names)[:64])
+        for name in cls._omitted & value.keys():
+            if value[name] is None:
+                raise cls.ERROR("null", where=name, expected="a value, or no such member")
         if cls.KIND and value["format"] != cls.FORMAT:
             raise cls.ERROR("another value", where="format", expected=repr(cls.FORMAT))
         found: dict[str, Any] = {}
         name = ""
+        for name, kind in cls._embedded.items():
+            value = {**value, name: {each: value[each] for each in value.keys() & kind._names}}
         try:
             for name, read in cls._readers:
                 found[name] = read(value.get(name))
+            name = ""
+            message = cls(**found)
+            message._check()
         except FAULTS as error:
-            error.where = joined(name, error.where)
+            error.where = joined("" if name in cls._embedded else name, error.where)
             if type(error) is MalformedError:
                 raise cls.ERROR(error.what, where=error.where, expected=error.expected) from error
             raise
-        message = cls(**found)
-        message._check()
         return message
 
     def _check(self) -> None:
@@ -447,8 +515,10 @@ class Message:
     @classmethod
     def schema(cls) -> Schema:
         """Return the JSON schema of the message, for OpenAPI."""
-        properties = {"format": {"const": cls.FORMAT}} if cls.KIND else {}
+        properties: Schema = {"format": {"const": cls.FORMAT}} if cls.KIND else {}
         properties |= {name: form.schema for name, form in cls.FORMS.items()}
+        for name in cls._embedded:
+            properties |= properties.pop(name)["properties"]
         return {
             "type": "object",
             "additionalProperties": False,

@@ -4,26 +4,26 @@ Two statements of the provider's side that cannot both be true: a receipt for le
 checkpoint of a log that has another leaf there, or that ended before.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from dataclasses import replace
+from typing import Annotated, Literal, Self
 
 from ragaudit.encoding import canonical_json
-from ragaudit.ledger.errors import MalformedRecord, ProofRejected, ReceiptRejected
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.errors import ProofRejected, ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.log.tlog_proof import MAX_PATH
 from ragaudit.ledger.log.tree import (
-    HASH_BYTES,
     HashSource,
     TreeHead,
     inclusion_proof,
     leaf_hash,
     verify_inclusion,
 )
-from ragaudit.ledger.messages.charges import Charge, Generated
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.kernel import EMBEDDED, Converted, Digest, Items, Message, Text
 from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import PublicReceipt
@@ -31,10 +31,8 @@ from ragaudit.ledger.messages.records import Close
 
 __all__ = ["LogShown", "MissingEntry", "MissingRecord", "read_missing"]
 
-_SHOWN: Final = "checkpoint path leaf close"
 
-
-class LogShown(NamedTuple):
+class LogShown(Message):
     """What the log has instead of an entry.
 
     Attributes:
@@ -44,10 +42,14 @@ class LogShown(NamedTuple):
         close: the last entry of a log that ended before the entry's index; None otherwise.
     """
 
-    checkpoint: bytes
-    path: tuple[bytes, ...]
-    leaf: bytes | None = None
+    checkpoint: Annotated[bytes, Converted(Text(1, MAX_NOTE_BYTES), str.encode, bytes.decode)]
+    path: Annotated[tuple[Digest, ...], Items(0, MAX_PATH)]
+    leaf: Digest | None = None
     close: OpenedEntry | None = None
+
+    def _check(self) -> None:
+        if (self.leaf is None) == (self.close is None):
+            raise MalformedError("shows no contradiction", expected="leaf or close")
 
     @classmethod
     def find(
@@ -108,31 +110,8 @@ class LogShown(NamedTuple):
             leaf=close.leaf(Close.KIND), index=head.size - 1, head=head, proof=self.path
         )
 
-    def members(self) -> dict[str, Any]:
-        """Return the members of a proof that say it."""
-        return {
-            "checkpoint": self.checkpoint.decode(),
-            "path": [sibling.hex() for sibling in self.path],
-            "leaf": None if self.leaf is None else self.leaf.hex(),
-            "close": None if self.close is None else self.close.to_json(),
-        }
 
-    @classmethod
-    def read(cls, f: Fields) -> Self:
-        """Return what the members of a proof say; MalformedRecord."""
-        shown = cls(
-            checkpoint=f.text("checkpoint", 1, MAX_NOTE_BYTES).encode(),
-            path=f.hexes("path", MAX_PATH, HASH_BYTES),
-            leaf=f.optional(f.hex, "leaf", HASH_BYTES),
-            close=None if f.raw("close") is None else f.message("close", OpenedEntry),
-        )
-        if (shown.leaf is None) == (shown.close is None):
-            raise MalformedRecord("shows no contradiction", where=f.where, expected="leaf or close")
-        return shown
-
-
-@dataclass(frozen=True, slots=True)
-class MissingRecord(JsonMessage):
+class MissingRecord(Message, kind="missing-record", where="missing record"):
     """A receipt, and what the log has instead of its record.
 
     Attributes:
@@ -140,13 +119,8 @@ class MissingRecord(JsonMessage):
         shown: by the log.
     """
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/missing-record"
-    MEMBERS: ClassVar[str] = f"receipt {_SHOWN}"
-    LABEL: ClassVar[str] = "missing record"
-    WHERE: ClassVar[str] = "missing record"
-
     receipt: PublicReceipt
-    shown: LogShown
+    shown: Annotated[LogShown, EMBEDDED]
 
     @property
     def index(self) -> int:
@@ -190,19 +164,12 @@ class MissingRecord(JsonMessage):
         _verify_receipt(self.receipt, policy)
         return self.shown.verify(self.index, self.receipt.leaf_data, policy)
 
-    def _members(self) -> dict[str, Any]:
-        return {"receipt": self.receipt.to_json(), **self.shown.members()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        proof = cls(f.message("receipt", PublicReceipt), LogShown.read(f))
-        if proof.receipt.proof is not None:
-            raise f.error("receipt", "with a proof", expected="proof null")
-        return proof
+    def _check(self) -> None:
+        if self.receipt.proof is not None:
+            raise MalformedError("with a proof", where="receipt", expected="proof null")
 
 
-@dataclass(frozen=True, slots=True)
-class MissingEntry(JsonMessage):
+class MissingEntry(Message, kind="missing-entry", where="missing entry"):
     """A receipt of an answer in words, and what the log has instead of one of its entries.
 
     Attributes:
@@ -211,14 +178,9 @@ class MissingEntry(JsonMessage):
         shown: by the log.
     """
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/missing-entry"
-    MEMBERS: ClassVar[str] = f"receipt entry {_SHOWN}"
-    LABEL: ClassVar[str] = "missing entry"
-    WHERE: ClassVar[str] = "missing entry"
-
     receipt: GeneratedReceipt
-    entry: str
-    shown: LogShown
+    entry: Literal["charge", "answer"]
+    shown: Annotated[LogShown, EMBEDDED]
 
     @property
     def index(self) -> int:
@@ -243,7 +205,7 @@ class MissingEntry(JsonMessage):
             data = entry.leaf_data(kind)
             shown = LogShown.find(entry.index, data, checkpoint, source, last)
             if shown is not None:
-                return cls(unproven, kind, shown)
+                return cls(unproven, "charge" if kind == Charge.KIND else "answer", shown)
         return None
 
     def verify(self, policy: Policy) -> SignedCheckpoint:
@@ -256,15 +218,9 @@ class MissingEntry(JsonMessage):
         data = dict(self.receipt.entries)[self.entry].leaf_data(self.entry)
         return self.shown.verify(self.index, data, policy)
 
-    def _members(self) -> dict[str, Any]:
-        return {"receipt": self.receipt.to_json(), "entry": self.entry, **self.shown.members()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        receipt = f.message("receipt", GeneratedReceipt)
-        if any(entry.proof is not None for _, entry in receipt.entries):
-            raise f.error("receipt", "with a proof", expected="both proofs null")
-        return cls(receipt, f.choice("entry", Charge.KIND, Generated.KIND), LogShown.read(f))
+    def _check(self) -> None:
+        if any(entry.proof is not None for _, entry in self.receipt.entries):
+            raise MalformedError("with a proof", where="receipt", expected="both proofs null")
 
 
 def read_missing(data: bytes) -> MissingRecord | MissingEntry:

@@ -4,35 +4,31 @@ With its inclusion proof it says, to whoever has the policy, what the window's l
 """
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
-from ragaudit.encoding.digests import SALT_BYTES, leaf_data
+from ragaudit.encoding.digests import leaf_data
 from ragaudit.ledger.errors import ProofRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import leaf_hash
-from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
+from ragaudit.ledger.messages.kernel import Digest, Hex, Message, Text
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
 
 __all__ = ["OpenedEntry", "Place", "ProvenEntry", "ProvenOpening"]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedEntry(JsonMessage):
+class OpenedEntry(Message):
     """Salt and body of an entry whose kind the proof fixes.
 
     Attributes:
         salt: 32 bytes.
-        MOST_BYTES: of a body.
     """
 
-    MEMBERS: ClassVar[str] = "salt body"
-    MOST_BYTES: ClassVar[int] = MAX_BODY_BYTES
-
-    salt: bytes = field(repr=False)
-    body: bytes = field(repr=False)
+    salt: Digest = field(repr=False)
+    body: Annotated[bytes, Hex(limit=MAX_BODY_BYTES)] = field(repr=False)
 
     def leaf(self, kind: str) -> bytes:
         """Return the leaf hash that the entry has in the log.
@@ -41,13 +37,6 @@ class OpenedEntry(JsonMessage):
             kind: of the entry, never one that the proof names.
         """
         return leaf_hash(leaf_data(self.salt, kind, self.body))
-
-    def _members(self) -> dict[str, Any]:
-        return {"salt": self.salt.hex(), "body": self.body.hex()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(f.hex("salt", SALT_BYTES), f.hex("body", limit=cls.MOST_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +52,17 @@ class Place:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProvenEntry(JsonMessage):
+class ProvenEntry(Message):
     """An entry that a proof opens, and that the log has it.
 
     Attributes:
         proof: text of its .tlog-proof.
     """
 
-    MEMBERS: ClassVar[str] = "entry proof"
     ENTRY: ClassVar[type[OpenedEntry]] = OpenedEntry
 
     entry: OpenedEntry
-    proof: str = field(repr=False)
+    proof: Annotated[str, Text(1, MAX_PROOF_BYTES)] = field(repr=False)
 
     @classmethod
     def of(cls, salt: bytes, body: bytes, proof: TlogProof) -> Self:
@@ -106,26 +93,19 @@ class ProvenEntry(JsonMessage):
         )  # fmt: skip
         return Place(proof.index, cosigned.signed.head.size)
 
-    def _members(self) -> dict[str, Any]:
-        return {"entry": self.entry.to_json(), "proof": self.proof}
 
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(f.message("entry", cls.ENTRY), f.text("proof", 1, MAX_PROOF_BYTES))
-
-
-class _OpenedOpening(OpenedEntry):
+class OpenedOpening(OpenedEntry):
     """Entry 0, which names every tenant."""
 
-    __slots__ = ()
-    MOST_BYTES = MAX_OPENING_BYTES
+    body: Annotated[bytes, Hex(limit=MAX_OPENING_BYTES)] = field(repr=False)
 
 
 class ProvenOpening(ProvenEntry):
     """The opening of a window, proven to be entry 0 of its log."""
 
-    __slots__ = ()
-    ENTRY = _OpenedOpening
+    ENTRY = OpenedOpening
+
+    entry: OpenedOpening
 
     def opened(self, policy: Policy) -> Opening:
         """Return the opening, once it is proven.

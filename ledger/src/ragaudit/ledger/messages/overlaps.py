@@ -5,19 +5,20 @@ whoever may ask in both learns what both tell; neither alone says so.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Any, Final, TypeAlias
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.evidence import EvidenceList
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.kernel import Integer, Message
 from ragaudit.ledger.messages.policy import Policy
 
 MAX_WINDOWS: Final = 10_000
 """As the chain of a provider's windows (8.11)."""
 
+Number: TypeAlias = Annotated[int, Integer(0, MAX_WINDOWS)]
 
-@dataclass(frozen=True, slots=True)
-class OverlappingWindow(JsonMessage):
+
+class OverlappingWindow(Message, where="overlapping window"):
     """A window that the verifier countersigned, at the same time as another one.
 
     Attributes:
@@ -27,21 +28,9 @@ class OverlappingWindow(JsonMessage):
         shared: how many of these there are, the window that the evidence is of among them.
     """
 
-    MEMBERS: ClassVar[str] = "policy allowed shared"
-    WHERE: ClassVar[str] = "overlapping window"
-
     policy: Policy
-    allowed: int
-    shared: int
-
-    def _members(self) -> dict[str, Any]:
-        return {"policy": self.policy.to_json(), "allowed": self.allowed, "shared": self.shared}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        policy = Policy.from_json(f.object("policy"))
-        counts = (f.integer(name, 0, MAX_WINDOWS) for name in ("allowed", "shared"))
-        return cls(policy, *counts)
+    allowed: Number
+    shared: Number
 
 
 @dataclass(frozen=True, slots=True)

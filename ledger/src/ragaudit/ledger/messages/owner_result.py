@@ -2,15 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.ledger.messages.documents import MAX_VERSION
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.identifiers import check_tenant
 from ragaudit.ledger.messages.items import POLICY
-from ragaudit.ledger.messages.kernel import MAX_TIME
+from ragaudit.ledger.messages.kernel import MAX_TIME, Count, Message
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.signed_results import (
     PREDICATE_TYPE,
@@ -27,8 +27,7 @@ _TESTS: Final = ("committed_rows", "owned_documents")
 _OUTCOMES: Final = (("failed", "FAILED"), ("warned", "WARNED"), ("passed", "PASSED"))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedDocuments(JsonMessage):
+class OwnedDocuments(Message):
     """What was found of the owner's documents.
 
     Attributes:
@@ -39,13 +38,11 @@ class OwnedDocuments(JsonMessage):
         different: of those, how many are there with another text, vector or column.
     """
 
-    MEMBERS: ClassVar[str] = "documents compared vectors missing different"
-
-    documents: int
-    compared: int
-    vectors: int
-    missing: int
-    different: int
+    documents: Count
+    compared: Count
+    vectors: Count
+    missing: Count
+    different: Count
 
     @property
     def outcome(self) -> str:
@@ -54,20 +51,14 @@ class OwnedDocuments(JsonMessage):
             return "failed"
         return "warned" if self.vectors < self.documents else "passed"
 
-    def _members(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.MEMBERS.split()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        found = cls(*(f.integer(name, 0, MAX_TIME) for name in cls.MEMBERS.split()))
-        of_them = found.vectors + found.missing + found.different
-        if found.compared > found.documents or of_them > found.compared:
-            raise f.error("compared", "counts that do not fit", expected="parts of the whole")
-        return found
+    def _check(self) -> None:
+        of_them = self.vectors + self.missing + self.different
+        if self.compared > self.documents or of_them > self.compared:
+            expected = "parts of the whole"
+            raise MalformedError("counts that do not fit", where="compared", expected=expected)
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedRows(JsonMessage):
+class CommittedRows(Message):
     """What was found of the rows of the index.
 
     Attributes:
@@ -77,12 +68,10 @@ class CommittedRows(JsonMessage):
         gone: of those, how many are null rows.
     """
 
-    MEMBERS: ClassVar[str] = "rows compared unknown gone"
-
-    rows: int
-    compared: int
-    unknown: int
-    gone: int
+    rows: Count
+    compared: Count
+    unknown: Count
+    gone: Count
 
     @property
     def outcome(self) -> str:
@@ -91,15 +80,10 @@ class CommittedRows(JsonMessage):
             return "failed"
         return "warned" if self.compared < self.rows else "passed"
 
-    def _members(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.MEMBERS.split()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        found = cls(*(f.integer(name, 0, MAX_TIME) for name in cls.MEMBERS.split()))
-        if found.compared > found.rows or found.unknown + found.gone > found.compared:
-            raise f.error("compared", "counts that do not fit", expected="parts of the whole")
-        return found
+    def _check(self) -> None:
+        if self.compared > self.rows or self.unknown + self.gone > self.compared:
+            expected = "parts of the whole"
+            raise MalformedError("counts that do not fit", where="compared", expected=expected)
 
 
 @dataclass(frozen=True, slots=True)

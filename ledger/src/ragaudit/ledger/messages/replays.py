@@ -1,19 +1,27 @@
 """What is opened of a sampled charge so that its answer can be computed again (spec 11.12)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from dataclasses import field
+from typing import Annotated, Final, Self, TypeAlias
 
-from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.answerers import Answerer, KeywordVoting
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.generated_answers import (
     AnyAnswer,
     GeneratedKeywords,
-    read_answer,
 )
-from ragaudit.ledger.messages.kernel import MAX_TIME
+from ragaudit.ledger.messages.kernel import (
+    Converted,
+    Count,
+    Digest,
+    Integer,
+    Items,
+    Message,
+    Nested,
+    OneOf,
+    Text,
+)
 
 __all__ = [
     "PaidRow",
@@ -22,8 +30,6 @@ __all__ = [
     "Votes",
     "VotesOfAnswer",
     "longest_replay",
-    "read_votes",
-    "votes_json",
 ]
 
 MAX_REPLAY_BYTES: Final = 2**26
@@ -38,8 +44,10 @@ _TOKEN: Final = 9  # "16777216,"
 _REST: Final = 2**20  # the answer, and what stands around the lists
 
 
-@dataclass(frozen=True, slots=True)
-class PaidRow(JsonMessage):
+_Int16: TypeAlias = Annotated[int, Integer(-(2**15), 2**15 - 1)]
+
+
+class PaidRow(Message):
     """A row that a charge entry charges.
 
     Attributes:
@@ -48,30 +56,15 @@ class PaidRow(JsonMessage):
         blinding: of its commitment, a scalar.
     """
 
-    MEMBERS: ClassVar[str] = "position vector blinding"
-
-    position: int
-    vector: tuple[int, ...] = field(repr=False)
-    blinding: bytes = field(repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "position": self.position,
-            "vector": list(self.vector),
-            "blinding": self.blinding.hex(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.integer("position", 0, MAX_TIME),
-            f.integers("vector", (5, 4100), -(2**15), 2**15 - 1),
-            f.hex("blinding", _SCALAR_BYTES),
-        )
+    position: Count
+    vector: Annotated[tuple[_Int16, ...], Items(5, 4100)] = field(repr=False)
+    blinding: Digest = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class UsedRow(JsonMessage):
+_Text: TypeAlias = Annotated[str, Text(0, _MAX_TEXT)]
+
+
+class UsedRow(Message):
     """A row that was put into a slot: what its row digest is of (5.4).
 
     Attributes:
@@ -81,36 +74,24 @@ class UsedRow(JsonMessage):
         salt: of the row digest, 32 bytes.
     """
 
-    MEMBERS: ClassVar[str] = "position id content attributes salt"
-
-    position: int
-    id: str = field(repr=False)
-    content: str | None = field(repr=False)
-    attributes: str = field(repr=False)
-    salt: bytes = field(repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "position": self.position,
-            "id": self.id,
-            "content": self.content,
-            "attributes": self.attributes,
-            "salt": self.salt.hex(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.integer("position", 0, MAX_TIME),
-            f.text("id", 1, _MAX_TEXT),
-            f.optional(f.text, "content", 0, _MAX_TEXT),
-            f.text("attributes", 0, _MAX_TEXT),
-            f.hex("salt", SALT_BYTES),
-        )
+    position: Count
+    id: Annotated[str, Text(1, _MAX_TEXT)] = field(repr=False)
+    content: _Text | None = field(repr=False)
+    attributes: _Text = field(repr=False)
+    salt: Digest = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Votes(JsonMessage):
+_Vote: TypeAlias = Annotated[
+    int | None,
+    Converted(
+        Integer(-1, 2**24),
+        lambda vote: None if vote < 0 else vote,
+        lambda vote: -1 if vote is None else vote,
+    ),
+]
+
+
+class Votes(Message):
     """The tokens that were named for one place of an answer.
 
     Attributes:
@@ -118,41 +99,18 @@ class Votes(JsonMessage):
         voters: by each voter, in the order of the voters; None for an empty vote.
     """
 
-    MEMBERS: ClassVar[str] = "public voters"
-
-    public: int
-    voters: tuple[int | None, ...] = field(repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        return {"public": self.public, "voters": [-1 if v is None else v for v in self.voters]}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        votes = f.integers("voters", (1, 2**16), -1, 2**24)
-        return cls(
-            f.integer("public", 0, 2**24), tuple(None if vote < 0 else vote for vote in votes)
-        )
+    public: Annotated[int, Integer(0, 2**24)]
+    voters: Annotated[tuple[_Vote, ...], Items(1, 2**16)] = field(repr=False)
 
 
-VotesOfAnswer = tuple[Votes, ...] | tuple[str, ...]
+_VOTE: Final = OneOf(lambda vote: isinstance(vote, str), Text(0, MAX_RESPONSE_BYTES), Nested(Votes))
+VotesOfAnswer: TypeAlias = Annotated[
+    tuple[Votes, ...] | tuple[str, ...], Items(0, MAX_STEPS, _VOTE)
+]
 """For each token of the answer; or, under DP-KSA, the whole answer of each voter in its order."""
 
 
-def votes_json(votes: VotesOfAnswer) -> list[Any]:
-    """Return the votes for an answer as JSON has them."""
-    return [each if isinstance(each, str) else each.to_json() for each in votes]
-
-
-def read_votes(f: Fields, name: str) -> VotesOfAnswer:
-    """Return the votes that a member holds, of one form or the other; MalformedError."""
-    value = f.raw(name)
-    if isinstance(value, list) and value and isinstance(value[0], str):
-        return f.texts(name, MAX_STEPS, MAX_RESPONSE_BYTES)
-    return f.messages(name, Votes, 0, MAX_STEPS)
-
-
-@dataclass(frozen=True, slots=True)
-class Replay(JsonMessage):
+class Replay(Message, kind="replay"):
     """Everything that sums and answer of a charge entry follow from, beside key and question.
 
     Attributes:
@@ -164,50 +122,32 @@ class Replay(JsonMessage):
             uses nothing.
     """
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/replay"
-    MEMBERS: ClassVar[str] = "blinding rows used votes answer salt_a"
-    WHERE: ClassVar[str] = "replay"
-
-    blinding: bytes = field(repr=False)
-    rows: tuple[PaidRow, ...] = field(repr=False)
-    used: tuple[UsedRow, ...] = field(repr=False)
+    blinding: Digest = field(repr=False)
+    rows: Annotated[tuple[PaidRow, ...], Items(0, MAX_ROWS)] = field(repr=False)
+    used: Annotated[tuple[UsedRow, ...], Items(0, MAX_ROWS)] = field(repr=False)
     votes: VotesOfAnswer = field(repr=False)
     answer: AnyAnswer | None = field(repr=False)
-    salt_a: bytes | None = field(repr=False)
+    salt_a: Digest | None = field(repr=False)
 
     @classmethod
     def of_void(cls, blinding: bytes, rows: Iterable[PaidRow]) -> Self:
         """Return the replay of a charge without an answer, which has released sums alone."""
         return cls(blinding, tuple(rows), (), (), None, None)
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "blinding": self.blinding.hex(),
-            "rows": [row.to_json() for row in self.rows],
-            "used": [row.to_json() for row in self.used],
-            "votes": votes_json(self.votes),
-            "answer": None if self.answer is None else self.answer.to_json(),
-            "salt_a": None if self.salt_a is None else self.salt_a.hex(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        rows = f.messages("rows", PaidRow, 0, MAX_ROWS)
-        used = f.messages("used", UsedRow, 0, MAX_ROWS)
-        for name, listed in (("rows", rows), ("used", used)):
+    def _check(self) -> None:
+        for name, listed in (("rows", self.rows), ("used", self.used)):
             positions = [row.position for row in listed]
             # One set of rows, one spelling; a row named twice would be committed to twice.
             if positions != sorted(set(positions)):
-                raise f.error(name, "positions do not rise")
-        votes = read_votes(f, "votes")
-        answer = None if f.raw("answer") is None else read_answer(f, "answer")
-        salt = f.optional(f.hex, "salt_a", SALT_BYTES)
-        if (answer is None) != (salt is None) or (answer is None and (used or votes)):
-            raise f.error("answer", "null", "null with a void alone, as salt_a is")
-        texts = any(isinstance(each, str) for each in votes)
-        if answer is not None and texts != isinstance(answer, GeneratedKeywords):
-            raise f.error("votes", "of another answerer than the answer")
-        return cls(f.hex("blinding", _SCALAR_BYTES), rows, used, votes, answer, salt)
+                raise MalformedError("positions do not rise", where=name)
+        answer, votes = self.answer, self.votes
+        if (answer is None) != (self.salt_a is None) or (answer is None and (self.used or votes)):
+            expected = "null with a void alone, as salt_a is"
+            raise MalformedError("null", where="answer", expected=expected)
+        texts = {isinstance(each, str) for each in votes}
+        of_words = isinstance(answer, GeneratedKeywords)
+        if len(texts) > 1 or (answer is not None and (True in texts) != of_words):
+            raise MalformedError("of another answerer than the answer", where="votes")
 
     @classmethod
     def parse(cls, data: bytes, most: int = MAX_REPLAY_BYTES) -> Self:
@@ -222,7 +162,7 @@ class Replay(JsonMessage):
         """
         if len(data) > most:
             raise MalformedRecord(f"{len(data)} bytes", where="replay", expected=f"at most {most}")
-        return super(Replay, cls).parse(data)
+        return super().parse(data)
 
 
 def longest_replay(answerer: Answerer, dimension: int, rows: int) -> int:

@@ -3,16 +3,16 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Any, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.dsse import STATEMENT_TYPE, Envelope
 from ragaudit.ledger.messages.evidence import EvidenceList
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import check_window
 from ragaudit.ledger.messages.items import POLICY
+from ragaudit.ledger.messages.kernel import Choice, Digest, KeyInHex, Message, WindowName
 from ragaudit.ledger.messages.signed_results import PREDICATE_TYPE, read_subjects
 
 __all__ = [
@@ -38,8 +38,7 @@ class OtherResult(RejectedError):
     """A test result of another window, or another one than the verdict refers to."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultReference(JsonMessage):
+class ResultReference(Message, where="test result"):
     """A reference to a signed in-toto test-result about the audited window.
 
     Attributes:
@@ -49,13 +48,10 @@ class ResultReference(JsonMessage):
         key: under which its signature was verified.
     """
 
-    MEMBERS: ClassVar[str] = "digest key name predicate_type"
-    WHERE: ClassVar[str] = "test result"
-
-    name: str
-    predicate_type: str
-    digest: bytes
-    key: PublicKey
+    name: WindowName
+    predicate_type: Annotated[str, Choice(PREDICATE_TYPE)]
+    digest: Digest
+    key: KeyInHex
 
     @classmethod
     def of(cls, name: str, envelope: bytes, public: PublicKey, policy: bytes) -> Self:
@@ -100,22 +96,6 @@ class ResultReference(JsonMessage):
             raise OtherResult("another document", where=self.name, expected=self.digest.hex())
         if ResultReference.of(self.name, envelope, self.key, policy) != self:
             raise OtherResult("of another type", where=self.name, expected=self.predicate_type)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "digest": self.digest.hex(),
-            "key": self.key.raw.hex(),
-            "name": self.name,
-            "predicate_type": self.predicate_type,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        kind = f.text("predicate_type", 1, 200)
-        if kind != PREDICATE_TYPE:
-            raise f.error("predicate_type", "not a test result", expected=PREDICATE_TYPE)
-        name = check_window(f.text("name", 1, 64))
-        return cls(name, kind, f.hex("digest", 32), f.public_key("key"))
 
 
 @dataclass(frozen=True, slots=True)

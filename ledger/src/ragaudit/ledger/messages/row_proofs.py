@@ -5,33 +5,42 @@ Many rows of one version are proven together: what they have in common stands on
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Final, TypeAlias
 
-from ragaudit.encoding.digests import DIGEST_BYTES
-from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.errors import CommitmentRejected, ProofRejected
 from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NULL_ROW
 from ragaudit.ledger.messages.documents import (
     MAX_VERSION,
-    SECRET_BYTES,
     check_secret,
     id_key,
 )
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
-from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant
+from ragaudit.ledger.messages.kernel import (
+    EMBEDDED,
+    Digest,
+    DocumentId,
+    Integer,
+    Items,
+    Message,
+    Origin,
+    TenantName,
+    Text,
+)
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest, verify_index_row
 from ragaudit.ledger.messages.opened_entry import ProvenEntry, ProvenOpening
 from ragaudit.ledger.messages.policy import LARGE_B, Policy
 from ragaudit.ledger.messages.records import MAX_ROWS, TenantOpening, Version
 from ragaudit.ledger.messages.requests import MAX_CONTENT_BYTES
 from ragaudit.ledger.messages.row_openings import (
+    MAX_PATH,
+    SQUARES,
     CommitRows,
     check_length,
     completed_row,
     is_null,
-    opening_members,
-    read_opening,
 )
+from ragaudit.ledger.messages.vectors import Int16s
 
 __all__ = [
     "MAX_PROVEN_ROWS",
@@ -61,8 +70,14 @@ class _Known:
     secret: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ProvenIndexRow(JsonMessage):
+Position: TypeAlias = Annotated[int, Integer(0, MAX_ROWS - 1)]
+Content: TypeAlias = Annotated[str, Text(0, MAX_CONTENT_BYTES)]
+_Square: TypeAlias = Annotated[int, Integer(-LARGE_B, LARGE_B)]
+Squares: TypeAlias = Annotated[tuple[_Square, ...], Items(SQUARES, SQUARES)]
+RowPath: TypeAlias = Annotated[tuple[Digest, ...], Items(0, MAX_PATH)]
+
+
+class ProvenIndexRow(Message):
     """A row of an index, with everything that opens it.
 
     Attributes:
@@ -74,23 +89,18 @@ class ProvenIndexRow(JsonMessage):
         salt, vector, squares, blinding, commitment, path: see `RowOpening`.
     """
 
-    MEMBERS: ClassVar[str] = (
-        "position id content attributes content_digest columns salt vector squares blinding "
-        "commitment path"
-    )
-
-    position: int
-    id: str = field(repr=False)
-    content: str | None = field(repr=False)
-    attributes: str | None = field(repr=False)
-    content_digest: bytes
-    columns: str = field(repr=False)
-    salt: bytes = field(repr=False)
-    vector: tuple[int, ...] = field(repr=False)
-    squares: tuple[int, ...] = field(repr=False)
-    blinding: bytes = field(repr=False)
-    commitment: bytes
-    path: tuple[bytes, ...] = field(repr=False)
+    position: Position
+    id: DocumentId = field(repr=False)
+    content: Content | None = field(repr=False)
+    attributes: Content | None = field(repr=False)
+    content_digest: Digest
+    columns: Annotated[str, Text(2, MAX_COLUMNS_BYTES)] = field(repr=False)
+    salt: Digest = field(repr=False)
+    vector: Annotated[tuple[int, ...], Int16s(LIMITS.dimension, LARGE_B)] = field(repr=False)
+    squares: Squares = field(repr=False)
+    blinding: Digest = field(repr=False)
+    commitment: Digest
+    path: RowPath = field(repr=False)
 
     @property
     def marked(self) -> bool:
@@ -139,37 +149,14 @@ class ProvenIndexRow(JsonMessage):
         if not self.null:
             check_length(self.vector, policy, where)
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "position": self.position,
-            "id": self.id,
-            "content": self.content,
-            "attributes": self.attributes,
-            "content_digest": self.content_digest.hex(),
-            "columns": self.columns,
-            **opening_members(self),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        content = f.optional(f.text, "content", 0, MAX_CONTENT_BYTES)
-        attributes = f.optional(f.text, "attributes", 0, MAX_CONTENT_BYTES)
+    def _check(self) -> None:
         # One without the other opens no digest.
-        if (content is None) != (attributes is None):
-            raise f.error("attributes", "one of two", expected="content and attributes, or neither")
-        return cls(
-            position=f.integer("position", 0, MAX_ROWS - 1),
-            id=check_document_id(f.text("id", 1, 512)),
-            content=content,
-            attributes=attributes,
-            content_digest=f.hex("content_digest", DIGEST_BYTES),
-            columns=f.text("columns", 2, MAX_COLUMNS_BYTES),
-            **read_opening(f, LARGE_B),
-        )
+        if (self.content is None) != (self.attributes is None):
+            expected = "content and attributes, or neither"
+            raise MalformedError("one of two", where="attributes", expected=expected)
 
 
-@dataclass(frozen=True, slots=True)
-class ProvenIndex(JsonMessage):
+class ProvenIndex(Message, where="index"):
     """A version of a tenant's index, as the log commits to it, and the tenant's document secret.
 
     Attributes:
@@ -180,13 +167,10 @@ class ProvenIndex(JsonMessage):
         announced: the version's entry; None for version 1.
     """
 
-    MEMBERS: ClassVar[str] = "origin tenant version document_secret opening announced"
-    WHERE: ClassVar[str] = "index"
-
-    origin: str
-    tenant: str
-    version: int
-    document_secret: bytes = field(repr=False)
+    origin: Origin
+    tenant: TenantName
+    version: Annotated[int, Integer(1, MAX_VERSION)]
+    document_secret: Digest = field(repr=False)
     opening: ProvenOpening
     announced: ProvenEntry | None
 
@@ -249,42 +233,17 @@ class ProvenIndex(JsonMessage):
             raise ProofRejected("the entry of another version", where="announced")
         return body.index
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "tenant": self.tenant,
-            "version": self.version,
-            "document_secret": self.document_secret.hex(),
-            "opening": self.opening.to_json(),
-            "announced": None if self.announced is None else self.announced.to_json(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        found = cls(
-            origin=f.origin(),
-            tenant=check_tenant(f.text("tenant", 1, 64)),
-            version=f.integer("version", 1, MAX_VERSION),
-            document_secret=f.hex("document_secret", SECRET_BYTES),
-            opening=f.message("opening", ProvenOpening),
-            announced=f.optional(f.message, "announced", ProvenEntry),
-        )
+    def _check(self) -> None:
         # Of version 1 the opening says everything, of a later one nothing.
-        if (found.announced is None) != (found.version == 1):
-            raise f.error("announced", "not of this version", expected="null for version 1 alone")
-        return found
+        if (self.announced is None) != (self.version == 1):
+            expected = "null for version 1 alone"
+            raise MalformedError("not of this version", where="announced", expected=expected)
 
 
-@dataclass(frozen=True, slots=True)
-class RowProof(JsonMessage):
+class RowProof(Message, kind="row-proof", where="row proof"):
     """What an index says of one document in one version."""
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/row-proof"
-    MEMBERS: ClassVar[str] = f"{ProvenIndex.MEMBERS} row"
-    WHERE: ClassVar[str] = "row proof"
-    LABEL: ClassVar[str] = "row proof"
-
-    index: ProvenIndex
+    index: Annotated[ProvenIndex, EMBEDDED]
     row: ProvenIndexRow
 
     def verify(self, policy: Policy, commit: CommitRows) -> None:
@@ -299,29 +258,16 @@ class RowProof(JsonMessage):
         """
         self.index.check(self.index.verify(policy), [self.row], policy, commit)
 
-    def _members(self) -> dict[str, Any]:
-        return {**self.index.to_json(), "row": self.row.to_json()}
 
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(ProvenIndex._read(f), f.message("row", ProvenIndexRow))
-
-
-@dataclass(frozen=True, slots=True)
-class RowProofs(JsonMessage):
+class RowProofs(Message, kind="row-proofs", where="row proofs"):
     """Several rows of one version, as they were asked for.
 
     Attributes:
         rows: in the order of the request; None for an id that the index does not have.
     """
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/row-proofs"
-    MEMBERS: ClassVar[str] = f"{ProvenIndex.MEMBERS} rows"
-    WHERE: ClassVar[str] = "row proofs"
-    LABEL: ClassVar[str] = "row proofs"
-
-    index: ProvenIndex
-    rows: tuple[ProvenIndexRow | None, ...]
+    index: Annotated[ProvenIndex, EMBEDDED]
+    rows: Annotated[tuple[ProvenIndexRow | None, ...], Items(1, MAX_PROVEN_ROWS)]
 
     @property
     def proofs(self) -> tuple[RowProof | None, ...]:
@@ -333,15 +279,3 @@ class RowProofs(JsonMessage):
         index = self.index.verify(policy)
         self.index.check(index, [row for row in self.rows if row is not None], policy, commit)
         return index
-
-    def _members(self) -> dict[str, Any]:
-        rows = [None if row is None else row.to_json() for row in self.rows]
-        return {**self.index.to_json(), "rows": rows}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        rows = tuple(
-            None if item is None else ProvenIndexRow.from_json(item, where)
-            for where, item in f.objects("rows", 1, MAX_PROVEN_ROWS)
-        )
-        return cls(ProvenIndex._read(f), rows)

@@ -5,19 +5,26 @@ The provider shows a window and an account's place in it, the verifier its keys 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from ragaudit.encoding.digests import DIGEST_BYTES
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.log.notes import MAX_NAME_BYTES, VerifierKey
+from ragaudit.ledger.log.notes import MAX_NAME_BYTES
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.fields import Fields, JsonMessage
-from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
-from ragaudit.ledger.messages.kernel import MAX_TIME
+from ragaudit.ledger.messages.items import LogKey
+from ragaudit.ledger.messages.kernel import (
+    Digest,
+    Integer,
+    KeyInHex,
+    Message,
+    Milliseconds,
+    Name,
+    Text,
+)
 from ragaudit.ledger.messages.policy import FORMAT_V2, MAX_INSTANTS, Policy
 from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, Opening, Version
 from ragaudit.ledger.messages.shown_entries import (
@@ -206,8 +213,10 @@ class WindowList:
         return cls(tuple(ShownWindow.from_json(window) for window in value))
 
 
-@dataclass(frozen=True, slots=True)
-class ShownAccount(JsonMessage):
+Queries: TypeAlias = Annotated[int, Integer(0, MAX_QUERIES)]
+
+
+class ShownAccount(Message, where="account"):
     """The reply of `GET /v1/windows/{w}/account`; nothing in it has been checked.
 
     Attributes:
@@ -218,49 +227,17 @@ class ShownAccount(JsonMessage):
         remaining: how many queries are left.
     """
 
-    MEMBERS: ClassVar[str] = (
-        "tenant pseudonym slot anchor dispute_key counter remaining registration"
-    )
-    WHERE: ClassVar[str] = "account"
-
-    tenant: str
-    pseudonym: bytes
-    slot: int | None
-    anchor: bytes | None
-    dispute_key: bytes | None
-    counter: int
-    remaining: int
+    tenant: Name
+    pseudonym: Digest
+    slot: Annotated[int, Integer(0, MAX_SLOTS - 1)] | None
+    anchor: Digest | None
+    dispute_key: Digest | None
+    counter: Queries
+    remaining: Queries
     registration: RegistrationEntry | None
 
-    def _members(self) -> dict[str, Any]:
-        entry = self.registration
-        return {
-            "tenant": self.tenant,
-            "pseudonym": self.pseudonym.hex(),
-            "slot": self.slot,
-            "anchor": None if self.anchor is None else self.anchor.hex(),
-            "dispute_key": None if self.dispute_key is None else self.dispute_key.hex(),
-            "counter": self.counter,
-            "remaining": self.remaining,
-            "registration": None if entry is None else entry.to_json(),
-        }
 
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            tenant=f.text("tenant", 1, 64),
-            pseudonym=f.hex("pseudonym", PSEUDONYM_BYTES),
-            slot=f.optional(f.integer, "slot", 0, MAX_SLOTS - 1),
-            anchor=f.optional(f.hex, "anchor", DIGEST_BYTES),
-            dispute_key=f.optional(f.hex, "dispute_key", DIGEST_BYTES),
-            counter=f.integer("counter", 0, MAX_QUERIES),
-            remaining=f.integer("remaining", 0, MAX_QUERIES),
-            registration=f.optional(f.message, "registration", RegistrationEntry),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownKeys(JsonMessage):
+class ShownKeys(Message, where="keys"):
     """The reply of the verifier's `GET /v1/keys`; nothing in it is signed.
 
     Whoever puts them into a policy must have compared them with keys that it got another way.
@@ -271,33 +248,9 @@ class ShownKeys(JsonMessage):
         time: its clock, Unix milliseconds.
     """
 
-    MEMBERS: ClassVar[str] = "arbiter name cosigner verifier verdict time"
-    WHERE: ClassVar[str] = "keys"
-
-    arbiter: PublicKey | None
-    name: str
-    cosigner: VerifierKey
-    verifier: PublicKey
-    verdict: PublicKey
-    time: int
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "arbiter": None if self.arbiter is None else self.arbiter.raw.hex(),
-            "name": self.name,
-            "cosigner": str(self.cosigner),
-            "verifier": self.verifier.raw.hex(),
-            "verdict": self.verdict.raw.hex(),
-            "time": self.time,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            arbiter=f.optional(f.public_key, "arbiter"),
-            name=f.text("name", 1, MAX_NAME_BYTES),
-            cosigner=VerifierKey.parse(f.text("cosigner", 1, 512)),
-            verifier=f.public_key("verifier"),
-            verdict=f.public_key("verdict"),
-            time=f.integer("time", 0, MAX_TIME),
-        )
+    arbiter: KeyInHex | None
+    name: Annotated[str, Text(1, MAX_NAME_BYTES)]
+    cosigner: LogKey
+    verifier: KeyInHex
+    verdict: KeyInHex
+    time: Milliseconds

@@ -7,14 +7,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Final, TypeAlias
 
 from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.ledger.errors import ProofRejected
 from ragaudit.ledger.log.right_edge import Frontier
 from ragaudit.ledger.log.tlog_proof import MAX_PATH
-from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree, TreeHead, leaf_hash, verify_inclusion
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.log.tree import MemoryTree, TreeHead, leaf_hash, verify_inclusion
+from ragaudit.ledger.messages.kernel import Digest, Integer, Items, Message
 
 __all__ = [
     "FIRST",
@@ -52,36 +52,27 @@ LAST: Final = KeyedRow(b"\xff" * DIGEST_BYTES, bytes(DIGEST_BYTES))
 """Nobody's rows, so that every key has two neighbours."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProvenRow(JsonMessage):
+Path: TypeAlias = Annotated[tuple[Digest, ...], Items(0, MAX_PATH)]
+
+
+class ProvenRow(Message):
     """A row with its place in the tree.
 
     Attributes:
         position: from 0; the first and the last row are nobody's.
+        key, digest: of the row, 32 bytes each.
         path: inclusion path, sibling of the leaf first.
     """
 
-    MEMBERS: ClassVar[str] = "position key digest path"
+    position: Annotated[int, Integer(0, MAX_POSITION)]
+    key: Digest
+    digest: Digest
+    path: Path
 
-    position: int
-    row: KeyedRow
-    path: tuple[bytes, ...]
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "position": self.position,
-            "key": self.row.key.hex(),
-            "digest": self.row.digest.hex(),
-            "path": [sibling.hex() for sibling in self.path],
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            position=f.integer("position", 0, MAX_POSITION),
-            row=KeyedRow(f.hex("key", DIGEST_BYTES), f.hex("digest", DIGEST_BYTES)),
-            path=f.hexes("path", MAX_PATH, HASH_BYTES),
-        )
+    @property
+    def row(self) -> KeyedRow:
+        """The row without its place."""
+        return KeyedRow(self.key, self.digest)
 
 
 class SortedRows:
@@ -130,7 +121,8 @@ class SortedRows:
 
     def proven(self, position: int) -> ProvenRow:
         """Return the row at a position with its path, 0..n+1."""
-        return ProvenRow(position, self.row(position), self._tree.inclusion_proof(position))
+        row, path = self.row(position), self._tree.inclusion_proof(position)
+        return ProvenRow(position, row.key, row.digest, path)
 
 
 def verify_present(row: ProvenRow, key: bytes, *, count: int, root: bytes) -> None:

@@ -1,24 +1,14 @@
 """Time stamps of a window's checkpoints, as they are handed over and kept (docs/spec 8.3, 10.1)."""
 
 from dataclasses import field
-from typing import Annotated, Any
+from typing import Annotated, Final
 
 from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.ledger.log.timestamps import MAX_TOKEN_BYTES
 from ragaudit.ledger.messages.evidence import EvidenceList
-from ragaudit.ledger.messages.kernel import MAX_TIME, Form, Integer, Message, Text
+from ragaudit.ledger.messages.kernel import MAX_TIME, Converted, Integer, Message, Text
 
-
-class _Token(Form):
-    """Bytes in base64."""
-
-    _text = Text(1, 4 * MAX_TOKEN_BYTES // 3 + 4)
-
-    def __init__(self) -> None:
-        super().__init__("base64", self._text.schema, b64_encode)
-
-    def read(self, value: Any) -> bytes:
-        return b64_decode(self._text.read(value))
+_TOKEN: Final = Text(1, 4 * MAX_TOKEN_BYTES // 3 + 4)
 
 
 class TimeStamp(Message, where="time stamp"):
@@ -30,7 +20,7 @@ class TimeStamp(Message, where="time stamp"):
     """
 
     size: Annotated[int, Integer(1, MAX_TIME)]
-    token: Annotated[bytes, _Token()] = field(repr=False)
+    token: Annotated[bytes, Converted(_TOKEN, b64_decode, b64_encode, "base64")] = field(repr=False)
 
 
 class TimeStamps(EvidenceList[TimeStamp]):

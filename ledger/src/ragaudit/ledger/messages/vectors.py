@@ -2,8 +2,34 @@
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
-from ragaudit.encoding.text import b64_encode
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.text import b64_decode, b64_encode
+from ragaudit.ledger.messages.kernel import Form
+
+
+class Int16s(Form):
+    """Base64 of 1..``longest`` integers of 16 bits, each of absolute value at most ``bound``."""
+
+    def __init__(self, longest: int, bound: int) -> None:
+        # The length is bounded before anything is decoded: it is the sender's choice.
+        self._characters = 4 * -(-2 * longest // 3)
+        schema = {"type": "string", "minLength": 1, "maxLength": self._characters}
+        super().__init__(f"base64 of 1..{longest} i16", schema, vector_text)
+        self._longest, self._bound = longest, bound
+
+    def read(self, value: Any) -> tuple[int, ...]:
+        if not isinstance(value, str) or not 0 < len(value) <= self._characters:
+            raise MalformedError("not such a text", expected=self.words)
+        data = b64_decode(value)
+        if len(data) % 2 or len(data) > 2 * self._longest:
+            raise MalformedError(f"{len(data)} bytes", expected=f"1..{self._longest} times i16")
+        entries = struct.unpack(f"<{len(data) // 2}h", data)
+        if not -self._bound <= min(entries) <= max(entries) <= self._bound:
+            expected = f"-{self._bound}..{self._bound}"
+            raise MalformedError("an entry out of range", expected=expected)
+        return entries
 
 
 def int16_bytes(vector: Sequence[int]) -> bytes:

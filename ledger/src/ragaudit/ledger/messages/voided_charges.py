@@ -4,15 +4,12 @@ The account goes on to its next query, whose nonce gives the coins of this charg
 void in the log a provider could say that there is one, see the coins, and then answer or not.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
-
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.messages.charges import Charge, Void
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.generated import LoggedEntry
+from ragaudit.ledger.messages.kernel import Message
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import voidable_from
 from ragaudit.ledger.messages.receipt_body import same
@@ -20,17 +17,12 @@ from ragaudit.ledger.messages.receipt_body import same
 __all__ = ["VoidedCharge"]
 
 
-@dataclass(frozen=True, slots=True)
-class VoidedCharge(JsonMessage):
+class VoidedCharge(Message, kind="voided-charge", where="voided charge"):
     """A charge entry and its void, each with its inclusion proof.
 
     Attributes:
         charge, void: the entries, as they were logged.
     """
-
-    FORMAT: ClassVar[str] = "ragaudit/v1/voided-charge"
-    MEMBERS: ClassVar[str] = "charge void"
-    LABEL: ClassVar[str] = "voided charge"
 
     charge: LoggedEntry
     void: LoggedEntry
@@ -84,11 +76,5 @@ class VoidedCharge(JsonMessage):
         self.charge.verify_inclusion(Charge.KIND, policy.keys.log, cosigners)
         self.void.verify_inclusion(Void.KIND, policy.keys.log, cosigners)
 
-    def _members(self) -> dict[str, Any]:
-        return {"charge": self.charge.to_json(), "void": self.void.to_json()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        found = cls(f.message("charge", LoggedEntry), f.message("void", LoggedEntry))
-        _ = found.charged, found.voided  # refused here, where the message is malformed
-        return found
+    def _check(self) -> None:
+        _ = self.charged, self.voided  # refused here, where the message is malformed

@@ -1,8 +1,8 @@
 """The chain of a provider's windows, with their keys (docs/spec/08-services.md §8.11)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated
 
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
@@ -12,8 +12,7 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import TreeHead, leaf_hash
 from ragaudit.ledger.messages.countersignature import Countersignature
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
-from ragaudit.ledger.messages.identifiers import check_provider
+from ragaudit.ledger.messages.kernel import Items, Message, ProviderName, Text
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening
 from ragaudit.ledger.messages.shown_entries import ShownOpening
@@ -23,8 +22,7 @@ __all__ = ["ChainedWindow", "Link", "WindowChain"]
 MAX_WINDOWS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class ChainedWindow(JsonMessage):
+class ChainedWindow(Message):
     """A window of the chain; nothing in it has been checked.
 
     Attributes:
@@ -32,12 +30,10 @@ class ChainedWindow(JsonMessage):
         proof: text of its .tlog-proof, under the final checkpoint; None before the handover.
     """
 
-    MEMBERS: ClassVar[str] = "policy countersignature opening proof"
-
     policy: Policy
     countersignature: Countersignature
     opening: ShownOpening
-    proof: str | None
+    proof: Annotated[str, Text(1, MAX_PROOF_BYTES)] | None
 
     @property
     def cosigners(self) -> CosignerPolicy:
@@ -72,23 +68,6 @@ class ChainedWindow(JsonMessage):
         found = verify_tlog_proof(proof, leaf=leaf, log_key=keys.log, cosigners=self.cosigners)
         return found.signed.head
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "policy": self.policy.to_json(),
-            "countersignature": self.countersignature.to_json(),
-            "opening": self.opening.to_json(),
-            "proof": self.proof,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            policy=Policy.from_json(f.raw("policy")),
-            countersignature=f.message("countersignature", Countersignature),
-            opening=f.message("opening", ShownOpening),
-            proof=f.optional(f.text, "proof", 1, MAX_PROOF_BYTES),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -109,17 +88,11 @@ class Link:
     continues: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class WindowChain(JsonMessage):
+class WindowChain(Message, kind="window-chain", where="window chain"):
     """All countersigned windows of a provider, in order of creation."""
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/window-chain"
-    MEMBERS: ClassVar[str] = "provider windows"
-    WHERE: ClassVar[str] = "window chain"
-    LABEL: ClassVar[str] = "window chain"
-
-    provider: str
-    windows: Sequence[ChainedWindow]
+    provider: ProviderName
+    windows: Annotated[tuple[ChainedWindow, ...], Items(0, MAX_WINDOWS)]
 
     def verify(self, verifiers: Collection[PublicKey] = ()) -> tuple[Link, ...]:
         """Check every window and every link; return what they say, in order.
@@ -166,17 +139,6 @@ class WindowChain(JsonMessage):
                     raise MalformedError(policy.keys.mistaken(key), expected="the verifier's key")
             expected = " or ".join(key.raw.hex() for key in verifiers)
             raise RejectedError("another verifier's", expected=expected)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "provider": self.provider,
-            "windows": [window.to_json() for window in self.windows],
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        provider = check_provider(f.text("provider", 1, 64))
-        return cls(provider, f.messages("windows", ChainedWindow, 0, MAX_WINDOWS))
 
 
 def _continued(

@@ -54,7 +54,7 @@ def list_windows(service: ServiceDependency) -> list[dict[str, Any]]:
 def get_window_chain(service: ServiceDependency) -> dict[str, Any]:
     """Show every countersigned window with its keys, its end, and which window it continues."""
     signed = [window for window in service.windows.all() if window.countersignature is not None]
-    chained = [_chained(service, window) for window in signed]
+    chained = tuple(_chained(service, window) for window in signed)
     return WindowChain(service.settings.provider, chained).to_json()
 
 

@@ -227,8 +227,7 @@ class Retention:
         # One that was not handed over is no evidence; one that was lost, with the end of the log,
         # is the verifier's alone, and what it covers beyond these rows nobody here can count.
         final = window.final_checkpoint if window.handed_over else None
-        return ProviderDeletion.issue(
-            self.key,
+        return ProviderDeletion(
             origin=policy.origin,
             verdict=None if verdict is None else hashlib.sha256(verdict).digest(),
             entries=connection.scalar(
@@ -237,7 +236,7 @@ class Retention:
             or 0,
             checkpoint=None if final is None else parse_checkpoint(final).head,
             time=self.clock(),
-        )
+        ).signed(self.key)
 
     def _due(self) -> Iterator[str]:
         if self.days is None:

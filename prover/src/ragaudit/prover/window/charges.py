@@ -313,7 +313,7 @@ def made_of(connection: Connection, window: str, charge: int) -> MadeOf | None:
     columns = tables.generated.c
     query = select(columns.made_of).where(columns.window == window, columns.charge == charge)
     data = connection.scalar(query)
-    return None if data is None else MadeOf.decode(bytes(data))
+    return None if data is None else MadeOf.parse(bytes(data))
 
 
 def put_answer(

@@ -106,9 +106,10 @@ def _check_previous(context: Context, policy: Policy) -> None:
     # Under one key a checkpoint of the old log could be shown as one of the new.
     if before.log.public == policy.keys.log.public:
         raise RejectedError("the log key of the window before", expected="a key for each window")
-    if before.final is None:
+    end = before.final_checkpoint
+    if end is None:
         raise RejectedError("of a window that is not closed")
-    if before.head(policy.previous_checkpoint.encode()) != before.head(before.final):
+    if before.head(policy.previous_checkpoint.encode()) != before.head(end.encode()):
         raise RejectedError("not the final checkpoint of that window")
 
 

@@ -37,7 +37,8 @@ def previous(connection: Connection, provider: str, policy: dict[str, Any]) -> b
         return None
     keys = windows.policy(connection, before).keys
     final = windows.read_item(connection, before.origin, FINAL_CHECKPOINT)
-    return PreviousWindow(keys.log, keys.cosigner, final).encode()
+    ended = None if final is None else final.decode()
+    return PreviousWindow(keys.log, keys.cosigner, ended).encode()
 
 
 def overlaps(connection: Connection, window: Window) -> dict[str, bytes]:

@@ -67,14 +67,13 @@ def delete(transaction: Transaction, keys: VerifierKeys, origin: Origin) -> Dele
     if verdict is None:
         raise InternalError("nothing is deleted before a verdict", where=origin)
     held = windows.list_items(connection, origin, names.CONFIDENTIAL)
-    statement = Deletion.issue(
-        keys.statement,
+    statement = Deletion(
         origin=origin,
         verdict=hashlib.sha256(verdict).digest(),
         items={item.name: item.digest.hex() for item in held},
         checkpoint=_final(connection, origin),
         time=transaction.now,
-    )
+    ).signed(keys.statement)
     for item in held:
         windows.remove_item(transaction, origin, item.name)
     _remove_rows(connection, origin)
