@@ -15,6 +15,7 @@ from ragaudit.lab.scenario.beacon import BeaconWindow
 from ragaudit.lab.scenario.cosigned import trust_text
 from ragaudit.ledger.messages import policy as policies
 from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.terms import KNOWN, TERMS
 
@@ -85,7 +86,19 @@ def integers() -> dict[str, set[tuple[int, int]]]:
         patched.setattr(Fields, "integer", recording)
         for each in examples():
             Policy.from_json(each)
+    for name, bounds in ranges("generation.generator", GeneratorManifest.schema()):
+        found[name].add(bounds)
     return found
+
+
+def ranges(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Path and bounds of each integer that a schema describes."""
+    if schema.get("type") == "integer":
+        yield path, (schema["minimum"], schema["maximum"])
+    for name, member in schema.get("properties", {}).items():
+        yield from ranges(f"{path}.{name}", member)
+    for either in schema.get("anyOf", ()):
+        yield from ranges(path, either)
 
 
 def test_every_member_is_in_the_table_and_no_other() -> None:

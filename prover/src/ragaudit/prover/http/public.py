@@ -167,7 +167,7 @@ def _epochs(service: Service, policy: Policy) -> list[EpochEntry]:
 def _shown(service: Service, policy: Policy, kind: type[_Shown]) -> list[_Shown]:
     log = service.open_windows.signed_log(policy.window)
     with service.store.read() as connection:
-        logged = entries_of(connection, policy.window, kind.KIND)
+        logged = entries_of(connection, policy.window, kind.ENTRY)
     found = []
     for entry in logged:
         proof = log.checkpoints.tlog_proof(entry.index)
