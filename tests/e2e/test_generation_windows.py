@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 # Its language model names other tokens than the committed one when documents are read.
 OTHER_VOTES = """
-from ragaudit.serving.generators.tokens import NextTokens
+from ragaudit.serving.generators import NextTokens
 honest = NextTokens.next_tokens
 def next_tokens(self, question, documents, answer):
     public, *votes = honest(self, question, documents, answer)

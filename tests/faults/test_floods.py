@@ -20,7 +20,7 @@ from prover_process import STEPPING, Setting
 from ragaudit.encoding.json_structure import BYTES_FOR_A_BYTE
 from ragaudit.encoding.tagged import enc
 from ragaudit.lab.scenario.policy import END
-from ragaudit.serving.rooms import ANONYMOUS_BYTES
+from ragaudit.serving.bodies import ANONYMOUS_BYTES
 from ragaudit.verifier.settings import Limits
 from service_window import ServiceWindow
 from verifier_process import ProcessScenario, VerifierProcess, now

@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from ragaudit.prover.settings import ServerSettings
-from ragaudit.serving.connections import ConnectionLimits
-from ragaudit.serving.server import BACKLOG
+from ragaudit.serving.server import BACKLOG, ConnectionLimits
 from ragaudit.verifier.settings import Listen
 
 ROOT = Path(__file__).resolve().parents[2]

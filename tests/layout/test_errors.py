@@ -12,7 +12,7 @@ from ragaudit.encoding.errors import RagauditError
 MODULES = (
     "ragaudit.encoding.errors",
     "ragaudit.ledger.errors",
-    "ragaudit.serving.generators.errors",
+    "ragaudit.serving.generators",
     "ragaudit.prover.errors",
     "ragaudit.prover.surfaces.errors",
     "ragaudit.verifier.service.errors",

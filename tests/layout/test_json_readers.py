@@ -16,7 +16,7 @@ OF_OUR_OWN = {
     "prover/command/ingest.py": "lines of the operator's documents",
     "prover/surfaces/prover_port.py": "attributes of documents, which the operator gave",
     "prover/vector_stores/pgvector.py": "a column of the operator's database",
-    "serving/generators/files.py": "the operator's files",
+    "serving/generators.py": "the operator's files",
     "verifier/command/arbiter.py": "a file that the caller names",
     "verifier/service/download.py": "the note that this command wrote",
     "verifier/terms.py": "the operator's terms",

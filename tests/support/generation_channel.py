@@ -23,7 +23,7 @@ from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.records import entries
-from ragaudit.serving.generators.tokens import NextTokens
+from ragaudit.serving.generators import NextTokens
 from scenario import WINDOW, ProverScenario
 from sqlalchemy import func, select
 

@@ -27,9 +27,7 @@ from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY, LocalVo
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
-from ragaudit.serving.generators.answers import WholeAnswers
-from ragaudit.serving.generators.asking import Asking, GeneratorOptions
-from ragaudit.serving.generators.tokens import NextTokens
+from ragaudit.serving.generators import Asking, GeneratorOptions, NextTokens, WholeAnswers
 
 PACKAGE = files("ragaudit.lab.generation")
 REPORT = json.loads((PACKAGE / "weights.json").read_text(encoding="utf-8"))

@@ -45,8 +45,7 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at
 from ragaudit.prover.window.records import entries
-from ragaudit.serving.generators.errors import GeneratorUnavailable
-from ragaudit.serving.generators.tokens import NextTokens
+from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from ragaudit.serving.jobs.job import Job
 from ragaudit.verifier.service import evidence, windows
 from scenario import ProverScenario

@@ -29,8 +29,7 @@ from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
-from ragaudit.serving.generators.errors import GeneratorUnavailable
-from ragaudit.serving.generators.tokens import NextTokens
+from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
 from typer.testing import CliRunner
 from words_clients import Crash, Open, crash, opened

@@ -37,8 +37,7 @@ from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, charged_rows, unanswered
 from ragaudit.prover.window.records import entries
 from ragaudit.prover.window.registrations import advance_time
-from ragaudit.serving.generators.errors import GeneratorUnavailable
-from ragaudit.serving.generators.tokens import NextTokens
+from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
 
 __all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]

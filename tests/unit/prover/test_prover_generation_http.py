@@ -28,7 +28,7 @@ from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
-from ragaudit.serving.generators.tokens import NextTokens
+from ragaudit.serving.generators import NextTokens
 from scenario import ProverScenario
 
 __all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]

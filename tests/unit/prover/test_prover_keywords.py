@@ -16,12 +16,12 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, made_of
 from ragaudit.prover.window.records import entries
-from ragaudit.serving.generators.answers import WholeAnswers
-from ragaudit.serving.generators.errors import (
+from ragaudit.serving.generators import (
     GeneratorBusy,
     GeneratorSlow,
     GeneratorUnavailable,
     OddGenerator,
+    WholeAnswers,
 )
 from scenario import ProverScenario
 

@@ -26,8 +26,7 @@ from ragaudit.ledger.messages.voided_charges import VoidedCharge
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import entries
-from ragaudit.serving.generators.errors import GeneratorUnavailable
-from ragaudit.serving.generators.tokens import NextTokens
+from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
 
 __all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]

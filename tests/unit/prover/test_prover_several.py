@@ -22,8 +22,7 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.registrations import find
 from ragaudit.prover.work import JOBS
-from ragaudit.serving.jobs.job import Job
-from ragaudit.serving.jobs.table import JobTable, Outcome
+from ragaudit.serving.jobs.job import Job, JobTable, Outcome
 from ragaudit.verifier.later_statements import Judged
 from scenario import ProverScenario
 from several_provers import at_once, join, take

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ragaudit.serving import bodies, rooms
-from ragaudit.serving.bodies import SMALL_BYTES, BodyLimit
-from ragaudit.serving.rooms import Place, Room, TooManyBodies
+from ragaudit.serving import bodies
+from ragaudit.serving.bodies import SMALL_BYTES, BodyLimit, Place, Room, TooManyBodies
 
 pytestmark = pytest.mark.anyio
 LIMIT = 2**20
@@ -106,7 +105,7 @@ async def test_packed_bodies_are_not_read(coding: str) -> None:
 
 async def test_where_nobody_is_known_all_have_one_room(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (await Sent(bytes(LIMIT)).to(None)).status == 204
-    monkeypatch.setattr(rooms, "ANONYMOUS_BYTES", LIMIT - 1)
+    monkeypatch.setattr(bodies, "ANONYMOUS_BYTES", LIMIT - 1)
     sent = await Sent(bytes(LIMIT)).to(None)
     assert sent.status == 429 and sent.problem["type"].endswith("too-many-bodies")
 

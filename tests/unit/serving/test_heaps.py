@@ -10,7 +10,7 @@ import pytest
 # which the C library asks the system for each of them.
 PROGRAM = """
 from pathlib import Path
-from ragaudit.serving.heaps import bound_heaps, give_back
+from ragaudit.serving.server import bound_heaps, give_back
 def resident():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))

@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.ledger.log.database import close_engine, open_engine, write_transaction
-from ragaudit.serving.jobs.arrays import ArrayFiles, MemoryArrays
-from ragaudit.serving.jobs.in_process import InProcess
-from ragaudit.serving.jobs.job import Job, JobFailed, JobsStopped, JobsWithdrawn
-from ragaudit.serving.jobs.runner import MAX_TAKEN, Runner, attempt
-from ragaudit.serving.jobs.table import JobTable, Outcome, job_tables
+from ragaudit.serving.jobs.job import (
+    ArrayFiles,
+    Job,
+    JobFailed,
+    JobsStopped,
+    JobsWithdrawn,
+    JobTable,
+    MemoryArrays,
+    Outcome,
+    job_tables,
+)
+from ragaudit.serving.jobs.runner import MAX_TAKEN, InProcess, Runner, attempt
 from sqlalchemy import MetaData
 
 METADATA = MetaData()

@@ -91,7 +91,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 from ragaudit.serving import server
-from ragaudit.serving.connections import ConnectionLimits
+from ragaudit.serving.server import ConnectionLimits
 
 async def echo(request: Request):
     return PlainTextResponse(str(len(await request.body())))

@@ -12,7 +12,7 @@ from ragaudit.encoding.errors import UnavailableError
 from ragaudit.serving.audit_stream import AuditStream, events
 from ragaudit.serving.exchange import Exchange, Look, Receipt
 from ragaudit.serving.observed import Observer
-from ragaudit.serving.operation import STANDARD_OUTPUT, OperationSettings
+from ragaudit.serving.settings import STANDARD_OUTPUT, OperationSettings
 
 
 def answered(observer: Observer, *places: int) -> None:

@@ -15,18 +15,21 @@ from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
-from ragaudit.serving.generators import asking as asking_module
-from ragaudit.serving.generators.answers import WholeAnswers
-from ragaudit.serving.generators.asking import Asking, GeneratorOptions, Prompt
-from ragaudit.serving.generators.errors import (
+from ragaudit.serving import generators
+from ragaudit.serving.generators import (
+    Asking,
     GeneratorBusy,
     GeneratorNotDeterministic,
+    GeneratorOptions,
     GeneratorSlow,
     GeneratorUnavailable,
+    NextTokens,
     OddGenerator,
+    Prompt,
     TokenOutsideVocabulary,
+    Vocabulary,
+    WholeAnswers,
 )
-from ragaudit.serving.generators.tokens import NextTokens, Vocabulary
 
 ADDRESS = "http://generator.internal.example/v1"
 VOCABULARY = Vocabulary(("</s>", " yes", " no", " perhaps"), 0)
@@ -236,7 +239,7 @@ def test_what_is_not_there_by_the_deadline_is_not_waited_for() -> None:
 
 
 def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking_module, "MAX_ANSWER_BYTES", 10)
+    monkeypatch.setattr(generators, "MAX_ANSWER_BYTES", 10)
     with pytest.raises(OddGenerator, match="LongAnswer"):
         next_tokens(Service(), [()])
 

@@ -25,9 +25,8 @@ from ragaudit.serving import exchange, log_lines
 from ragaudit.serving.application import application
 from ragaudit.serving.audit_stream import AuditStream
 from ragaudit.serving.exchange import Exchange, Receipt, note, phase
-from ragaudit.serving.metrics import MetricsServer
-from ragaudit.serving.observed import Observed, Observer
-from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.observed import MetricsServer, Observed, Observer
+from ragaudit.serving.settings import OperationSettings
 from ragaudit.serving.spans import Spans
 from starlette.testclient import TestClient
 
@@ -308,7 +307,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from ragaudit.serving import server
-from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.settings import OperationSettings
 
 def answer(request):
     return PlainTextResponse("here")

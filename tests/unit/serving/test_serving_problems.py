@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 from ragaudit.encoding import errors
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.serving.application import application
+from ragaudit.serving.bodies import json_object
 from ragaudit.serving.problems import STATUSES, status_of
-from ragaudit.serving.strict_json import json_object
 
 FAMILIES = {
     errors.MalformedRequest: 400, errors.MalformedSettings: 400, errors.InvalidArgumentError: 400,

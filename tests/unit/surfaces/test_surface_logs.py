@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from ragaudit.serving.exchange import Exchange, begun
 from ragaudit.serving.observed import Observed, Observer
-from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.settings import OperationSettings
 from surface_app import MemoryPort, surface_app
 from surface_calls import ASKING, CHROMA_KEY, HANDBOOK, MCP_HEADERS, ask, tool
 

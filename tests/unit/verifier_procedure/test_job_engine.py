@@ -11,10 +11,8 @@ from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableE
 from ragaudit.lab.bench.generation import Charges, GenerationSizes
 from ragaudit.lab.bench.workload import Sizes, Workload
 from ragaudit.ledger.log.database import close_engine, open_engine, write_transaction
-from ragaudit.serving.jobs.arrays import MemoryArrays
-from ragaudit.serving.jobs.in_process import InProcess
-from ragaudit.serving.jobs.runner import Runner
-from ragaudit.serving.jobs.table import JobTable
+from ragaudit.serving.jobs.job import JobTable, MemoryArrays
+from ragaudit.serving.jobs.runner import InProcess, Runner
 from ragaudit.verifier import work
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.proven import ArgumentRejected, ChargesRejected, SelectionsRejected

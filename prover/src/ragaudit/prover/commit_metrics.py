@@ -1,7 +1,7 @@
 """What metrics show of the transactions that make answers durable."""
 
 from prometheus_client import CollectorRegistry, Histogram
-from ragaudit.serving.metrics import SECONDS
+from ragaudit.serving.observed import SECONDS
 
 __all__ = ["CommitMetrics"]
 

@@ -14,7 +14,7 @@ from ragaudit.prover.lifecycle.watching import Watcher
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import FINAL
 from ragaudit.prover.window.windows import Windows
-from ragaudit.serving.heaps import give_back
+from ragaudit.serving.server import give_back
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from ragaudit.encoding.errors import MalformedError, MalformedSettings
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.serving.secret_files import read_secret_file
+from ragaudit.serving.settings import read_secret_file
 
 __all__ = [
     "create_key",

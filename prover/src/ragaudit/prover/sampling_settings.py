@@ -3,8 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
-from ragaudit.serving.settings import Section
-from ragaudit.serving.validation import DECIMAL_PATTERN, HEX32_PATTERN, NAME_PATTERN
+from ragaudit.serving.settings import DECIMAL_PATTERN, HEX32_PATTERN, NAME_PATTERN, Section
 
 
 def _decimal_text(value: object) -> object:

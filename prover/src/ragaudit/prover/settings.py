@@ -19,14 +19,17 @@ from ragaudit.prover.sampling_settings import AuditSettings, Decimal, Hex32, Own
 from ragaudit.prover.stamp_settings import StampSettings
 from ragaudit.prover.store_settings import StoreSettings
 from ragaudit.prover.surface_settings import SurfaceSettings
-from ragaudit.serving.jobs.settings import JobSettings
-from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.jobs.opening import JobSettings
 from ragaudit.serving.peers import ProxyNetwork
 from ragaudit.serving.rounds import BeaconSettings
-from ragaudit.serving.settings import FileSettings, Section, beside, malformed
-from ragaudit.serving.validation import (
+from ragaudit.serving.settings import (
     NAME_PATTERN,
     PROVIDER_PATTERN,
+    FileSettings,
+    OperationSettings,
+    Section,
+    beside,
+    malformed,
 )
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_PROVER__"

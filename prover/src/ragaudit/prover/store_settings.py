@@ -4,8 +4,7 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 from ragaudit.ledger.log.waiting import WAIT_SECONDS
-from ragaudit.serving.secret_files import read_secret_file
-from ragaudit.serving.settings import Section, beside
+from ragaudit.serving.settings import Section, beside, read_secret_file
 
 
 class StoreSettings(Section):

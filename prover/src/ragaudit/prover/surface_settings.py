@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.settings import service_url
-from ragaudit.serving.settings import Section, beside
-from ragaudit.serving.validation import NAME_PATTERN
+from ragaudit.serving.settings import NAME_PATTERN, Section, beside
 
 SurfaceName = Literal["openai", "chroma", "qdrant", "mcp", "dify"]
 # Asymmetric only: with a shared secret whoever verifies a token could make one.

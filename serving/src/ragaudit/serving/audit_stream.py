@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.serving.exchange import Exchange, Receipt
-from ragaudit.serving.operation import STANDARD_OUTPUT
+from ragaudit.serving.settings import STANDARD_OUTPUT
 
 __all__ = ["ECS_VERSION", "AuditStream", "change_event", "events"]
 

@@ -1,4 +1,4 @@
-"""Log lines of a service: one line a record, each with its time, never a secret.
+"""Log lines of a service, text or JSON: one line a record, each with its time, never a secret.
 
 An exception is one line too: its type and where it was raised. Its text is left out, because a
 foreign exception may quote anything.
@@ -10,8 +10,14 @@ import time
 import traceback
 from pathlib import PurePath
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["LEVELS", "LineFormatter", "configure", "where_raised"]
+from ragaudit.serving.exchange import current
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, Processor
+
+__all__ = ["LEVELS", "LineFormatter", "configure", "json_formatter", "where_raised"]
 
 LEVELS = ("debug", "info", "warning", "error")
 _FRAMES = 4
@@ -90,6 +96,49 @@ def configure(level: str, form: str = "text") -> None:
 def _formatter(form: str) -> logging.Formatter:
     if form == "text":
         return LineFormatter()
-    from ragaudit.serving.json_lines import json_formatter  # noqa: PLC0415 - few services need it
-
     return json_formatter()
+
+
+def json_formatter() -> logging.Formatter:
+    """Return a formatter that makes one JSON object of a record."""
+    import structlog  # noqa: PLC0415 - few services need it
+
+    before: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+        _request,
+        _exception,
+    ]
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=before,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.EventRenamer("message"),
+            structlog.processors.JSONRenderer(),
+        ],
+    )
+
+
+def _request(_logger: Any, _method: str, event: "EventDict") -> "EventDict":
+    """Add the ids of the request that is being worked on, its receipts' among them."""
+    exchange = current()
+    if exchange is None:
+        return event
+    event["request"] = exchange.id
+    if exchange.trace:
+        event["trace"] = exchange.trace
+    if exchange.receipts:
+        event["receipts"] = [str(each) for each in exchange.receipts]
+    return event
+
+
+def _exception(_logger: Any, _method: str, event: "EventDict") -> "EventDict":
+    """Put type and place of an exception in its place: its text may quote anything."""
+    raised = event.pop("exc_info", None)
+    error = raised[1] if isinstance(raised, tuple) else raised
+    if isinstance(error, BaseException):
+        event["exception"] = where_raised(error)
+    event.pop("stack_info", None)
+    return event

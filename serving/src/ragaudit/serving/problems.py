@@ -34,7 +34,7 @@ from ragaudit.encoding.errors import (
 from ragaudit.encoding.problems import MEDIA_TYPE, problem, problem_name
 from ragaudit.serving.exchange import note
 from ragaudit.serving.log_lines import where_raised
-from ragaudit.serving.validation import in_words
+from ragaudit.serving.settings import in_words
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 

@@ -1,27 +1,115 @@
 """Settings of a service: one YAML file; ``RAGAUDIT_<SERVICE>__SECTION__KEY`` overrides it.
 
-Secrets are never settings: members name the files that hold them. Relative paths are relative to
-the folder of the YAML file.
+Secrets are never settings: members name the files that hold them, of one line each, readable by
+their owner only. Relative paths are relative to the folder of the YAML file. What the validating
+library finds wrong is said in words here, for settings and for calls.
 """
 
 import json
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
 )
-from ragaudit.encoding.errors import MalformedSettings
-from ragaudit.encoding.settings import check_environment
-from ragaudit.serving.validation import first_fault
+from ragaudit.encoding.errors import MalformedError, MalformedSettings
+from ragaudit.encoding.settings import check_environment, service_url
+from ragaudit.encoding.text import DECIMAL
 
-__all__ = ["FileSettings", "Section", "beside", "malformed"]
+__all__ = [
+    "DECIMAL_PATTERN",
+    "HEX32_PATTERN",
+    "NAME_PATTERN",
+    "PROVIDER_PATTERN",
+    "STANDARD_OUTPUT",
+    "FileSettings",
+    "OperationSettings",
+    "Section",
+    "beside",
+    "first_fault",
+    "malformed",
+    "read_secret_file",
+]
+
+PROVIDER_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$"
+NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$"
+DECIMAL_PATTERN = f"^{DECIMAL}$"
+HEX32_PATTERN = r"^[0-9a-f]{64}$"
+
+# A regular expression explains nothing to whoever did not write it.
+_PATTERNS_IN_WORDS = {
+    PROVIDER_PATTERN: "1 to 64 of a-z, 0-9, inner . and -",
+    NAME_PATTERN: "1 to 64 of a-z, 0-9 and inner -",
+    DECIMAL_PATTERN: 'a decimal in quotes such as "0.25", at most 12 places, no exponent',
+    HEX32_PATTERN: "64 digits 0-9a-f",
+}
+
+
+def first_fault(error: ValidationError) -> tuple[str, str, str]:
+    """Return where the first fault is, what is wrong and what would be right.
+
+    The value itself is left out: it may be a secret.
+
+    Args:
+        error: of the validating library, with one fault at least.
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    return (".".join(map(str, first["loc"])), *in_words(first))
+
+
+def in_words(fault: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what is wrong and what would be right, of one fault as the library lists it.
+
+    Args:
+        fault: an item of `ValidationError.errors()`.
+    """
+    pattern = fault.get("ctx", {}).get("pattern")
+    if pattern in _PATTERNS_IN_WORDS:
+        return "not in the form that is demanded", _PATTERNS_IN_WORDS[pattern]
+    if fault["type"] == "extra_forbidden":
+        return "no such member", ""
+    if fault["type"] == "value_error":
+        what, _, expected = str(fault["msg"]).removeprefix("Value error, ").partition("; expected ")
+        return what, expected
+    return str(fault["msg"]), ""
+
+
+def read_secret_file(path: Path) -> str:
+    """Return the one line of a secret file.
+
+    Args:
+        path: of a file that nobody but its owner may read.
+
+    Raises:
+        MalformedSettings: it is missing, is not text, or others than its owner may read it.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        text = path.read_text(encoding="ascii")
+    except OSError as error:
+        raise MalformedSettings(
+            f"cannot read a secret file: {error.strerror}",
+            where=str(path),
+            expected="a file of one line, mode 600, of the user that runs this",
+        ) from None
+    except UnicodeDecodeError:
+        raise MalformedSettings(
+            "secret file is not text", where=str(path), expected="one line of ASCII"
+        ) from None
+    # Refused, not warned of: a key that others may have read signs nothing.
+    if mode & 0o077:
+        raise MalformedSettings(
+            f"others may read a secret file (mode {mode:o})", where=str(path), expected="mode 600"
+        )
+    return text.strip()
+
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -151,3 +239,40 @@ def _fault(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f": byte {error.start + 1}: not UTF-8"
     return ": nested too deeply" if isinstance(error, RecursionError) else f": {error}"
+
+
+STANDARD_OUTPUT = Path("-")
+"""Instead of a file of the audit stream."""
+
+
+def _url(text: str) -> str:
+    try:
+        return service_url(text)
+    except MalformedError as error:
+        raise ValueError(f"{error.what}; expected {error.expected}") from None
+
+
+class OperationSettings(Section):
+    """What an operator sees of a running service, and how it ends.
+
+    Attributes:
+        log_format: ``text``, or ``json`` with one object a line.
+        metrics_host, metrics_port: where Prometheus reads; no port, no metrics.
+        audit_file: of the audit stream, or ``-`` for standard output.
+        trace_url: of an OpenTelemetry collector (OTLP over HTTP); needs the extra ``otel``.
+        drain_seconds: for which a service that was told to stop answers as before, but for
+            ``/readyz``, so that a balancer finds out first.
+    """
+
+    log_format: Literal["text", "json"] = "text"
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = Field(default=None, ge=0, le=65535)
+    audit_file: Path | None = None
+    trace_url: Annotated[str, AfterValidator(_url)] | None = None
+    drain_seconds: float = Field(default=0.0, ge=0, le=600)
+
+    def beside(self, folder: Path) -> "OperationSettings":
+        """Return the section with its file relative to ``folder``, that of the settings."""
+        if self.audit_file is None or self.audit_file == STANDARD_OUTPUT:
+            return self
+        return self.model_copy(update={"audit_file": folder / self.audit_file})

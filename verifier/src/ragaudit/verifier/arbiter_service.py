@@ -14,9 +14,8 @@ from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.bodies import CaseBody, FindingBody
 from ragaudit.ledger.messages.receipt_check import GroupOperations
 from ragaudit.serving.application import application
-from ragaudit.serving.bodies import receive_anonymous
+from ragaudit.serving.bodies import anonymous_room, receive_anonymous
 from ragaudit.serving.problems import documented
-from ragaudit.serving.rooms import anonymous_room
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.service.bodies import described, parse
 

@@ -19,7 +19,7 @@ from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import EMBEDDER, POLICY
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.serving.secret_files import read_secret_file
+from ragaudit.serving.settings import read_secret_file
 from ragaudit.verifier.bundle import open_bundle
 from ragaudit.verifier.embedder_settings import BUNDLED, EmbedderSettings, EndpointSettings
 from ragaudit.verifier.evidence import Evidence

@@ -16,11 +16,14 @@ from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, Vocabulary
 from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.serving.generators.answers import WholeAnswers
-from ragaudit.serving.generators.asking import Asking, GeneratorOptions
-from ragaudit.serving.generators.files import read_tokens
-from ragaudit.serving.generators.tokens import NextTokens
-from ragaudit.serving.secret_files import read_secret_file
+from ragaudit.serving.generators import (
+    Asking,
+    GeneratorOptions,
+    NextTokens,
+    WholeAnswers,
+    read_tokens,
+)
+from ragaudit.serving.settings import read_secret_file
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.generator_settings import GeneratorSettings
 from ragaudit.verifier.models import OwnGenerator

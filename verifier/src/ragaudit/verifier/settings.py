@@ -18,13 +18,17 @@ from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.waiting import WAIT_SECONDS
-from ragaudit.serving.jobs.settings import JobSettings
-from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.jobs.opening import JobSettings
 from ragaudit.serving.peers import ProxyNetwork
 from ragaudit.serving.rounds import BeaconSettings
-from ragaudit.serving.secret_files import read_secret_file
-from ragaudit.serving.settings import FileSettings, Section, beside
-from ragaudit.serving.validation import HEX32_PATTERN
+from ragaudit.serving.settings import (
+    HEX32_PATTERN,
+    FileSettings,
+    OperationSettings,
+    Section,
+    beside,
+    read_secret_file,
+)
 from ragaudit.verifier.embedder_settings import EmbedderSettings, absolute_embedder
 from ragaudit.verifier.generator_settings import GeneratorSettings
 from ragaudit.verifier.history import FencePlace

@@ -10,7 +10,7 @@ import httpx
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.http import HttpClient
 from ragaudit.prover.keys import write_secret_file
-from ragaudit.serving.secret_files import read_secret_file
+from ragaudit.serving.settings import read_secret_file
 
 BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 LEAST_ROWS = 3  # K is less than N, and a list of one row is no ranking

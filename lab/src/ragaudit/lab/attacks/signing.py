@@ -6,7 +6,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.serving.secret_files import read_secret_file
+from ragaudit.serving.settings import read_secret_file
 
 __all__ = ["policy_bytes", "signer_of"]
 

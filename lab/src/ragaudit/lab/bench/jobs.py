@@ -32,9 +32,8 @@ from ragaudit.prover.work import (
     WitnessedSelection,
     chunk_records,
 )
-from ragaudit.serving.jobs.opening import make_queue, open_queue, open_runner
+from ragaudit.serving.jobs.opening import JobSettings, make_queue, open_queue, open_runner
 from ragaudit.serving.jobs.runner import Runner
-from ragaudit.serving.jobs.settings import JobSettings
 
 ONE: Final = "one process"
 _START_SECONDS: Final = 120.0

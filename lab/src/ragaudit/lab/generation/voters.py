@@ -10,8 +10,7 @@ import numpy as np
 from ragaudit.lab.generation.decoding import completed, prompt_tokens
 from ragaudit.lab.generation.transformer import Context, Transformer
 from ragaudit.lab.generation.vocabulary import END, TOKENS
-from ragaudit.serving.generators.asking import Prompt
-from ragaudit.serving.generators.tokens import Vocabulary
+from ragaudit.serving.generators import Prompt, Vocabulary
 
 __all__ = ["KEYWORDS", "PROMPT", "VOCABULARY", "LocalVoters"]
 

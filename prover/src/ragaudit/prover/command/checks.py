@@ -44,7 +44,7 @@ from ragaudit.prover.work import JOBS
 from ragaudit.serving.clock import system_clock
 from ragaudit.serving.jobs.opening import check_jobs
 from ragaudit.serving.observed import Observer
-from ragaudit.serving.operation import STANDARD_OUTPUT
+from ragaudit.serving.settings import STANDARD_OUTPUT
 
 __all__ = ["CHECKS", "NobodyDisputes", "explained", "run_checks"]
 

@@ -17,7 +17,7 @@ from ragaudit.prover.keys import (
 )
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.database import Store
-from ragaudit.serving.validation import PROVIDER_PATTERN
+from ragaudit.serving.settings import PROVIDER_PATTERN
 
 TOKEN_BYTES = 32
 

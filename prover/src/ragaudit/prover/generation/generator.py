@@ -5,11 +5,15 @@ from pathlib import Path
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, MalformedSettings
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, Vocabulary
 from ragaudit.prover.generation_settings import GeneratorSettings
-from ragaudit.serving.generators.answers import WholeAnswers
-from ragaudit.serving.generators.asking import Asking, GeneratorOptions
-from ragaudit.serving.generators.files import read_json, read_tokens
-from ragaudit.serving.generators.tokens import NextTokens
-from ragaudit.serving.secret_files import read_secret_file
+from ragaudit.serving.generators import (
+    Asking,
+    GeneratorOptions,
+    NextTokens,
+    WholeAnswers,
+    read_json,
+    read_tokens,
+)
+from ragaudit.serving.settings import read_secret_file
 
 __all__ = ["Generator"]
 

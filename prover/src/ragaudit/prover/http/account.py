@@ -31,8 +31,8 @@ from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import entry_at
 from ragaudit.prover.window.registrations import Registered, find
+from ragaudit.serving.bodies import StrictRoute, signed_json
 from ragaudit.serving.problems import documented
-from ragaudit.serving.strict_json import StrictRoute, signed_json
 
 _PREFIX = "/v1/windows/{window}"
 IdempotencyKey = Annotated[str | None, Header(max_length=255)]

@@ -18,7 +18,7 @@ from fastapi.security.utils import get_authorization_scheme_param
 from pydantic import TypeAdapter, ValidationError
 from ragaudit.encoding.errors import MalformedRequest
 from ragaudit.prover.http import dependencies
-from ragaudit.serving.strict_json import json_value
+from ragaudit.serving.bodies import json_value
 from starlette.concurrency import run_in_threadpool
 
 

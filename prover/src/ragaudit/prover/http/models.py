@@ -10,7 +10,7 @@ from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
 from ragaudit.ledger.messages.records import MAX_ROWS
 from ragaudit.ledger.messages.row_proofs import MAX_PROVEN_ROWS
 from ragaudit.prover.sampling_settings import Hex32
-from ragaudit.serving.validation import NAME_PATTERN
+from ragaudit.serving.settings import NAME_PATTERN
 
 MAX_QUERY_CHARACTERS = 8192
 MAX_COUNTER = 10**6

@@ -15,9 +15,9 @@ from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.windows import Window
+from ragaudit.serving.bodies import StrictRoute
 from ragaudit.serving.problems import documented
-from ragaudit.serving.strict_json import StrictRoute
-from ragaudit.serving.validation import NAME_PATTERN
+from ragaudit.serving.settings import NAME_PATTERN
 from sqlalchemy import func, select
 
 router = APIRouter(

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Query, Response
 from ragaudit.prover.http.dependencies import OwnerDependency, ServiceDependency
 from ragaudit.prover.http.models import OwnedRowsBody
 from ragaudit.prover.http.public import WindowName
+from ragaudit.serving.bodies import StrictRoute, signed_json
 from ragaudit.serving.exchange import Look, note
 from ragaudit.serving.problems import documented
-from ragaudit.serving.strict_json import StrictRoute, signed_json
 
 router = APIRouter(
     prefix="/v1/owner/windows/{window}",

@@ -20,9 +20,9 @@ from ragaudit.prover.lifecycle.retention import deletion_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.windows import Window
+from ragaudit.serving.bodies import signed_json
 from ragaudit.serving.problems import documented
-from ragaudit.serving.strict_json import signed_json
-from ragaudit.serving.validation import NAME_PATTERN
+from ragaudit.serving.settings import NAME_PATTERN
 
 _Shown = TypeVar("_Shown", VersionEntry, EpochEntry)
 

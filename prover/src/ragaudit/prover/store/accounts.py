@@ -22,7 +22,7 @@ from ragaudit.prover.keys import token_digest
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.inserting import insert_new
-from ragaudit.serving.validation import NAME_PATTERN
+from ragaudit.serving.settings import NAME_PATTERN
 from sqlalchemy import Connection, bindparam, select, update
 
 KEY_BYTES = 32

@@ -6,7 +6,7 @@ database can open every commitment of its windows.
 Who changes a table adds a migration (`store.migrations`): a test compares both.
 """
 
-from ragaudit.serving.jobs.table import job_tables
+from ragaudit.serving.jobs.job import job_tables
 from sqlalchemy import (
     BigInteger,
     Boolean,

@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 from ragaudit.encoding.errors import MalformedError, MalformedRequest
 from ragaudit.encoding.json_structure import loads
-from ragaudit.serving.validation import in_words
+from ragaudit.serving.settings import in_words
 
 MAX_MEMBERS = 64  # of an object whose members are known: no dialect has half as many
 

@@ -1,4 +1,4 @@
-"""The runner that the settings of a service ask for, and the queue behind it."""
+"""Who does the long work of a service: settings, the runner they ask for, the queue behind it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,50 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
+from pydantic import Field
 from ragaudit.encoding.errors import UnavailableError, UnsupportedError
 from ragaudit.ledger.log.database import close_engine, open_engine
-from ragaudit.serving.jobs.arrays import ArrayFiles, MemoryArrays
-from ragaudit.serving.jobs.in_process import InProcess
-from ragaudit.serving.jobs.job import Kinds
-from ragaudit.serving.jobs.runner import Runner
-from ragaudit.serving.jobs.settings import PROCESS, PROCRASTINATE, JobSettings
-from ragaudit.serving.jobs.table import JobTable, JobTables
+from ragaudit.serving.jobs.job import ArrayFiles, JobTable, JobTables, Kinds, MemoryArrays
+from ragaudit.serving.jobs.runner import InProcess, Runner
+from ragaudit.serving.settings import Section
 from sqlalchemy import URL, Engine
 
 if TYPE_CHECKING:
     from ragaudit.serving.jobs.queue import Queue
 
-__all__ = ["JobService", "check_jobs", "make_queue", "open_queue", "open_runner", "work"]
+__all__ = [
+    "PROCESS",
+    "PROCRASTINATE",
+    "JobService",
+    "JobSettings",
+    "check_jobs",
+    "make_queue",
+    "open_queue",
+    "open_runner",
+    "work",
+]
+
+PROCESS = "process"
+PROCRASTINATE = "procrastinate"
+
+
+class JobSettings(Section):
+    """Who proves, verifies and commits.
+
+    Attributes:
+        executor: "process" for the service itself; "procrastinate" for workers that take jobs from
+            a queue in the service's PostgreSQL database.
+        folder: of the arrays that jobs name, on a disk that service and workers share.
+        stalled_seconds: after how long without a sign of life a worker counts as dead, and its job
+            is given to another one.
+    """
+
+    executor: Literal["process", "procrastinate"] = "process"
+    folder: Path = Path("jobs")
+    stalled_seconds: float = Field(default=30.0, ge=1, le=3600)
 
 
 @dataclass(frozen=True)

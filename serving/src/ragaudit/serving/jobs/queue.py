@@ -18,9 +18,8 @@ from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.sql import queries
 from psycopg.errors import ForeignKeyViolation
 from ragaudit.encoding.errors import UnavailableError, UnsupportedError
-from ragaudit.serving.jobs.job import Arrays, Job, Kinds, Progress
+from ragaudit.serving.jobs.job import Arrays, Job, JobTable, Kinds, Progress
 from ragaudit.serving.jobs.runner import attempt
-from ragaudit.serving.jobs.table import JobTable
 from sqlalchemy import URL
 
 __all__ = ["Queue", "QueueState", "serve"]

@@ -13,8 +13,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.mldsa import MlDsaPrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, MLDSA_COSIGNATURE, SigningKey
 from ragaudit.ledger.log.waiting import WAIT_SECONDS
-from ragaudit.serving.operation import OperationSettings
-from ragaudit.serving.settings import FileSettings, beside
+from ragaudit.serving.settings import FileSettings, OperationSettings, beside
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.history import FencePlace
 from ragaudit.verifier.settings import Listen as VerifierListen

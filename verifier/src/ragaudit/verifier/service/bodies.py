@@ -5,7 +5,7 @@ from typing import TypeVar
 from ragaudit.encoding.errors import MalformedError, MalformedRequest
 from ragaudit.ledger.messages.bodies import Body
 from ragaudit.ledger.messages.kernel import OBJECT, Schema
-from ragaudit.serving.strict_json import json_value
+from ragaudit.serving.bodies import json_value
 
 Kind = TypeVar("Kind", bound=Body)
 

@@ -13,7 +13,7 @@ from ragaudit.encoding.errors import NotFound
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.messages.evidence_access import BUNDLE
 from ragaudit.ledger.messages.items import CONFIDENTIAL, PUBLIC
-from ragaudit.serving.ranges import Resumable
+from ragaudit.serving.bodies import Resumable
 from ragaudit.verifier.bundle import Archive, Part
 from ragaudit.verifier.service import accesses, evidence, windows
 from ragaudit.verifier.service.database import Database, Origin

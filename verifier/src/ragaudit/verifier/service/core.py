@@ -5,10 +5,9 @@ import logging
 from dataclasses import dataclass
 
 from ragaudit.ledger.log.waiting import await_server
-from ragaudit.serving.jobs.opening import open_runner
+from ragaudit.serving.bodies import Room, anonymous_room
+from ragaudit.serving.jobs.opening import PROCESS, open_runner
 from ragaudit.serving.jobs.runner import Runner
-from ragaudit.serving.jobs.settings import PROCESS
-from ragaudit.serving.rooms import Room, anonymous_room
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.engines import fastest_engine

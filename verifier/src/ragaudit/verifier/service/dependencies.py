@@ -12,7 +12,7 @@ from ragaudit.ledger.messages.bodies import LONGEST, SHORT_BYTES
 from ragaudit.ledger.messages.bodies import Body as Json
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.serving.bodies import SMALL_BYTES, Body, receive, receive_anonymous
-from ragaudit.serving.validation import HEX32_PATTERN, NAME_PATTERN
+from ragaudit.serving.settings import HEX32_PATTERN, NAME_PATTERN
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.service.authentication import (
     Provider,

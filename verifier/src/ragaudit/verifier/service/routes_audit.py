@@ -9,11 +9,9 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.ledger.messages.evidence_access import BUNDLE
-from ragaudit.serving.bodies import SMALL_BYTES
+from ragaudit.serving.bodies import SMALL_BYTES, resumable, signed_json
 from ragaudit.serving.problems import documented
-from ragaudit.serving.ranges import resumable
-from ragaudit.serving.strict_json import signed_json
-from ragaudit.serving.validation import NAME_PATTERN
+from ragaudit.serving.settings import NAME_PATTERN
 from ragaudit.verifier.service import accesses, attached_results, evidence, retention, windows
 from ragaudit.verifier.service.audit import shown_progress
 from ragaudit.verifier.service.bodies import described, octets, parse

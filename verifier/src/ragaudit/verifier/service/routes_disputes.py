@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 from ragaudit.ledger.messages.bodies import DisputesBody, FindingBody, StatementBody
+from ragaudit.serving.bodies import json_object
 from ragaudit.serving.problems import documented
-from ragaudit.serving.strict_json import json_object
 from ragaudit.verifier.service.bodies import described, parse
 from ragaudit.verifier.service.dependencies import (
     AnyWindow,

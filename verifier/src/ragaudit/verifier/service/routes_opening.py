@@ -9,9 +9,8 @@ from fastapi.responses import PlainTextResponse
 from ragaudit.ledger.log.cosigner_protocol import MAX_REQUEST_BYTES
 from ragaudit.ledger.messages.bodies import LONGEST, OpeningBody, RoundBody, WindowBody
 from ragaudit.ledger.messages.kernel import MAX_TIME
-from ragaudit.serving.bodies import Body, receive
+from ragaudit.serving.bodies import Body, receive, signed_json
 from ragaudit.serving.problems import documented
-from ragaudit.serving.strict_json import signed_json
 from ragaudit.verifier.service import cosigner, releases
 from ragaudit.verifier.service.authentication import demand_digest
 from ragaudit.verifier.service.bodies import described, octets, parse

@@ -6,7 +6,7 @@ gives its seed only together with the secret file.
 Who changes a table adds a migration (`service.migrations`): a test compares both.
 """
 
-from ragaudit.serving.jobs.table import job_tables
+from ragaudit.serving.jobs.job import job_tables
 from sqlalchemy import (
     BigInteger,
     Boolean,

@@ -24,7 +24,7 @@ from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS
 from ragaudit.lab.attacks.signing import policy_bytes, signer_of
 from ragaudit.lab.risk.validation import check_probability
 from ragaudit.lab.risk_command.show import advancing, as_json, json_text
-from ragaudit.serving.secret_files import read_secret_file
+from ragaudit.serving.settings import read_secret_file
 
 __all__ = ["EXAMPLE", "command"]
 

@@ -6,8 +6,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 from ragaudit.encoding.errors import MalformedSettings
-from ragaudit.serving.secret_files import read_secret_file
-from ragaudit.serving.settings import FileSettings, Section
+from ragaudit.serving.settings import FileSettings, Section, read_secret_file
 
 __all__ = ["StoreKind", "Target", "TenantSettings", "load"]
 
