@@ -44,7 +44,7 @@ def axes(title: str, across: str, up: str) -> Iterator[tuple["Figure", "Axes"]]:
     Raises:
         UnsupportedError: matplotlib is not installed.
     """
-    with _canvas() as figure:
+    with canvas() as figure:
         place = figure.add_subplot()
         place.set_title(title, fontsize=11)
         place.set_xlabel(across)
@@ -65,7 +65,7 @@ def panels(
     Raises:
         UnsupportedError: matplotlib is not installed.
     """
-    with _canvas() as figure:
+    with canvas() as figure:
         figure.set_size_inches(3.3 * len(names), 4.6)
         figure.suptitle(title, fontsize=11)
         places = list(figure.subplots(1, len(names), sharex=True, sharey=True))
@@ -77,7 +77,12 @@ def panels(
 
 
 @contextmanager
-def _canvas() -> Iterator["Figure"]:
+def canvas() -> Iterator["Figure"]:
+    """Yield an empty figure in our one look.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
+    """
     try:
         from matplotlib import rc_context  # noqa: PLC0415 - an extra, and slow to load
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
@@ -96,10 +101,10 @@ def _canvas() -> Iterator["Figure"]:
 def render(figure: "Figure", name: str) -> dict[str, bytes]:
     """Return the figure's files, ``name.png`` and ``name.svg``, without date or tool version.
 
-    To be called inside :func:`axes`, whose style it uses.
+    To be called inside :func:`canvas` or what is made of it, whose style it uses.
 
     Args:
-        figure: of :func:`axes` or :func:`panels`.
+        figure: of :func:`canvas`, :func:`axes` or :func:`panels`.
         name: of the files, without a suffix.
     """
     files = {}

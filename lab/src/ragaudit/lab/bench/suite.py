@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from ragaudit.cli import figures as drawing
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.bench import answering, groth16, profiles, targets, workload
 from ragaudit.lab.bench.harness import available_cores, digits, duration
@@ -32,6 +30,9 @@ from ragaudit.lab.bench.targets import (
     outcomes,
     table,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NOTHING = "not measured"
 
@@ -213,32 +214,25 @@ def _measurement(found: Mapping[str, Any]) -> list[str]:
 
 
 _MARKERS = "osD^vPX*"
-# Text stays text, identifiers do not depend on the clock, the figure has no date.
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "ragaudit",
-    "font.size": 9,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-}
 
 
 def draw_growth(
+    name: str,
     panels: Mapping[str, Sequence[Series]],
     x: str,
     y: str,
     targets: Mapping[str, Target] | None = None,
-) -> Figure:
+) -> dict[str, bytes]:
     """Draw series on two logarithmic axes, one panel beside the other; targets as dashes.
 
     Args:
+        name: of the files, without a suffix.
         panels: series by the panel's title.
+        x, y: labels of the axes.
         targets: by the name of the series whose largest values they state.
     """
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(4.6 * len(panels), 4.6), layout="constrained")
+    with drawing.canvas() as figure:
+        figure.set_size_inches(4.6 * len(panels), 4.6)
         for axes, (title, several) in zip(
             figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
         ):
@@ -247,11 +241,11 @@ def draw_growth(
                 _draw(axes, number, each, (targets or {}).get(each.name))
             if several:
                 axes.legend(loc="upper left")
-    return figure
+        return drawing.render(figure, name)
 
 
-def _draw(axes: Axes, number: int, series: Series, target: Target | None) -> None:
-    color, marker = f"C{number}", _MARKERS[number % len(_MARKERS)]
+def _draw(axes: "Axes", number: int, series: Series, target: Target | None) -> None:
+    color, marker = drawing.COLORS[number % len(drawing.COLORS)], _MARKERS[number % len(_MARKERS)]
     x, y = [a for a, _ in series.points], [b for _, b in series.points]
     axes.plot(x, y, color=color, marker=marker, label=series.name)
     if target is not None:
@@ -266,15 +260,16 @@ def _draw(axes: Axes, number: int, series: Series, target: Target | None) -> Non
         )
 
 
-def speed_up(several: Sequence[Series], x: str, y: str) -> Figure:
+def speed_up(name: str, several: Sequence[Series], x: str, y: str) -> dict[str, bytes]:
     """Draw how many times faster than with the fewest cores, against the number of cores.
 
     Args:
+        name: of the files, without a suffix.
         several: seconds against cores, with at least two points each.
         x, y: labels of the axes.
     """
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7.0, 4.6), layout="constrained")
+    with drawing.canvas() as figure:
+        figure.set_size_inches(9.2, 4.2)
         axes = figure.subplots()
         axes.set(xlabel=x, ylabel=y)
         most = 1.0
@@ -285,22 +280,14 @@ def speed_up(several: Sequence[Series], x: str, y: str) -> Figure:
             axes.plot(
                 cores,
                 [longest / b for _, b in each.points],
-                color=f"C{number}",
+                color=drawing.COLORS[number % len(drawing.COLORS)],
                 marker=_MARKERS[number % len(_MARKERS)],
                 label=each.name,
             )
         axes.plot([1, most], [1, most], color="black", linestyle=":", label="ideal")
         axes.set_xticks([float(each) for each in range(1, int(most) + 1)])
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-        figure.set_size_inches(9.2, 4.2)
-    return figure
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write an SVG without a date: the same bytes from the same results."""
-    metadata: dict[str, Any] = {"Date": None, "Creator": "ragaudit bench"}
-    with mpl.rc_context(_STYLE):
-        figure.savefig(path, format="svg", metadata=metadata)
+        return drawing.render(figure, name)
 
 
 NONE = "Not part of this document."
@@ -460,8 +447,9 @@ def render_document(inputs: Inputs, document: Path, figures: Path) -> None:
             f"template: {error}", where="benchmarks/document.md", expected=", ".join(values)
         ) from error
     figures.mkdir(parents=True, exist_ok=True)
-    for name, figure in _figures(inputs.targets, results, by_rows, by_undecided, by_cores).items():
-        save(figure, figures / name)
+    for name, data in _figures(inputs.targets, results, by_rows, by_undecided, by_cores).items():
+        if name.endswith(".svg"):
+            (figures / name).write_bytes(data)
     document.write_text(text)
 
 
@@ -504,17 +492,17 @@ def _figures(
     by_rows: Sequence[targets.Series],
     by_undecided: Sequence[targets.Series],
     by_cores: Sequence[targets.Series],
-) -> Mapping[str, Figure]:
+) -> dict[str, bytes]:
     timed = {each.what: each for each in targets if each.unit != "bytes"}
     prover = [e for e in by_rows if e.name in timed and "prove" in timed[e.name].measurement]
     verifier = [e for e in by_rows if e.name in timed and e not in prover]
     memory = memory_against_rows(targets, results)
     prover_and_verifier = {"index, prove": prover, "verify, answer": verifier}
     return {
-        "rows.svg": draw_growth(prover_and_verifier, "N", "seconds", timed),
-        "undecided.svg": draw_growth({"one record": by_undecided}, "|U|", "seconds"),
-        "memory.svg": draw_growth({"peak memory": memory}, "N", "MiB"),
-        "cores.svg": speed_up(by_cores, "cores", "times as fast as with one core"),
+        **draw_growth("rows", prover_and_verifier, "N", "seconds", timed),
+        **draw_growth("undecided", {"one record": by_undecided}, "|U|", "seconds"),
+        **draw_growth("memory", {"peak memory": memory}, "N", "MiB"),
+        **speed_up("cores", by_cores, "cores", "times as fast as with one core"),
     }
 
 
