@@ -1,4 +1,4 @@
-"""`ragaudit owner`: what a tenant's owner sees of its documents in an index."""
+"""`ragaudit owner`: check what an index holds of your documents."""
 
 import json
 from collections.abc import Awaitable, Callable

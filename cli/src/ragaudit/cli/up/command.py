@@ -1,4 +1,4 @@
-"""`ragaudit up`: try it in front of a vector store of yours, on this machine alone."""
+"""`ragaudit up`: try it in front of your own vector store, on this machine."""
 
 import json
 import os

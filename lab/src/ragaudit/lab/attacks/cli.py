@@ -1,4 +1,4 @@
-"""``ragaudit attack``: the catalogue of cheats, each staged in this process."""
+"""``ragaudit attack``: cheating providers, and attacks on stores, RAGs and mechanisms."""
 
 import json
 import tempfile
