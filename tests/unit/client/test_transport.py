@@ -146,5 +146,5 @@ def test_what_is_no_address_is_said_to_be_none(url: str) -> None:
 @pytest.mark.parametrize("key", ["schlüssel", "two\nlines", "\x00"])
 def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(MalformedError) as caught:
-        Service("http://provider", headers={"Authorization": f"Bearer {key}"})
+        Service("http://provider", api_key=key)
     assert key not in str(caught.value)

@@ -25,11 +25,10 @@ from ragaudit.encoding.errors import (
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.generated import GenerationRequest
-from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.ledger.messages.vectors import float32_bytes
 
-__all__ = ["Asked", "Asking", "check_asked", "generation_request", "request_of"]
+__all__ = ["Asked", "Asking", "check_asked"]
 
 Asked = str | Sequence[float]
 """A text, or the application's own vector of d numbers."""
@@ -58,43 +57,6 @@ def check_asked(asked: Asked, top_k: int) -> None:
         raise MalformedError(f"{top_k!r}", where="top_k", expected="1 or more")
 
 
-def request_of(policy: Policy, asked: Asked, top_k: int, wanted: str) -> Request:
-    """Return the request for documents in the form of a window.
-
-    Args:
-        policy: of the window.
-        asked: checked; a vector is rounded to 32 bits, and these are what is asked.
-        top_k: K.
-        wanted: the filter's canonical text; empty for none.
-
-    Raises:
-        MalformedError, UnsupportedError: the window takes no such request.
-    """
-    if top_k > policy.top_k_max:
-        raise MalformedError(f"K = {top_k}", where="top_k", expected=f"1..{policy.top_k_max}")
-    try:
-        question = asked if isinstance(asked, str) else float32_bytes([float(x) for x in asked])
-    except (TypeError, ValueError, OverflowError) as error:
-        raise MalformedError("not numbers of 32 bits", where="vector") from error
-    return Request.of(policy, question, top_k, filter=wanted, counter=None)
-
-
-def generation_request(policy: Policy, question: str, wanted: str) -> GenerationRequest:
-    """Return the request of a question to be answered.
-
-    Args:
-        policy: of the window.
-        question: checked.
-        wanted: the filter's canonical text; empty for none.
-
-    Raises:
-        MalformedRecord, UnsupportedError: the window takes no such request.
-    """
-    request = GenerationRequest(question, wanted)
-    request.check_policy(policy)
-    return request
-
-
 class Asking:
     """What one account asks, one question at a time."""
 
@@ -103,15 +65,56 @@ class Asking:
         self._checker = checker
         self._revealing = revealing
 
-    async def ask(self, request: AnyRequest) -> tuple[CheckedReceipt | CheckedAnswer, int]:
-        """Return the checked receipt of an answer, and how many queries this client did not see.
+    async def search(self, asked: Asked, top_k: int, wanted: str) -> tuple[CheckedReceipt, int]:
+        """Return the checked receipt of documents, and how many queries this client did not see.
 
         Args:
-            request: in the form of the window, without a counter.
+            asked: checked; a vector is rounded to 32 bits, and these are what is asked.
+            top_k: K.
+            wanted: the filter's canonical text; empty for none.
 
         Raises:
+            MalformedError, UnsupportedError: the window takes no such request.
             RagauditError: as `AsyncClient.search`.
         """
+        await self._session.ready()
+        policy = self._session.window.view.policy
+        if top_k > policy.top_k_max:
+            raise MalformedError(f"K = {top_k}", where="top_k", expected=f"1..{policy.top_k_max}")
+        try:
+            question = asked if isinstance(asked, str) else float32_bytes([float(x) for x in asked])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MalformedError("not numbers of 32 bits", where="vector") from error
+        request = Request.of(policy, question, top_k, filter=wanted, counter=None)
+        receipt, missed = await self._ask(request)
+        assert isinstance(receipt, CheckedReceipt)  # of a request for documents
+        return receipt, missed
+
+    async def generate(self, question: str, wanted: str) -> tuple[CheckedAnswer, int]:
+        """Return the checked receipt of a generated answer; otherwise as `search`.
+
+        Args:
+            question: checked.
+            wanted: the filter's canonical text; empty for none.
+        """
+        await self._session.ready()
+        request = GenerationRequest(question, wanted)
+        request.check_policy(self._session.window.view.policy)
+        receipt, missed = await self._ask(request)
+        assert isinstance(receipt, CheckedAnswer)  # of a request for a generated answer
+        return receipt, missed
+
+    async def resume(self) -> CheckedReceipt | CheckedAnswer | None:
+        """Return the answer to what was promised before a crash, as `Revealing.resume`."""
+        await self._session.ready()
+        return await self._revealing.resume() if self._session.anchored else None
+
+    async def claim(self) -> bool:
+        """Claim what was revealed and not answered, as `Revealing.claim`."""
+        await self._session.register()
+        return await self._revealing.claim()
+
+    async def _ask(self, request: AnyRequest) -> tuple[CheckedReceipt | CheckedAnswer, int]:
         if not self._session.anchored:
             return await self._plain(request)
         # A promise from before a crash has the chain's next value; nothing else may take it.

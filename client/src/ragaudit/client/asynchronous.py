@@ -6,16 +6,9 @@ next value; `pool` asks through several accounts at once.
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from ragaudit.client.asking import (
-    Asked,
-    Asking,
-    check_asked,
-    generation_request,
-    request_of,
-)
+from ragaudit.client.asking import Asked, Asking, check_asked
 from ragaudit.client.checks import Checker
 from ragaudit.client.options import ClientOptions
 from ragaudit.client.results import (
@@ -66,12 +59,7 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         await self.aclose()
 
     def __repr__(self) -> str:
@@ -138,7 +126,10 @@ class AsyncClient:
             LessThanDemanded: the window or the answer gives less than the options demand.
         """
         check_asked(query, top_k)
-        return await self._queued(self._search(query, top_k, filter))
+        receipt, missed = await self._queued(self._asking.search(query, top_k, filter))
+        result = self._result(receipt, missed)
+        self._session.demands.check_answer(result)
+        return result
 
     async def ask(
         self,
@@ -159,7 +150,7 @@ class AsyncClient:
             RagauditError: as `search`.
         """
         check_asked(question, 1)
-        return await self._queued(self._ask(question, filter))
+        return self._words_result(*await self._queued(self._asking.generate(question, filter)))
 
     async def resume(self) -> Result | WordsResult | None:
         """Return the answer to a query whose promise was kept before a crash; None without one.
@@ -170,7 +161,10 @@ class AsyncClient:
         Raises:
             PromiseUnanswered, AnswerRejected, ServiceUnreachable, StateConflict: as `search`.
         """
-        return await self._queued(self._resume())
+        receipt = await self._queued(self._asking.resume())
+        if isinstance(receipt, CheckedAnswer):
+            return self._words_result(receipt)
+        return None if receipt is None else self._result(receipt)
 
     async def claim(self) -> bool:
         """Give the verifier the promise that was revealed and not answered.
@@ -186,7 +180,7 @@ class AsyncClient:
             ProviderRefusal: the verifier does not take it (expired, or the window has ended).
             ServiceUnreachable: the verifier does not answer.
         """
-        return await self._queued(self._claim())
+        return await self._queued(self._asking.claim())
 
     async def complete(
         self,
@@ -293,33 +287,6 @@ class AsyncClient:
             return await work
         finally:
             self._turn.release()
-
-    async def _search(self, query: Asked, top_k: int, wanted: str) -> Result:
-        await self._session.ready()
-        request = request_of(self._session.window.view.policy, query, top_k, wanted)
-        receipt, missed = await self._asking.ask(request)
-        assert isinstance(receipt, CheckedReceipt)  # of a request for documents
-        result = self._result(receipt, missed)
-        self._session.demands.check_answer(result)
-        return result
-
-    async def _ask(self, question: str, wanted: str) -> WordsResult:
-        await self._session.ready()
-        request = generation_request(self._session.window.view.policy, question, wanted)
-        receipt, missed = await self._asking.ask(request)
-        assert isinstance(receipt, CheckedAnswer)  # of a question to be answered
-        return self._words_result(receipt, missed)
-
-    async def _resume(self) -> Result | WordsResult | None:
-        await self._session.ready()
-        receipt = await self._revealing.resume() if self.anchored else None
-        if isinstance(receipt, CheckedAnswer):
-            return self._words_result(receipt)
-        return None if receipt is None else self._result(receipt)
-
-    async def _claim(self) -> bool:
-        await self._session.register()
-        return await self._revealing.claim()
 
     def _result(self, receipt: CheckedReceipt, missed: int = 0) -> Result:
         completed = AsyncReceipt(receipt.file, receipt.checks, receipt.path, self.complete)

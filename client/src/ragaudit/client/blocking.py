@@ -19,7 +19,6 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from ragaudit.client.asking import Asked
@@ -76,25 +75,26 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def call(url: str, work: Callable[[Service], Awaitable[T]], api_key: str | None = None) -> T:
+def call(
+    url: str,
+    work: Callable[[Service], Awaitable[T]],
+    api_key: str | None = None,
+    timeout_seconds: float = 30.0,
+) -> T:
     """Return what one piece of work with a service returns; its connection is closed after it.
 
     Args:
         url: of the service, or a prefix of published files.
         work: awaited on the loop of all blocking clients.
-        api_key: none by default: what needs no key must not carry one to another address.
+        api_key, timeout_seconds: as of `Service`.
 
     Raises:
         ProviderRefusal, ServiceUnreachable, InvalidReply: as `Service.request`.
     """
 
     async def called() -> T:
-        headers = None if api_key is None else {"Authorization": f"Bearer {api_key}"}
-        service = Service(url, headers=headers)
-        try:
+        async with Service(url, api_key=api_key, timeout_seconds=timeout_seconds) as service:
             return await work(service)
-        finally:
-            await service.aclose()
 
     return run(called())
 
@@ -112,12 +112,7 @@ class _Blocking(Generic[A]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -315,22 +315,17 @@ def settle(
     with failing(as_json):
         value = offline.read_file(file)
         origin = offline.public_half(value, file).origin
-        window_of_judge = None
-        if arbiter is not None:
+        if arbiter is None:
+            outcome = call(verifier, lambda told: VerifierService(told).settle(origin, value))
+        else:
             pins = pins_of(policy, verifier_key, allow_unpinned)
-            window_of_judge = offline.load(value, file, window, prover, pins)
+            judged = offline.load(value, file, window, prover, pins)
 
-        async def settled(service: Service) -> Mapping[str, Any]:
-            told = VerifierService(service)
-            if arbiter is None or window_of_judge is None:
-                return await told.settle(origin, value)
-            judge = Service(arbiter)
-            try:
-                return await told.settle(origin, value, Arbiter(judge, window_of_judge))
-            finally:
-                await judge.aclose()
+            async def settled(told: Service) -> Mapping[str, Any]:
+                async with Service(arbiter) as judge:
+                    return await VerifierService(told).settle(origin, value, Arbiter(judge, judged))
 
-        outcome = call(verifier, settled)
+            outcome = call(verifier, settled)
     if as_json:
         typer.echo(json.dumps({"sampled": outcome["sampled"], "step": outcome["step"]}))
     elif outcome["step"] is not None:

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import typer
 from ragaudit.client import offline, owner_proofs
-from ragaudit.client.blocking import run
+from ragaudit.client.blocking import call
 from ragaudit.client.errors import AnswerRejected
 from ragaudit.client.offline import (
     AllowUnpinned,
@@ -37,6 +37,7 @@ from rich.table import Table
 __all__ = ["ERASED_EXAMPLES", "app", "say_erased"]
 
 T = TypeVar("T")
+_SECONDS: Final = 120.0
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -353,12 +354,7 @@ def _asked(
     url: str, api_key: str, window: Window, work: Callable[[OwnerService], Awaitable[T]]
 ) -> T:
     """Return what one piece of work with the owner's calls returns."""
-
-    async def asked() -> T:
-        async with OwnerService(url, api_key, window) as service:
-            return await work(service)
-
-    return run(asked())
+    return call(url, lambda service: work(OwnerService(service, window)), api_key, _SECONDS)
 
 
 def _document(

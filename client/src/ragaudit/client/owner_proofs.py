@@ -9,11 +9,9 @@ import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 from urllib.parse import quote
 
-import httpx
 from ragaudit.client import offline
 from ragaudit.client.checks import CoreOperations, check_pin
 from ragaudit.client.errors import AnswerRejected
@@ -64,7 +62,6 @@ _KINDS: dict[str, type[RowProof] | type[DocumentProof]] = {
 }
 _ID_BYTES: Final = 48 * 1024
 """Of the ids of one request: a service reads bodies of 64 KiB as it is shipped."""
-_SECONDS: Final = 120.0
 _COMMIT = CoreOperations().commit_rows
 
 
@@ -86,38 +83,18 @@ class Batch:
 
 
 class OwnerService:
-    """One window of a provider, asked with the API key of an owner. An asynchronous context."""
+    """One window of a provider, asked with the API key of an owner."""
 
-    def __init__(
-        self,
-        url: str,
-        api_key: str,
-        window: Window,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
+    def __init__(self, service: Service, window: Window) -> None:
         """Connect nowhere yet.
 
         Args:
-            url: of the prover service.
-            api_key: of the tenant's owner.
+            service: of the prover, with the API key of the tenant's owner.
             window: authenticated.
-            transport: for tests and proxies.
         """
-        headers = {"Authorization": f"Bearer {api_key}"}
         self.window = window
-        self._service = Service(url, headers=headers, timeout_seconds=_SECONDS, transport=transport)
+        self._service = service
         self._path = f"/v1/owner/windows/{window.name}"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._service.aclose()
 
     async def counts(self) -> "ShownCounts":
         """Return how many rows each version has, as the provider says.

@@ -7,7 +7,6 @@ k_max says against how many of them the window's guarantee holds.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from types import TracebackType
 from typing import Self, TypeVar
 
 from ragaudit.client.asynchronous import AsyncClient
@@ -49,12 +48,7 @@ class AsyncPool:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:

@@ -95,7 +95,7 @@ class Session:
         self.clock = options.get("clock", system_clock)
         self.timeout_seconds = options.get("timeout_seconds", 30.0)
         self.provider = Service(
-            base_url, headers={"Authorization": f"Bearer {api_key}"},
+            base_url, api_key=api_key,
             timeout_seconds=self.timeout_seconds, transport=options.get("transport"),
         )  # fmt: skip
         # Without the API key: verifier and arbiter are given receipts, and nothing to ask with.
@@ -336,11 +336,8 @@ class Session:
         verifier, window = self.known_verifier(), await self.opened()
         if arbiter_url is None:
             return await verifier.settle(window.origin, receipt_file)
-        arbiter = Arbiter(self.other_service(arbiter_url), window)
-        try:
-            return await verifier.settle(window.origin, receipt_file, arbiter)
-        finally:
-            await arbiter.service.aclose()
+        async with self.other_service(arbiter_url) as judge:
+            return await verifier.settle(window.origin, receipt_file, Arbiter(judge, window))
 
     def known_verifier(self) -> VerifierService:
         """Return the verifier.

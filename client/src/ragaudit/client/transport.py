@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import httpx
 from ragaudit.client.errors import (
@@ -39,7 +39,7 @@ class Service:
         self,
         base_url: str,
         *,
-        headers: Mapping[str, str] | None = None,
+        api_key: str | None = None,
         timeout_seconds: float = 30.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -47,22 +47,30 @@ class Service:
 
         Args:
             base_url: ``http://`` or ``https://``, host, perhaps a path.
-            headers: sent with each request.
+            api_key: sent with each request; without need none must go to another address.
             timeout_seconds: of one call, retries and every byte of the reply included.
             transport: for tests and proxies.
 
         Raises:
-            MalformedError: no such URL, or a header that HTTP cannot carry.
+            MalformedError: no such URL, or a key that HTTP cannot carry.
         """
+        if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
+            raise MalformedError("not a header value", where="API key", expected="printable ASCII")
         self.base_url = base_url.rstrip("/")
         self._seconds = timeout_seconds
         self._http = AsyncHttpClient(
             _checked_url(self.base_url),
-            headers=_checked_headers(headers or {}),
+            headers={} if api_key is None else {"Authorization": f"Bearer {api_key}"},
             timeout=timeout_seconds,
             most=MAX_REPLY_BYTES,
             transport=transport,
         )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_raised: object) -> None:
+        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -259,11 +267,3 @@ def _checked_url(text: str) -> httpx.URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise MalformedError("not a URL", where="base_url", expected="http(s)://host[:port]")
     return url
-
-
-def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    for name, value in headers.items():
-        if not (value.isascii() and value.isprintable()):
-            # The value may be a key: it is not shown.
-            raise MalformedError("not a header value", where=name, expected="printable ASCII")
-    return headers

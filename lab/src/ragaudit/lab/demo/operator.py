@@ -16,7 +16,7 @@ class Operator:
     """Accounts and windows of the prover."""
 
     def __init__(self, url: str, token: str) -> None:
-        self._service = Service(url, headers={"Authorization": f"Bearer {token}"})
+        self._service = Service(url, api_key=token)
 
     def close(self) -> None:
         run(self._service.aclose())
@@ -64,7 +64,7 @@ class Auditor:
     """What the auditor sees of the verifier."""
 
     def __init__(self, url: str, token: str) -> None:
-        self._service = Service(url, headers={"Authorization": f"Bearer {token}"})
+        self._service = Service(url, api_key=token)
 
     def close(self) -> None:
         run(self._service.aclose())

@@ -151,8 +151,8 @@ class WordsTraffic(Traffic):
 
         def one(account: AccountPlan) -> None:
             files: list[GeneratedFile] = []
-            key = {"Authorization": f"Bearer {self._keys[account.name]}"}
-            service = Service(self._prover, headers=key, timeout_seconds=_ASK_SECONDS)
+            key = self._keys[account.name]
+            service = Service(self._prover, api_key=key, timeout_seconds=_ASK_SECONDS)
             shown = run(service.get(f"/v1/windows/{window}"))["policy"]
             provider = Policy.from_json(shown).keys.provider
             try:
