@@ -12,7 +12,7 @@ import postgresql_server
 import pytest
 from exact_windows import EXACT, later, shown
 from ragaudit.circuits.quantise import quantise
-from ragaudit.embedders.none import NoEmbedder
+from ragaudit.embedders.base import NoEmbedder
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes

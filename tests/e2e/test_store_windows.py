@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from exact_windows import EXACT, shown
 from ragaudit.circuits.quantise import quantise
-from ragaudit.embedders.none import NoEmbedder
+from ragaudit.embedders.base import NoEmbedder
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes

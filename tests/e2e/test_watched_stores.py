@@ -13,7 +13,7 @@ import postgresql_server
 import pytest
 from exact_windows import EXACT, later
 from prometheus_client import generate_latest
-from ragaudit.embedders.none import NoEmbedder
+from ragaudit.embedders.base import NoEmbedder
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes

@@ -9,8 +9,7 @@ ROOT = Path(__file__).parents[2]
 OF_OUR_OWN = {
     "cli/up/run.py": "the state that this command wrote",
     "cli/up/shadow.py": "questions and answers of the operator's own application",
-    "encoding/canonical_json.py": "behind check_structure",
-    "encoding/canonical_lists.py": "behind check_structure, where an element is long",
+    "encoding/canonical_json.py": "behind check_structure, in lists where an element is long",
     "encoding/json_structure.py": "behind check_structure",
     "ledger/messages/columns.py": "a text whose length the caller has bounded, behind check_depth",
     "prover/command/ingest.py": "lines of the operator's documents",

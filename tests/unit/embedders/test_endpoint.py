@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from ragaudit.embedders import endpoint, registry, replay
+from ragaudit.embedders import endpoint, registry
 from ragaudit.embedders.base import EmbedderUnavailable
 from ragaudit.embedders.endpoint import EndpointEmbedder, EndpointOptions
 from ragaudit.embedders.registry import EmbedderOptions
@@ -161,7 +161,7 @@ def test_an_auditor_replays_the_probes_with_an_endpoint_of_its_own() -> None:
     service = Service()
     service.shift = 1e-4
     mine = options(service, url="http://mine", model="", dimension=1, prompt_template="no: {text}")
-    embedder = replay.replayed(committed, mine, tolerance=64)
+    embedder = endpoint.replayed(committed, mine, tolerance=64)
     assert service.texts == list(endpoint.PROBES)
     assert embedder.manifest().digest() == committed.digest()
     assert embedder.embed(["again"]).shape == (1, D)
@@ -172,23 +172,23 @@ def test_an_exchanged_model_is_found_by_its_probes() -> None:
     service = Service()
     service.shift = 0.2
     with pytest.raises(RejectedError, match="probe 0: the service gives another embedding"):
-        replay.replayed(committed, options(service), tolerance=64)
+        endpoint.replayed(committed, options(service), tolerance=64)
     service.instead = lambda body: answer(
         [{"index": n, "embedding": [0.0] * D} for n in range(len(body["input"]))]
     )
     with pytest.raises(RejectedError, match="a probe has no embedding"):
-        replay.replayed(committed, options(service), tolerance=64)
+        endpoint.replayed(committed, options(service), tolerance=64)
 
 
 def test_what_cannot_be_replayed_says_why() -> None:
     committed = EndpointEmbedder(options(Service())).manifest()
     with pytest.raises(EmbedderUnavailable, match=r"no endpoint .*serves m"):
-        replay.replayed(committed, None, tolerance=64)
+        endpoint.replayed(committed, None, tolerance=64)
     with pytest.raises(UnsupportedError, match="'none' is no endpoint"):
-        replay.replayed(EmbedderManifest.of_none(D), options(Service()), tolerance=64)
+        endpoint.replayed(EmbedderManifest.of_none(D), options(Service()), tolerance=64)
     other = EndpointEmbedder(options(Service(), dimension=D + 1))
     with pytest.raises(RejectedError, match=f"embeddings of {D + 1} entries"):
-        replay.check_probes(committed, other, tolerance=64)
+        endpoint.check_probes(committed, other, tolerance=64)
 
 
 def test_the_registry_knows_what_each_embedder_needs() -> None:

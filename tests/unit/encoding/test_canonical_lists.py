@@ -8,8 +8,8 @@ from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_taken import peak
-from ragaudit.encoding import canonical_json, canonical_lists
-from ragaudit.encoding.canonical_lists import elements
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.canonical_json import elements
 from ragaudit.encoding.errors import MalformedError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -23,7 +23,7 @@ LISTS = st.lists(VALUES, max_size=6)
 
 @pytest.fixture(autouse=True)
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canonical_lists, "_PIECE_BYTES", 3)  # characters and numbers are cut
+    monkeypatch.setattr(canonical_json, "_PIECE_BYTES", 3)  # characters and numbers are cut
 
 
 def read(data: bytes) -> Any:
@@ -80,14 +80,14 @@ def test_nesting_has_the_limit_of_the_whole() -> None:
 
 
 def test_a_list_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canonical_lists, "MAX_BYTES", 20)
+    monkeypatch.setattr(canonical_json, "MAX_BYTES", 20)
     assert streamed(b"[1,2,3,4,5,6,7,8,9]") is not None
     with pytest.raises(MalformedError, match="too long"):
         list(elements(io.BytesIO(b"[1,2,3,4,5,6,7,8,9,10]")))
 
 
 def test_no_more_is_held_than_an_element(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canonical_lists, "_PIECE_BYTES", 2**12)
+    monkeypatch.setattr(canonical_json, "_PIECE_BYTES", 2**12)
     file = io.BytesIO(canonical_json.dumps([{"text": "x" * 100}] * 4000))
 
     def read() -> None:

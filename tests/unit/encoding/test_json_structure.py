@@ -15,7 +15,7 @@ from hostile_json import ASTRAL, UNITS, WIDE, allowed, documents, filled
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_taken import peak
-from ragaudit.encoding import canonical_json, canonical_lists, json_structure
+from ragaudit.encoding import canonical_json, json_structure
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.json_structure import MAX_DEPTH, check_depth, check_structure
 
@@ -57,7 +57,7 @@ def test_one_long_element_of_a_list_that_is_read_by_elements() -> None:
         data = f"[{filled(UNITS[unit], SIZE)}]".encode()
 
         def by_elements(data: bytes = data) -> object:
-            return read(lambda file: list(canonical_lists.elements(file)), io.BytesIO(data))
+            return read(lambda file: list(canonical_json.elements(file)), io.BytesIO(data))
 
         taken = peak(by_elements, allowed(data))
         assert taken <= allowed(data), f"{unit}: {taken / len(data):.1f} bytes for a byte"

@@ -9,7 +9,7 @@ from generation_messages import GENERATION, KEYWORDS, SALT, policy_with
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.tagged import enc
-from ragaudit.encoding.words import words
+from ragaudit.encoding.text import words
 from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.policy import Policy

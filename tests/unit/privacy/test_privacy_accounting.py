@@ -17,7 +17,7 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from ragaudit.circuits.certify import GAMMA as CERTIFIED
+from noise_certificate import GAMMA as CERTIFIED
 from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.encoding.relations import FIXED_SIZE, NeighboringRelation

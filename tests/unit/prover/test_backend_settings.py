@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from fake_chroma import FakeChroma
 from pydantic import ValidationError
-from ragaudit.embedders import none, registry
+from ragaudit.embedders import registry
+from ragaudit.embedders.base import NONE
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.prover.backend_settings import BackendSettings, ChromaSettings, absolute_backend
 from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
@@ -89,11 +90,11 @@ def store(*vector: float) -> ChromaStore:
 
 def test_without_an_embedder_the_stores_vectors_say_how_long_a_query_is() -> None:
     backend = store(1.0, 0.0)
-    embedder = open_embedder(EmbedderSettings(name=none.NAME), backend)
+    embedder = open_embedder(EmbedderSettings(name=NONE), backend)
     assert embedder.dimension == 2
     check_dimensions(backend, embedder)
     with pytest.raises(MalformedDocument, match="no vectors"):
-        _ = open_embedder(EmbedderSettings(name=none.NAME), store()).dimension
+        _ = open_embedder(EmbedderSettings(name=NONE), store()).dimension
 
 
 def test_an_endpoint_is_opened_with_the_key_of_its_file(tmp_path: Path) -> None:

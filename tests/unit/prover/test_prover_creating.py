@@ -6,7 +6,7 @@ import pytest
 from databases import ON_EACH_ENGINE
 from exact_windows import EXACT
 from ragaudit.circuits import statements
-from ragaudit.embedders.none import NoEmbedder
+from ragaudit.embedders.base import NoEmbedder
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument

@@ -56,7 +56,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
         return EndpointOptions(**{**members, "transport": httpx.MockTransport(service)})
 
     # Imported before the options are exchanged, as its types are.
-    importlib.import_module("ragaudit.embedders.replay")
+    importlib.import_module("ragaudit.embedders.endpoint")
     monkeypatch.setattr(endpoint, "EndpointOptions", options)
     return service
 

@@ -1,9 +1,9 @@
 """"""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, overload
+from typing import Final, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,10 @@ from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 
 __all__ = [
+    "NONE",
     "Embedder",
     "EmbedderUnavailable",
+    "NoEmbedder",
     "checked_embeddings",
     "checked_texts",
     "embed_quantised",
@@ -140,3 +142,46 @@ def embed_quantised(embedder: Embedder, texts: Sequence[str], norm_bound: int = 
         return np.empty(shape, np.int8) if norm_bound == B else np.empty(shape, np.int16)
     vectors = checked_embeddings(embedder.embed(checked), len(checked), embedder.dimension)
     return quantise_rows(vectors, norm_bound)
+
+
+NONE: Final = "none"
+
+
+class NoEmbedder:
+    """What stands where an embedder would: it knows d and embeds nothing.
+
+    Attributes:
+        name: as of `base.Embedder`.
+    """
+
+    name = NONE
+
+    def __init__(self, dimension: Callable[[], int]) -> None:
+        """Keep where d comes from; it is asked when it is needed.
+
+        Args:
+            dimension: returns d, of the vectors of a store.
+        """
+        self._ask = dimension
+        self._dimension: int | None = None
+
+    @property
+    def dimension(self) -> int:
+        """Return d."""
+        if self._dimension is None:
+            self._dimension = self._ask()
+        return self._dimension
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Refuse: a text that is asked here has no vector.
+
+        Raises:
+            MalformedError: always.
+        """
+        raise MalformedError(
+            "a text was asked, and no embedder is configured", expected="a query vector"
+        )
+
+    def manifest(self) -> EmbedderManifest:
+        """Return the manifest, which commits to d and to nothing else."""
+        return EmbedderManifest.of_none(self.dimension)

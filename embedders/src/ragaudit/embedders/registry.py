@@ -6,9 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ragaudit.embedders import none, sentence_transformers, wordllama
-from ragaudit.embedders.base import Embedder, EmbedderUnavailable
-from ragaudit.embedders.none import NoEmbedder
+from ragaudit.embedders import sentence_transformers, wordllama
+from ragaudit.embedders.base import NONE, Embedder, EmbedderUnavailable, NoEmbedder
 from ragaudit.embedders.sentence_transformers import SentenceTransformersEmbedder
 from ragaudit.embedders.wordllama import WordLlamaEmbedder
 from ragaudit.encoding.errors import UnsupportedError
@@ -90,7 +89,7 @@ def _endpoint(options: EmbedderOptions) -> Embedder:
 # A fixed table: a name that stands in a policy must never become an import.
 _KNOWN: Mapping[str, Callable[[EmbedderOptions], Embedder]] = {
     DEFAULT: _wordllama,
-    none.NAME: _none,
+    NONE: _none,
     sentence_transformers.NAME: _sentence_transformers,
     ENDPOINT: _endpoint,
 }

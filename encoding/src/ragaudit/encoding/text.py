@@ -5,8 +5,13 @@ import binascii
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from itertools import groupby
+from typing import Final
+from unicodedata import ucd_3_2_0
 
 from ragaudit.encoding.errors import MalformedError
+
+__all__ = ["LONGEST_WORD", "words"]
 
 DECIMAL = r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?"
 """The grammar of decimal numbers: no sign, exponent, spaces or leading zeros."""
@@ -169,3 +174,24 @@ def rfc3339(milliseconds: int) -> str:
     exact = milliseconds % 1000 != 0
     text = moment.isoformat(timespec="milliseconds" if exact else "seconds")
     return text.removesuffix("+00:00") + "Z"
+
+
+LONGEST_WORD: Final = 64
+"""Characters: a longer run is no word."""
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text: runs of letters and digits, normalised and case-folded.
+
+    Args:
+        text: any.
+    """
+    # Before it is folded: what later versions fold would depend on the version at hand.
+    known = "".join(each if ucd_3_2_0.category(each) != "Cn" else " " for each in text)
+    folded = ucd_3_2_0.normalize("NFKC", known).casefold()
+    runs = ("".join(run) for letters, run in groupby(folded, _in_word) if letters)
+    return frozenset(run for run in runs if len(run) <= LONGEST_WORD)
+
+
+def _in_word(character: str) -> bool:
+    return ucd_3_2_0.category(character)[0] in "LN"

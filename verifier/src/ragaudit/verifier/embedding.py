@@ -116,7 +116,6 @@ def _asked(
     if own is None or model not in own.models:
         raise UnavailableError("no endpoint of this verifier serves the declared model")
     endpoint = import_module("ragaudit.embedders.endpoint")
-    replay = import_module("ragaudit.embedders.replay")
     options = endpoint.EndpointOptions(
         url=own.url,
         model=model,
@@ -126,7 +125,7 @@ def _asked(
         authorities=own.ca_file,
     )
     base = import_module("ragaudit.embedders.base")
-    return InstalledEmbedder(replay.replayed(manifest, options, tolerance), base.embed_quantised)
+    return InstalledEmbedder(endpoint.replayed(manifest, options, tolerance), base.embed_quantised)
 
 
 @lru_cache(maxsize=2)  # loading takes a second, and leaves tens of megabytes in pieces

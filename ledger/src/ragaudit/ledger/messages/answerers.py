@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from ragaudit.encoding.words import LONGEST_WORD, words
+from ragaudit.encoding.text import LONGEST_WORD, words
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.ratios import read_ratio

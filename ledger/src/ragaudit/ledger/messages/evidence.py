@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import Any, BinaryIO, Final, Generic, Self, TypeVar
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.canonical_lists import located
+from ragaudit.encoding.canonical_json import located
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.countersignature import Activation

@@ -5,7 +5,7 @@ from typing import Annotated, Final, TypeAlias
 
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.words import LONGEST_WORD, words
+from ragaudit.encoding.text import LONGEST_WORD, words
 from ragaudit.ledger.messages.answerers import MAX_KEYWORDS, MAX_TOKENS
 from ragaudit.ledger.messages.encoded import check_range
 from ragaudit.ledger.messages.fields import Fields

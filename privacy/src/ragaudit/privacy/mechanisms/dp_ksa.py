@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.encoding.words import words
+from ragaudit.encoding.text import words
 from ragaudit.privacy.mechanisms.retrieval import groups
 from ragaudit.privacy.mechanisms.samplers import LARGEST_EXPONENT, Coins, gaussian_threshold
 from ragaudit.privacy.numbers import count, exact

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 
-from ragaudit.embedders import none
+from ragaudit.embedders.base import NONE
 from ragaudit.encoding.errors import MalformedSettings, RagauditError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import StoreUnavailable
@@ -163,7 +163,7 @@ def _check_embedder(settings: Settings) -> None:
     with _backend(settings) as backend:
         embedder = open_embedder(settings.embedder, backend)
         check_kinds(embedder, settings.window.query_kinds)
-        if embedder.name != none.NAME:
+        if embedder.name != NONE:
             embedder.embed(["a text to embed"])
 
 

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
 
-from ragaudit.embedders import none, registry
-from ragaudit.embedders.base import Embedder
+from ragaudit.embedders import registry
+from ragaudit.embedders.base import NONE, Embedder
 from ragaudit.embedders.endpoint import PROBES, EndpointOptions
 from ragaudit.encoding.errors import MalformedSettings, UnsupportedError
 from ragaudit.prover.backend_settings import BackendSettings
@@ -151,7 +151,7 @@ def check_kinds(embedder: Embedder, query_kinds: Collection[str]) -> None:
     Raises:
         MalformedSettings: texts may be asked, and nothing gives them a vector.
     """
-    if embedder.name == none.NAME and "text" in query_kinds:
+    if embedder.name == NONE and "text" in query_kinds:
         raise MalformedSettings(
             "texts may be asked, and no embedder is configured",
             where="embedder.name",

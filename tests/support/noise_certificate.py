@@ -5,8 +5,14 @@ Recomputed from the table that is actually used, not from how it was made.
 
 from fractions import Fraction
 
-from ragaudit.circuits.intervals import Interval, exp_negative
-from ragaudit.circuits.noise import THRESHOLD_BITS, NoiseParameters, Table, weights
+from ragaudit.circuits.noise import (
+    THRESHOLD_BITS,
+    Interval,
+    NoiseParameters,
+    Table,
+    exp_negative,
+    weights,
+)
 from ragaudit.encoding.errors import InternalError, RejectedError
 
 __all__ = ["GAMMA", "DistanceRejected", "certified_distance", "certify"]
