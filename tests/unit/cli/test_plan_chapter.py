@@ -1,4 +1,4 @@
-"""The commands and the program of the section on planning in docs/operations.md."""
+"""The commands and the program of docs/planning.md."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 
-SECTION = (DOCS / "operations.md").read_text().split("\n## 8. ")[1]
+SECTION = (DOCS / "planning.md").read_text()
 SCRIPT = blocks(SECTION, "sh")[0]
 PROSE = " ".join(SECTION.split())
 

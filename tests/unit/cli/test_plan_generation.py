@@ -150,7 +150,7 @@ def test_bad_terms_are_named(changes: dict[str, str], where: str) -> None:
 
 
 def test_the_chapters_command_runs() -> None:
-    section = (DOCS / "operations.md").read_text().split("\n### Private generated answers")[1]
+    section = (DOCS / "planning.md").read_text().split("\n## Private generated answers")[1]
     (script,) = blocks(section, "sh")[:1]
     words = script.split()
     assert words[:3] == ["ragaudit", "plan", "generation"]
