@@ -336,6 +336,32 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def intercept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Callable[[httpx.Request], httpx.Response]], None]:
+    """Has every connection end at a function."""
+    real = httpx.AsyncClient
+
+    def intercepted(handle: Callable[[httpx.Request], httpx.Response]) -> None:
+        mock = httpx.MockTransport(handle)
+        monkeypatch.setattr(
+            httpx, "AsyncClient", lambda **given: real(**{**given, "transport": mock})
+        )
+
+    return intercepted
+
+
+@pytest.fixture
+def network(provider: FakeProvider, verifier: FakeVerifier, intercept: Callable[..., None]) -> None:
+    """Every connection ends at the fake provider or the fake verifier."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        return (verifier if request.url.host == "verifier" else provider).handle(request)
+
+    intercept(handle)
+
+
+@pytest.fixture
 def options(provider: FakeProvider, verifier: FakeVerifier, tmp_path: Path) -> Callable[..., Any]:
     """Options of clients of the fake provider, anchored unless told otherwise."""
 

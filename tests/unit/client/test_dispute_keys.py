@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from ragaudit.client import StateConflict, transport
+from ragaudit.client import StateConflict
 from ragaudit.client.blocking import Client
 from ragaudit.client.cli import app
 from ragaudit.client.errors import AnswerRejected
@@ -18,7 +18,6 @@ from ragaudit.ledger.messages.disputes import Dispute
 from typer.testing import CliRunner
 
 MINE, ANOTHER = (PrivateKey.from_seed(bytes([n]) * 32) for n in (1, 2))
-REAL = httpx.AsyncClient
 
 
 def registered_with(provider: Any, key: PrivateKey | None) -> None:
@@ -126,7 +125,9 @@ def test_a_file_that_holds_no_key(plain: Callable[..., Client], file: Path) -> N
 
 class TestCommands:
     @pytest.fixture(autouse=True)
-    def network(self, provider: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def network(
+        self, provider: Any, intercept: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Every connection ends at the fake provider, which keeps one key of the account."""
         monkeypatch.setenv("RAGAUDIT_API_KEY", provider.api_key)
         self.kept: list[Any] = []
@@ -139,10 +140,7 @@ class TestCommands:
                 return httpx.Response(200, json=[provider._window()])
             return provider.handle(request)
 
-        def mocked(**arguments: Any) -> httpx.AsyncClient:
-            return REAL(**{**arguments, "transport": httpx.MockTransport(handle)})
-
-        monkeypatch.setattr(transport.httpx, "AsyncClient", mocked)  # type: ignore[attr-defined]
+        intercept(handle)
 
     def keep(self, file: Path, provider: Any) -> tuple[int, str]:
         pin = provider.policy.keys.verifier.raw.hex()

@@ -1,13 +1,14 @@
 """The examples of docs/tenant-developer.md run as they stand; its commands: tests/e2e."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from ragaudit import client as exported
-from ragaudit.client import errors, transport
+from ragaudit.client import errors
 
 CHAPTER = Path(__file__).parents[3] / "docs" / "tenant-developer.md"
 TEXT = CHAPTER.read_text(encoding="utf-8")
@@ -22,7 +23,7 @@ def second(provider: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def network(provider: Any, second: Any, verifier: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def network(provider: Any, second: Any, verifier: Any, intercept: Callable[..., None]) -> None:
     def handle(request: httpx.Request) -> httpx.Response:
         if request.url.host == "regulator.example":
             service = verifier
@@ -31,12 +32,7 @@ def network(provider: Any, second: Any, verifier: Any, monkeypatch: pytest.Monke
         response: httpx.Response = service.handle(request)
         return response
 
-    real = httpx.AsyncClient
-
-    def mocked(**arguments: Any) -> httpx.AsyncClient:
-        return real(**{**arguments, "transport": httpx.MockTransport(handle)})
-
-    monkeypatch.setattr(transport.httpx, "AsyncClient", mocked)  # type: ignore[attr-defined]
+    intercept(handle)
 
 
 def run(example: str, provider: Any, folder: Path) -> None:

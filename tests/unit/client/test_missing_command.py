@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx
 import pytest
-from ragaudit.client import transport
 from ragaudit.client.blocking import Client
 from ragaudit.client.cli import app
 from ragaudit.encoding import canonical_json
@@ -19,7 +18,6 @@ from ragaudit.ledger.messages.records import Close
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()
-REAL = httpx.AsyncClient
 LOG = "/v1/windows/w1/log/"
 
 
@@ -30,7 +28,7 @@ def tile_bytes(tree: MemoryTree, tile: Tile) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def network(provider: Any, verifier: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def network(provider: Any, verifier: Any, intercept: Callable[..., None]) -> None:
     """The provider's log is published beside its other calls."""
 
     def handle(request: httpx.Request) -> Any:
@@ -43,10 +41,7 @@ def network(provider: Any, verifier: Any, monkeypatch: pytest.MonkeyPatch) -> No
             return httpx.Response(200, content=tile_bytes(provider.tree, tile))
         return (verifier if request.url.host == "verifier" else provider).handle(request)
 
-    def mocked(**arguments: Any) -> httpx.AsyncClient:
-        return REAL(**{**arguments, "transport": httpx.MockTransport(handle)})
-
-    monkeypatch.setattr(transport.httpx, "AsyncClient", mocked)  # type: ignore[attr-defined]
+    intercept(handle)
 
 
 @pytest.fixture

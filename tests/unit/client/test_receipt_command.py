@@ -10,33 +10,26 @@ from unittest.mock import Mock
 import httpx
 import pytest
 from judge import Judge
-from ragaudit.client import transport
 from ragaudit.client.blocking import Client
 from ragaudit.client.cli import app
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
+from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.disputes import Dispute, DisputeStatus, HolderStatement, file_digest
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()
-REAL = httpx.AsyncClient
+FURTHER = SigningKey("further.example", COSIGNATURE_V1, PrivateKey.from_seed(b"\x51" * 32))
 UNPINNED = "--allow-unpinned"
 ONLINE = ("--prover", "http://provider")
 VERIFIER = ("--verifier", "http://verifier")
 
 
-@pytest.fixture(autouse=True)
-def network(provider: Any, verifier: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every connection ends at the fake provider or the fake verifier."""
-
-    def handle(request: httpx.Request) -> Any:
-        return (verifier if request.url.host == "verifier" else provider).handle(request)
-
-    def mocked(**arguments: Any) -> httpx.AsyncClient:
-        return REAL(**{**arguments, "transport": httpx.MockTransport(handle)})
-
-    monkeypatch.setattr(transport.httpx, "AsyncClient", mocked)  # type: ignore[attr-defined]
+pytestmark = pytest.mark.usefixtures("network")
 
 
 @pytest.fixture
@@ -340,17 +333,11 @@ def test_a_disputed_file_is_shown_unless_it_was_sampled(
 
 
 @pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch, network: None) -> Judge:
+def judge(provider: Any, verifier: Any, intercept: Callable[..., None]) -> Judge:
     """The arbiter of the provider's policy, at http://judge."""
     found = Judge()
-    inner = transport.httpx.AsyncClient  # type: ignore[attr-defined]
-
-    def client(**arguments: Any) -> httpx.AsyncClient:
-        if arguments["base_url"].host != "judge":
-            return inner(**arguments)
-        return REAL(**{**arguments, "transport": httpx.MockTransport(found.handle)})
-
-    monkeypatch.setattr(transport.httpx, "AsyncClient", client)  # type: ignore[attr-defined]
+    services = {"judge": found, "verifier": verifier, "provider": provider}
+    intercept(lambda request: services[request.url.host].handle(request))
     return found
 
 
@@ -398,3 +385,43 @@ def test_what_is_no_finding_of_the_arbiter_is_not_passed_on(
         judge.changes = change
     assert settled(receipt).exit_code not in (0, 1)
     assert verifier.received == []
+
+
+def lines(path: Path) -> list[str]:
+    proof = ReceiptFile.parse(path.read_bytes()).public.proof
+    note = parse_checkpoint(TlogProof.parse(str(proof).encode()).checkpoint).note
+    return [line.name for line in note.signatures]
+
+
+def completed(path: Path, *options: str) -> int:
+    words = ["complete", str(path), "--prover", "http://provider", "--allow-unpinned", "--json"]
+    result = RUNNER.invoke(app, [*words, *options])
+    return int(json.loads(result.stdout)["completed"])
+
+
+def test_more_cosignatures_replace_fewer_and_never_the_other_way(
+    opened: Callable[..., Client], provider: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(anchored=False) as client:
+        file = client.search("what is it?").receipt.file
+    path = tmp_path / "answer.json"
+    path.write_bytes(file.encode())
+    assert completed(path) == 1
+    before = path.read_bytes()
+    assert completed(path) == completed(path, "--again") == 0
+    plain = provider.proof
+
+    def cosigned(index: int) -> str:
+        proof = TlogProof.parse(plain(index).encode())
+        note = parse_checkpoint(proof.checkpoint).note
+        more = note.with_signatures([cosign(note.text, FURTHER, 1_800_000_000)])
+        return TlogProof(proof.index, proof.path, more.encode()).encode().decode()
+
+    monkeypatch.setattr(provider, "proof", cosigned)
+    assert completed(path) == 0
+    assert path.read_bytes() == before
+    assert completed(path, "--again") == 1
+    assert lines(path)[-1] == FURTHER.name
+    monkeypatch.setattr(provider, "proof", plain)
+    assert completed(path, "--again") == 0
+    assert lines(path)[-1] == FURTHER.name
