@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from ragaudit.encoding.errors import UnavailableError
-from ragaudit.serving.exchange import Exchange, Receipt
+from ragaudit.serving.exchange import Exchange
 from ragaudit.serving.settings import STANDARD_OUTPUT
 
 __all__ = ["ECS_VERSION", "AuditStream", "change_event", "events"]
@@ -180,13 +180,58 @@ def events(
     looked = exchange.operator and method == "GET"
     if looked or not (exchange.account or exchange.operator or exchange.owner):
         return []
-    given: list[Receipt | None] = [*exchange.receipts] or [None]
+    write = exchange.write
+    kind = "access" if write is None else _WRITES.get(write.operation, "change")
+    # An interface may answer 200 and tell of an error in the body.
+    good = 200 <= status < 400 and not exchange.reason
+    role = "owner" if exchange.owner else "operator"
+    user: dict[str, Any] = {"name": exchange.account or role}
+    if exchange.user:
+        user["effective"] = {"name": exchange.user}
+    if exchange.operator or exchange.owner:
+        user["roles"] = [role]
+    event: dict[str, Any] = {
+        "@timestamp": _time(ended),
+        "ecs": {"version": ECS_VERSION},
+        "event": {
+            "kind": "event",
+            "category": ["api"],
+            "type": [kind, "allowed" if good else "denied"],
+            "action": "retrieval" if exchange.receipts else action,
+            "outcome": "success" if good else "failure",
+            "id": exchange.id,
+            "duration": round(1e9 * seconds),
+        },
+        "service": {"name": name, "type": service},
+        "user": user,
+        "source": {"ip": peer},
+        "http": {"request": {"method": method}, "response": {"status_code": status}},
+        "ragaudit": {"surface": exchange.surface},
+    }
+    if exchange.reason:
+        event["event"]["reason"] = exchange.reason
+    if exchange.tenant:
+        event["organization"] = {"name": exchange.tenant}
+    if exchange.trace:
+        event["trace"] = {"id": exchange.trace}
+    if write is not None:
+        event["ragaudit"]["write"] = {"operation": write.operation, "ids": list(write.ids)}
+        if write.where is not None:
+            event["ragaudit"]["write"]["where"] = write.where
+    if (look := exchange.look) is not None:
+        event["ragaudit"]["window"] = look.window
+        event["ragaudit"]["look"] = {"ids": list(look.ids), "positions": look.positions}
     return [
-        _event(
-            exchange, receipt, service, name, action, method, peer, status, seconds, ended
-        )
-        for receipt in given
-    ]  # fmt: skip
+        {
+            **event,
+            "ragaudit": {
+                **event["ragaudit"],
+                "window": receipt.window,
+                "receipt": {"index": receipt.index},
+            },
+        }
+        for receipt in exchange.receipts
+    ] or [event]
 
 
 def change_event(
@@ -214,64 +259,6 @@ def change_event(
         "organization": {"name": tenant},
         "ragaudit": {"window": window},
     }
-
-
-def _event(
-    exchange: Exchange,
-    receipt: Receipt | None,
-    service: str,
-    name: str,
-    action: str,
-    method: str,
-    peer: str,
-    status: int,
-    seconds: float,
-    ended: float,
-) -> dict[str, Any]:
-    write = exchange.write
-    kind = "access" if write is None else _WRITES.get(write.operation, "change")
-    # An interface may answer 200 and tell of an error in the body.
-    good = 200 <= status < 400 and not exchange.reason
-    role = "owner" if exchange.owner else "operator"
-    user: dict[str, Any] = {"name": exchange.account or role}
-    if exchange.user:
-        user["effective"] = {"name": exchange.user}
-    if exchange.operator or exchange.owner:
-        user["roles"] = [role]
-    event: dict[str, Any] = {
-        "@timestamp": _time(ended),
-        "ecs": {"version": ECS_VERSION},
-        "event": {
-            "kind": "event",
-            "category": ["api"],
-            "type": [kind, "allowed" if good else "denied"],
-            "action": action if receipt is None else "retrieval",
-            "outcome": "success" if good else "failure",
-            "id": exchange.id,
-            "duration": round(1e9 * seconds),
-        },
-        "service": {"name": name, "type": service},
-        "user": user,
-        "source": {"ip": peer},
-        "http": {"request": {"method": method}, "response": {"status_code": status}},
-        "ragaudit": {"surface": exchange.surface},
-    }
-    if exchange.reason:
-        event["event"]["reason"] = exchange.reason
-    if exchange.tenant:
-        event["organization"] = {"name": exchange.tenant}
-    if exchange.trace:
-        event["trace"] = {"id": exchange.trace}
-    if write is not None:
-        event["ragaudit"]["write"] = {"operation": write.operation, "ids": list(write.ids)}
-        if write.where is not None:
-            event["ragaudit"]["write"]["where"] = write.where
-    if (look := exchange.look) is not None:
-        event["ragaudit"]["window"] = look.window
-        event["ragaudit"]["look"] = {"ids": list(look.ids), "positions": look.positions}
-    if receipt is not None:
-        event["ragaudit"] |= {"window": receipt.window, "receipt": {"index": receipt.index}}
-    return event
 
 
 def _time(seconds: float) -> str:

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import httpx
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.options import public_key
+from ragaudit.http import HttpClient
 from ragaudit.serving.clock import system_clock
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.engines import fastest_engine
@@ -29,10 +29,12 @@ def arbitrate(
     Raises:
         RefusedError: the verifier does not take the finding.
     """
-    shown = httpx.get(f"{prover}/v1/windows/{window}", timeout=60).json()
+    with HttpClient(prover, timeout=60) as http:
+        shown = http.request("GET", f"/v1/windows/{window}").json()
     view = read_window(shown, public_key(verifier_key))
     finding, public = Arbiter(folder).judge(file, view, fastest_engine(), system_clock)
     told = {"finding": finding.to_json(), "public": public.to_json()}
-    answer = httpx.post(f"{verifier}/v1/windows/{window}/findings", json=told, timeout=60)
+    with HttpClient(verifier, timeout=60) as http:
+        answer = http.request("POST", f"/v1/windows/{window}/findings", json=told)
     if not answer.is_success:
         raise RefusedError(f"finding not taken: {answer.status_code}", where=window)
