@@ -27,6 +27,7 @@ from ragaudit.ledger.messages.disputes import (
 )
 from ragaudit.ledger.messages.handover import read_handover, write_handover
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
+from ragaudit.ledger.messages.questions import Question
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.verdict import Verdict, VerdictRejected, sign_statement, statement
 from ragaudit.privacy.accounting.report import epsilon_report
@@ -208,7 +209,7 @@ def test_response(case: dict[str, Any]) -> None:
     assert read.index == 17 and read.key.key == vector("k")
     assert read.key.counter_path == tuple(vector(f"counter {i}") for i in range(6))
     assert read.key.slot_path == tuple(vector(f"slot {i}") for i in range(2))
-    asked = None if case["query"] is None else case["query"].encode()
+    asked = None if case["query"] is None else Question(case["query"]).data
     assert read.query == asked
     assert read.salt_q == (None if asked is None else vector("salt q"))
     assert np.array_equal(read.embedding, [100, -70, 3, 0])

@@ -14,7 +14,7 @@ SLOW = ("make_epsilon", "make_noise")
         "make_messages",
         "make_quantise",
         "make_receipts",
-        "make_version2",
+        "make_integrity",
         "make_words",
         "make_ties",
         "make_missing",

@@ -1,4 +1,4 @@
-"""A window with noise under a policy of version 2, with all services and the client library."""
+"""A window with noise, filters and versions, with all services and the client library."""
 
 import json
 from pathlib import Path

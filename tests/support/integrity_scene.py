@@ -11,7 +11,7 @@ from ragaudit.ledger.messages.columns import NULL_ROW, columns_text, read_column
 from ragaudit.ledger.messages.documents import id_commitment, id_keys
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
-from ragaudit.ledger.messages.policy import FORMAT_V2, Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import (
     PrivateReceipt,
     ServedRow,
@@ -61,7 +61,7 @@ NOISE = {
 
 
 def policy_value(**changes: Any) -> dict[str, Any]:
-    """A policy of version 2 without noise, as JSON."""
+    """A policy without noise, as JSON."""
     keys = key_members(
         log=LOG, provider=PROVIDER, cosigner=COSIGNER, verifier=key(4), verdict=key(5)
     )
@@ -81,7 +81,6 @@ def policy_value(**changes: Any) -> dict[str, Any]:
         "calibration", "coalition_max", "sampler", "experiment_seed",
     )  # fmt: skip
     second = {
-        "format": FORMAT_V2,
         "privacy": "none",
         "norm_bound": BOUND,
         "metric": "cosine",

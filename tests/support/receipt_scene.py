@@ -232,7 +232,7 @@ def _scene(anchored: bool) -> Scene:
         policy_digest=policy().digest, window="w1", tenant="acme", version=1, rows=ROWS, top_k=3,
         filter_digest=salted(openings.salt_f, ""), pseudonym=pseudonym, epoch=1, slot=1,
         counter=counter, activation=2, time=1_200_000, nonce=None,
-        query_digest=salted(openings.salt_q, openings.query),
+        query_digest=salted(openings.salt_q, openings.question.data),
         embedding_digest=embedding_digest(openings.salt_e, embedding),
         sketch_digest=salted(openings.salt_s, openings.sketch), selection_commitment=None,
     )  # fmt: skip

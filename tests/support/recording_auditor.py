@@ -39,8 +39,8 @@ class RecordingAuditor:
     def result(self, verdict: bytes) -> str:
         return "PASS"
 
-    def claims(self, verdict: bytes) -> Claims | None:
-        return None
+    def claims(self, verdict: bytes) -> Claims:
+        return Claims("PASS", "PASS")
 
     def check_version(self, data: bytes, policy: Policy, tenant: str, version: int) -> None:
         verify_version(data, policy, tenant, version, CoreEngine())

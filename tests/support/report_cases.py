@@ -33,9 +33,19 @@ SCOPE = {
 }
 
 
+_GIVES = {
+    "FAIL": {"selection": Status.FAIL},
+    "EXCEEDED": {"coalition": Status.EXCEEDED},
+    "CONDITIONAL": {"replay": Status.NOT_ESTABLISHED},
+}
+
+
 def outcome(result: str = "PASS", **changes: object) -> Outcome:
+    """An outcome with a result, which follows from its checks, also where these are changed."""
+    statuses = _GIVES.get(result, {})
     checks = tuple(
-        CheckResult(c.number, c.id, c.title, Status.PASS, f"in order, {c.id}") for c in CHECKS
+        CheckResult(c.number, c.id, c.title, statuses.get(c.id, Status.PASS), f"in order, {c.id}")
+        for c in CHECKS
     )
     base = Outcome(
         window="w1",
@@ -63,7 +73,8 @@ def outcome(result: str = "PASS", **changes: object) -> Outcome:
         not_covered=(*covered.NOT_COVERED, covered.UNSAMPLED, covered.PLAIN),
         assumptions=covered.ASSUMPTIONS,
     )  # fmt: skip
-    return replace(base, **changes)  # type: ignore[arg-type]
+    made = replace(base, **changes)  # type: ignore[arg-type]
+    return made if result == "REFUSED" else replace(made, result=made.claims.result)
 
 
 DIGESTS = {"public/policy.json": "ab" * 32, "confidential/records.bin": "cd" * 32}

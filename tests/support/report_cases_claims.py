@@ -18,7 +18,6 @@ def unnoised(**statuses: Status) -> Outcome:
     )
     base = replace(
         outcome(),
-        claimed=True,
         checks=checks,
         epsilon=None,
         coalition=dict.fromkeys(("claimed", "estimated", "max")),
@@ -31,6 +30,4 @@ def unnoised(**statuses: Status) -> Outcome:
         not_covered=covered.not_covered("A", {"plain": 1}, noised=False, columns=True),
         assumptions=covered.ASSUMPTIONS[:1],
     )
-    claims = base.claims
-    assert claims is not None
-    return replace(base, result=claims.result)
+    return replace(base, result=base.claims.result)

@@ -51,6 +51,7 @@ WINDOW = {
     "epsilon_acc": None,
     "top_k_max": 4,
     "queries_per_account": 6,
+    "retry_seconds": 0,
     "slots": 4,
     "coalition_max": 2,
     "promise_life_seconds": 300,

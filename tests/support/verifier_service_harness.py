@@ -262,7 +262,7 @@ def record(
         activation=1,
         time=1000 * START + counter,
         nonce=nonce_chain(account).nonce(counter) if anchored else None,
-        query_digest=salted(OPENINGS.salt_q, OPENINGS.query),
+        query_digest=salted(OPENINGS.salt_q, OPENINGS.question.data),
         embedding_digest=embedding_digest(OPENINGS.salt_e, OPENINGS.embedding),
         sketch_digest=salted(OPENINGS.salt_s, OPENINGS.sketch),
         selection_commitment=sha256(b"selection").digest(),

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
+from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.circuits.selection import scores
 from ragaudit.lab.scenario.accounts import Account
@@ -28,7 +29,6 @@ from ragaudit.privacy.mechanisms.samplers import Coins, KeyedCoins
 from ragaudit.privacy.mechanisms.streams import Adaptive, Bin, DocumentBudgets, MuragAda
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import Outcome
-from second_policies import judged
 
 use_cached_table()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_windows import assert_caught, outcome_of, played
 from procedure_cases import use_cached_table
 from ragaudit.lab.attacks.cheats import beacon as cheats
 from ragaudit.lab.scenario.beacon import CHAIN, BeaconWindow
@@ -17,7 +18,6 @@ from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.recheck import Recheck, recheck
-from second_policies import assert_caught, outcome_of, played
 
 use_cached_table()
 TIME = 1_900_000_500_000

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.scenario.anchored import AnchoredQuestions
@@ -33,7 +34,6 @@ from ragaudit.verifier.procedure.covered import ASSUMPTIONS, KNOWN_MODELS, UNLOG
 from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.report import render_html, render_text
 from ragaudit.verifier.terms import Terms
-from second_policies import judged
 
 use_cached_table()
 TIME = 1_900_000_500_000
@@ -147,13 +147,11 @@ def test_void_charges_are_counted_by_account_and_said() -> None:
         f"1 of 1 charges of account {voided.hex()} are void",
     )
     assert VOIDED in outcome.not_covered
-    assert outcome.claims is not None
     assert outcome.claims.statements[0].endswith(
         "Of the charges 1 are void: documents paid for them as for answers, and none was given."
     )
     # Whoever reads a verdict derives it again.
     predicate = outcome.predicate(time=TIME)
-    assert predicate.claims is not None
     value = predicate.to_json()
     assert Predicate.from_json(value).claims == predicate.claims
     for changed in ({"voids": 2}, {"voids": True}, {"voids": -1}, {"voids": "1"}, {"more": 1}):
@@ -181,7 +179,6 @@ def test_a_question_about_some_rows_charges_these_only() -> None:
 def test_without_replay_the_claim_is_conditional() -> None:
     outcome = outcome_of(Unreplayed)
     assert (outcome.result, open_checks(outcome)) == ("CONDITIONAL", {"replay": "NOT ESTABLISHED"})
-    assert outcome.claims is not None
     assert (outcome.claims.integrity, outcome.claims.privacy) == ("PASS", "CONDITIONAL")
     assert "the provider's word" in outcome.check("replay").reason
 

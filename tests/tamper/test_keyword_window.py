@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.lab.attacks.cheats.generation_answers import TOLERATES
@@ -21,7 +22,6 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome
 from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.report import render_html, render_text
-from second_policies import judged
 
 use_cached_table()
 TIME = 1_900_000_500_000

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit import core
 from ragaudit.circuits.norm_openings import NormOpening, shifted, split_proof
@@ -16,7 +17,6 @@ from ragaudit.lab.attacks.cheats.norms import InnerProducts
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure.indexes import check_norm, verify_argument
-from second_policies import judged
 
 use_cached_table()
 

@@ -18,6 +18,7 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import seed_commitments
 from ragaudit.ledger.messages.items import response_name
+from ragaudit.ledger.messages.questions import QUESTION_TAG
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings
 
@@ -177,11 +178,12 @@ def test_a_text_that_is_not_utf8() -> None:
 
         def promised(self, account: Account, openings: Openings, top_k: int, time: int) -> Record:
             honest = super().promised(account, openings, top_k, time)
-            digest = salted(openings.salt_q, b"\xff")
+            digest = salted(openings.salt_q, enc(QUESTION_TAG, "text", b"\xff"))
             return replace(honest, query_digest=digest) if time == 1000 * (START + 12) else honest
 
     window = Binary()
-    assert_caught(respond(window, 6, 5, b"\xff"), window, "embedding", "not UTF-8")
+    asked = enc(QUESTION_TAG, "text", b"\xff")
+    assert_caught(respond(window, 6, 5, asked), window, "embedding", "not UTF-8")
 
 
 def test_a_text_that_is_due_is_withheld() -> None:

@@ -14,12 +14,11 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import b64_decode, b64_encode
-from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.disputes import Dispute, Finding, file_digest
 from ragaudit.ledger.messages.receipt_check import WindowView
-from ragaudit.ledger.messages.receipts import FILE_FORMAT, FILE_FORMAT_V2, PublicReceipt
+from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.procedure.statement_checks import judge
@@ -295,13 +294,3 @@ def test_a_mangled_proof_in_a_dispute_is_not_the_providers() -> None:
     judged = judge(value, WindowView(window.policy, window.opening), engine("core"))
     assert not judged.upheld
     assert judged.public.proofs == (None,)
-
-
-@pytest.mark.parametrize("kind", [Window, IntegrityWindow])
-def test_a_format_that_no_digest_covers_accuses_nobody(kind: type[Window]) -> None:
-    window = kind()
-    window.items()
-    honest = window.receipt_file(window.asked[4]).to_json()
-    view = WindowView(window.policy, window.opening)
-    for form in (FILE_FORMAT, FILE_FORMAT_V2):
-        assert judge({**honest, "format": form}, view, engine("core")).step == 0

@@ -35,6 +35,7 @@ def test_passes(mode: str, name: str) -> None:
     ]
     assert outcome.engine == name
     assert outcome.counts == {
+        "versions": 0,
         "records": 8,
         "accounts": 4,
         "anchored": 2,

@@ -15,6 +15,7 @@ from ragaudit.lab.scenario.policy import CHALLENGED, INSTANTS
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.items import response_name
+from ragaudit.ledger.messages.questions import MAX_QUESTION_BYTES
 
 use_cached_table()
 
@@ -73,7 +74,7 @@ class OtherPreimage(Window):
         if a == 2:
             fields = (self.window, a, b"n" * 32, covered, value["time"])
             value["preimage"] = "6e" * 32
-            value["signature"] = sign(self.verifier_key, "activation", *fields).hex()
+            value["signature"] = sign(self.verifier_key, "activation", *fields, None, None).hex()
         return value
 
 
@@ -94,7 +95,8 @@ class ReleasesEarly(Window):
         value = super().activation(a, covered)
         value["time"] = 1000 * INSTANTS[a - 1] - 1
         fields = (self.window, a, bytes.fromhex(value["preimage"]), covered, value["time"])
-        return {**value, "signature": sign(self.verifier_key, "activation", *fields).hex()}
+        signature = sign(self.verifier_key, "activation", *fields, None, None)
+        return {**value, "signature": signature.hex()}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_a_sampled_record_is_not_answered() -> None:
         (lambda f: (*f[:2], f[2] + b"x", *f[3:]), "path"),
         (lambda f: (*f[:2], bytes(64 * 32), *f[3:]), "path"),
         (lambda f: ((99).to_bytes(8, "little"), *f[1:]), "answered as 99"),
-        (lambda f: (*f[:5], bytes(8193), *f[6:]), "text too long"),
+        (lambda f: (*f[:5], bytes(MAX_QUESTION_BYTES + 1), *f[6:]), "text too long"),
         (lambda f: (*f[:12], bytes(2**20 + 1)), "proof too long"),
         (lambda f: (f[0], b"", *f[2:]), "digest field has a wrong length"),
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_windows import judged, played
 from procedure_cases import use_cached_table
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.integrity import IntegrityWindow
@@ -21,7 +22,6 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome
 from ragaudit.verifier.recheck import Recheck, recheck
 from ragaudit.verifier.report import render_html, render_text
-from second_policies import judged, played
 
 use_cached_table()
 

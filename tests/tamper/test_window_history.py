@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import unescape
 
 import pytest
+from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.text import rfc3339
@@ -16,7 +17,6 @@ from ragaudit.ledger.messages.records import Version
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.procedure import Outcome, Status
 from ragaudit.verifier.report import render_html, render_text
-from second_policies import judged
 
 use_cached_table()
 

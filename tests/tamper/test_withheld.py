@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
+from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.cheats.withheld import WithholdsTheBest
@@ -19,7 +20,6 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, run
 from ragaudit.verifier.report import render_html, render_text
 from ragaudit.verifier.report.beside import withheld
-from second_policies import judged
 
 use_cached_table()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RagauditError
@@ -36,7 +37,6 @@ from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Outcome
 from ragaudit.verifier.procedure.statement_checks import judge
-from second_policies import judged
 
 use_cached_table()
 

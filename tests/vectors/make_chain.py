@@ -9,9 +9,9 @@ import base64
 import json
 
 from make_encoding import pack as enc
+from make_integrity import START, policy_value, vkey
 from make_messages import FOLDER, PROVIDER, canonical, message, public, sha, signing_key, some
 from make_missing import entry, leaf, mth, path
-from make_version2 import START, policy_value, vkey
 
 COSIGNER = "regulator.example/cosigner"
 

@@ -99,7 +99,7 @@ def verification_result() -> dict[str, str]:
             ],
             "timeCreated": "2027-01-15T08:00:00Z",
             "verifier": {
-                "id": f"https://ragaudit.dev/verdict/v2#{key_id}",
+                "id": f"https://ragaudit.dev/verdict/v1#{key_id}",
                 "policies": [
                     {"name": n, "digest": {"sha256": subjects[n]}}
                     for n in ("public/policy.json", "public/terms.json")

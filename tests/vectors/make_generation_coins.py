@@ -23,7 +23,7 @@ class Draws:
         self.number = 0
 
     def next(self) -> int:
-        message = b"ragaudit/v2/generation-coin" + bytes(1) + self.number.to_bytes(8, "little")
+        message = b"ragaudit/v1/generation-coin" + bytes(1) + self.number.to_bytes(8, "little")
         self.number += 1
         return int.from_bytes(hmac.new(KEY, message, hashlib.sha256).digest(), "little")
 

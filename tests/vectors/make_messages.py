@@ -61,7 +61,10 @@ def message(
 ) -> dict[str, object]:
     """A message whose signature covers its members in their order; bytes are shown in hex."""
     shown = {n: value.hex() if isinstance(value, bytes) else value for n, value in fields.items()}
-    signature = key.sign(enc(f"ragaudit/v1/sign/{kind}", *fields.values())).hex()
+    signed = list(fields.values())
+    if "round" in fields:  # number and signature of the beacon's round, both absent without one
+        signed += [None]
+    signature = key.sign(enc(f"ragaudit/v1/sign/{kind}", *signed)).hex()
     return {"format": f"ragaudit/v1/{kind}", **shown, "signature": signature}
 
 
@@ -92,7 +95,7 @@ def activation_cases() -> dict[str, object]:
         "preimages": {str(a): preimage.hex() for a, preimage in preimages.items()},
         "randomness": {str(a): sha("rnd", WINDOW, a, preimages[a], None).hex() for a in (1, 2)},
         "message": canonical(
-            message("activation", {**fields, "time": START_MS - 600_000})
+            message("activation", {**fields, "time": START_MS - 600_000, "round": None})
         ).decode(),
     }
 
@@ -136,6 +139,7 @@ def challenge_message() -> str:
             {"id": "account:" + some("ann").hex(), "population": [5], "sample": [5]},
         ],
         "deadline": START_MS + 9_000_000,
+        "round": None,
     }
     digest = hashlib.sha256(canonical(unsigned)).digest()
     signed = message("challenge", {"window": WINDOW, "digest": digest})
@@ -160,7 +164,7 @@ def record_body() -> bytes:
         2,  # a
         START_MS + 1,
         some("nonce"),
-        salted(some("salt q"), b"what is a lease?"),
+        salted(some("salt q"), enc("ragaudit/v1/query", "text", "what is a lease?")),
         salted(some("salt e"), struct.pack("<4h", 100, -70, 3, 0)),
         salted(some("salt s"), some("sketch")[:8]),
         some("stands for C_sel"),
@@ -197,7 +201,9 @@ def response_cases() -> list[dict[str, object]]:
     for query in ("what is a lease?", None):
         encoded = enc(
             "ragaudit/v1/response", 17, some("k"), b"".join(paths[0]), b"".join(paths[1]),
-            None if query is None else some("salt q"), query, some("salt e"), embedding,
+            None if query is None else some("salt q"),
+            None if query is None else enc("ragaudit/v1/query", "text", query),
+            some("salt e"), embedding,
             some("salt f"), "", some("salt s"), some("sketch")[:8], b"stands for the proof",
         )  # fmt: skip
         cases.append({"query": query, "message": encoded.hex()})
@@ -310,6 +316,15 @@ def bundle_cases() -> list[dict[str, object]]:
     return cases
 
 
+REFUSED = {
+    "integrity": (
+        "The verifier refused to countersign the opening of this window; nothing in it is audited."
+    ),
+    "privacy": "No guarantee of privacy follows from this window.",
+}
+"""What the claims of a refusal state (10.6)."""
+
+
 def verdict_envelope() -> str:
     """10.3: DSSE over an in-toto statement; the predicate's values are made up."""
     items = ("public/leaves.bin", "public/policy.json")
@@ -327,6 +342,10 @@ def verdict_envelope() -> str:
         **{name: {} for name in ("epsilon", "sampling", "counts", "coalition", "scope")},
         "not_covered": ["n"],
         "assumptions": ["a"],
+        "claims": {
+            name: {"result": "REFUSED", "statement": said, "open": []}
+            for name, said in REFUSED.items()
+        },
     }
     statement = {
         "_type": "https://in-toto.io/Statement/v1",

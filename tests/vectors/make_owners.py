@@ -13,10 +13,10 @@ import struct
 
 from make_accounts import line
 from make_encoding import pack as enc
+from make_integrity import ORIGIN, START, WINDOW, policy_value, sha, vkey
 from make_messages import FOLDER, canonical, public, signing_key, some
 from make_missing import leaf, mth, path
 from make_references import envelope, sha256
-from make_version2 import ORIGIN, START, WINDOW, policy_value, sha, vkey
 
 A, B = "clinic-a", "clinic-b"
 NORM, COSIGNER_NAME = 4095, "regulator.example/cosigner"
@@ -51,7 +51,7 @@ def row(tenant: str, version: int, i: int) -> dict[str, object]:
     vector = NULL if null else VECTORS[i]
     return {
         "position": i, "id": IDS[tenant][i], "content": content, "attributes": attributes,
-        "content_digest": sha("ragaudit/v2/content", content, attributes).hex(),
+        "content_digest": sha("ragaudit/v1/content", content, attributes).hex(),
         "columns": "null" if null else "{}",
         "salt": some(f"row salt {tenant} {version} {i}").hex(),
         "vector": base64.b64encode(struct.pack("<3h", *vector)).decode(),

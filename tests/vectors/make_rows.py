@@ -46,7 +46,7 @@ def sample(rows: int) -> list[int]:
 def content_digest(texts: tuple[str, str] | None) -> bytes:
     if texts is None:
         return some("digest of what nobody has any more")
-    return hashlib.sha256(enc("ragaudit/v2/content", *texts)).digest()
+    return hashlib.sha256(enc("ragaudit/v1/content", *texts)).digest()
 
 
 def row(number: int, position: int) -> bytes:

@@ -55,7 +55,7 @@ def charge_body() -> bytes:
     return enc(
         "ragaudit/v1/entry/charge", some("policy digest"), WINDOW, TENANT, 1, 100,
         salted(some("salt f"), b""), PSEUDONYM, 1, 2, 3, 1, START_MS,
-        salted(some("salt q"), enc("ragaudit/v2/query", "text", QUERY.encode())),
+        salted(some("salt q"), enc("ragaudit/v1/query", "text", QUERY.encode())),
         salted(some("salt e"), embedding), salted(some("salt s"), SKETCH),
         0, 9000, some("charge point"), None,
     )  # fmt: skip

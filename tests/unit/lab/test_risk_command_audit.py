@@ -16,6 +16,8 @@ from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.simulation import RandomizedResponse, simulate
+from ragaudit.ledger.messages.claims import Claims, Status
+from ragaudit.ledger.messages.predicate import SignedCheck
 from ragaudit.ledger.messages.verdict import sign_statement, statement
 from ragaudit.privacy.accounting.report import epsilon_report
 from risk_command import refused, report, run
@@ -155,11 +157,15 @@ def predicate(result: str = "PASS", worthless: bool = False) -> dict[str, Any]:
         "20", "null-replace", 1, 100, 2, "0.000001", Fraction(1, 2**100), 300, [100] * 3, "4",
         "0.000001",
     ).to_json()  # fmt: skip
+    status = Status.PASS if result == "PASS" else Status.FAIL
+    check = SignedCheck(20, "coalition", status, "", ())
     return {
         "window": "2026-w48", "provider": "acme", "result": result, "worthless": worthless,
         "terms": "00",
-        "time": 1, "engine": "core", "checks": [], "epsilon": table, "sampling": {}, "counts": {},
+        "time": 1, "engine": "core", "checks": [check.to_json()], "epsilon": table,
+        "sampling": {}, "counts": {},
         "coalition": {}, "scope": {}, "not_covered": [], "assumptions": [],
+        "claims": Claims.of({check.id: status}).to_json(),
     }  # fmt: skip
 
 

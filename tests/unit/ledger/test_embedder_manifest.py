@@ -12,11 +12,13 @@ from ragaudit.ledger.messages.embedder_manifest import MAX_MANIFEST_BYTES, Embed
 
 VALID: dict[str, Any] = {
     "format": "ragaudit/v1/embedder",
+    "kind": "files",
     "name": "toy",
     "dimension": 3,
     "prompt_template": "query: {text}",
     "schema": {"pooling": "mean"},
     "files": {"weights.bin": "ab" * 32},
+    "probes": [],
 }
 
 
@@ -31,7 +33,7 @@ def test_round_trip_and_digest() -> None:
 @for_each(
     "change",
     [
-        {"format": "ragaudit/v3/embedder"}, {"format": "ragaudit/v2/embedder"},
+        {"format": "ragaudit/v2/embedder"}, {"kind": "none"}, {"kind": "endpoint"},
         {"name": ""}, {"name": 7}, {"dimension": 0},
         {"dimension": 4097}, {"dimension": True}, {"dimension": "3"},
         {"prompt_template": "no place"}, {"schema": []}, {"schema": {"pooling": 1}},
@@ -63,7 +65,7 @@ def test_a_manifest_names_files_and_does_not_hold_them() -> None:
 
 
 NONE: dict[str, Any] = {
-    "format": "ragaudit/v2/embedder", "kind": "none", "name": "none", "dimension": 3,
+    "format": "ragaudit/v1/embedder", "kind": "none", "name": "none", "dimension": 3,
     "prompt_template": None, "schema": {}, "files": {}, "probes": [],
 }  # fmt: skip
 PROBE = {"text": "a text", "vector": "AAH/"}  # 0, 1, -1
@@ -74,7 +76,7 @@ ENDPOINT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("document", [NONE, ENDPOINT])
-def test_the_second_version_round_trips(document: dict[str, Any]) -> None:
+def test_services_and_applications_that_embed_round_trip(document: dict[str, Any]) -> None:
     manifest = EmbedderManifest.from_json(document)
     assert manifest.to_json() == document
     assert EmbedderManifest.parse(manifest.encode()) == manifest
@@ -86,11 +88,11 @@ def test_the_second_version_round_trips(document: dict[str, Any]) -> None:
 @for_each(
     "document",
     [
-        {**NONE, "kind": "files", "prompt_template": "{text}"}, {**NONE, "kind": "other"},
+        {**NONE, "kind": "files"}, {**NONE, "kind": "other"},
         {**NONE, "kind": 7}, {**NONE, "prompt_template": "{text}"}, {**NONE, "schema": {"a": "b"}},
         {**NONE, "files": {"a": "ab" * 32}}, {**NONE, "name": "wordllama"},
         {**NONE, "probes": [PROBE]}, {**NONE, "probes": {}},
-        {**NONE, "format": "ragaudit/v1/embedder"}, {**VALID, "kind": "files", "probes": []},
+        {**VALID, "probes": [PROBE]},
         {**ENDPOINT, "probes": []}, {**ENDPOINT, "schema": {}},
         {**ENDPOINT, "prompt_template": None},
         {**ENDPOINT, "files": {"a": "ab" * 32}}, {**ENDPOINT, "probes": [PROBE, PROBE]},
@@ -105,6 +107,6 @@ def test_the_second_version_round_trips(document: dict[str, Any]) -> None:
         {**ENDPOINT, "probes": [{**PROBE, "text": "x" * 1025}]},
     ],
 )  # fmt: skip
-def test_other_forms_of_the_second_version_are_refused(document: dict[str, Any]) -> None:
+def test_other_forms_of_either_kind_are_refused(document: dict[str, Any]) -> None:
     with pytest.raises(MalformedError):
         EmbedderManifest.from_json(document)

@@ -28,7 +28,7 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Answer, Document, Request, embedding_digest
 from ragaudit.ledger.messages.ties import first_of
 from ragaudit.ledger.messages.vectors import float32_bytes
-from receipt_scene import OPERATIONS, Scene, changed, scene
+from receipt_scene import OPERATIONS, Scene, changed
 
 
 def check(made: Scene) -> list[str]:
@@ -65,8 +65,8 @@ def test_honest_answers_pass(asked: dict[str, Any]) -> None:
     assert check(made) == ["embedder"]
     file = made.file()
     assert ReceiptFile.parse(file.encode()) == file
-    assert file.to_json()["format"] == "ragaudit/v2/receipt/file"
-    assert file.to_json()["private"]["format"] == "ragaudit/v2/receipt/private"
+    assert file.to_json()["format"] == "ragaudit/v1/receipt/file"
+    assert file.to_json()["private"]["format"] == "ragaudit/v1/receipt/private"
 
 
 def test_the_best_come_first_and_among_equals_the_first_positions() -> None:
@@ -119,16 +119,6 @@ def test_nothing_is_drawn_so_no_record_has_a_nonce() -> None:
     made = integrity_scene()
     asked = replace(made, request=replace(made.request, counter=2))
     fails(asked.with_record(nonce=bytes(32)), 3, "no noise is drawn")
-
-
-def test_documents_are_of_the_windows_version() -> None:
-    """One without attributes is of version 1; so must its row be, or it is another document."""
-    made = integrity_scene()
-    rows = tuple(replace(row, attributes=None) for row in made.private.rows)
-    documents = tuple(replace(each, attributes=None) for each in made.answer.documents)
-    file = replace(made, answer=Answer(documents)).with_private(rows=rows).file()
-    with pytest.raises(ReceiptRejected, match="a document of another version"):
-        check_rows(file, made.record, made.view.policy)
 
 
 def test_a_filter_is_honoured() -> None:
@@ -270,16 +260,12 @@ def test_a_row_that_does_not_pass_the_filter_is_not_hidden_among_the_ties() -> N
 
 
 def test_a_question_of_a_kind_that_the_window_does_not_know() -> None:
-    """Also one in the form of version 1: a receipt says nothing that its policy does not know."""
     for kinds, asked in ((["vector"], "a text"), (["text"], integrity.ASKED)):
         made = integrity_scene(asked=asked)
         other = Policy.from_json(policy_value(query_kinds=kinds))
         openings, request = made.private.openings, made.request
         with pytest.raises(UnsupportedError, match=f"a {request.kind}"):
             check_openings(openings, made.record, request, other, OPERATIONS)
-        first = replace(request, kind=None)
-        with pytest.raises(UnsupportedError, match="of another version"):
-            check_openings(openings, made.record, first, made.view.policy, OPERATIONS)
 
 
 def test_a_vector_is_quantised_exactly() -> None:
@@ -297,8 +283,6 @@ def test_a_request_that_the_window_does_not_take() -> None:
     made = integrity_scene()
     undeclared = '{"key":"secret","op":"eq","value":"en"}'
     fails(replace(made, request=replace(made.request, filter=undeclared)), 5, "undeclared")
-    text = replace(scene(False), view=made.view)
-    assert text.request.kind is None
     fails(integrity_scene().with_record(nonce=bytes(32)), 3, "nonce")
 
 
@@ -329,7 +313,7 @@ def test_of_all_choices_of_k_rows_the_first_ones_alone_pass(asked: dict[str, Any
                 fails(made, 8, "passed over")
 
 
-# Noise in a v2 window
+# With noise
 
 
 def test_a_noised_window_of_version_2_shows_no_scores_and_no_order() -> None:

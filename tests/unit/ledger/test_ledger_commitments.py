@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
+from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.errors import CommitmentRejected, MalformedProof, MalformedRecord
 from ragaudit.ledger.log.tree import MemoryTree, root
@@ -50,7 +50,7 @@ INDEX = IndexCommitment("w1", "alpha", 1, 256, b"".join(POINTS), b"".join(DIGEST
 
 
 def test_the_index_root_is_the_formula() -> None:
-    assert content_digest("text") == sha("ragaudit/v1/content", "text")
+    assert content_digest("text") == sha("ragaudit/v1/content", "text", "")
     assert row_digest(SECRET, "doc", bytes(32)) == sha("ragaudit/v1/row", SECRET, "doc", bytes(32))
     leaves = [
         enc("ragaudit/v1/index/leaf", point, b"{}", digest)
@@ -115,12 +115,12 @@ def test_leaves_have_columns_of_all_rows_or_of_none() -> None:
             index_root(INDEX.commitments, INDEX.row_digests, texts)
 
 
-def test_public_columns_are_not_of_version_1() -> None:
+def test_columns_are_in_the_leaves_and_the_policy_declares_them() -> None:
     texts = ("{}",) * (ROWS - 1) + ('{"year":2026}',)
     with_columns = replace(INDEX, columns=texts)
     assert IndexCommitment.parse(with_columns.encode()) == with_columns
     assert with_columns.root != INDEX.root
-    with pytest.raises(UnsupportedError):
+    with pytest.raises(MalformedRecord, match="undeclared"):
         with_columns.column_values(policy())
 
 

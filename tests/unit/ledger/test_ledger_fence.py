@@ -13,7 +13,6 @@ from ragaudit.ledger.log.database import open_engine
 from ragaudit.ledger.log.fence import (
     GROUP_RECORDS,
     HEADER,
-    HEADER_V1,
     RECORD_BYTES,
     Fence,
     FenceRecord,
@@ -244,22 +243,6 @@ def test_a_commit_of_too_many_or_of_nobody_is_refused(path: Any) -> None:
         fence.advance_all(TREE.head(1), {ANN: 1, bytes(32): 1})
     assert fence.head == TreeHead(0, EMPTY_ROOT)
     fence.close()
-
-
-def test_a_file_of_the_first_version_is_read_and_written_anew(path: Any) -> None:
-    filled(path)
-    first = path.read_bytes().replace(HEADER.encode(), HEADER_V1.encode())
-    path.write_bytes(first)
-    fence = opened(path)
-    assert (fence.head, fence.records) == (TREE.head(4), {ANN: 2, BOB: 1})
-    fence.close()
-    assert path.read_bytes().startswith(HEADER.encode())
-    # Its commits had one record each: no more than one was lost in a crash.
-    path.write_bytes(first + bytes(RECORD_BYTES))
-    opened(path).close()
-    path.write_bytes(first + bytes(2 * RECORD_BYTES))
-    with pytest.raises(MalformedError, match="not a fence record"):
-        opened(path)
 
 
 @pytest.mark.parametrize("data", [b"", b"ragaudit", f"{HEADER} another\n".encode()])

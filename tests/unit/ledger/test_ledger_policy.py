@@ -62,7 +62,14 @@ POLICY: dict[str, Any] = {
         "theta": "0.9", "tau_seconds": 3600, "sketch_bits": 256, "seed": "05" * 32,
         "hamming_threshold": 40,
     },
+    "privacy": "gaussian",
+    "metric": "cosine",
+    "largest_norm": None,
+    "public_columns": [],
     "filter_grammar": "empty",
+    "query_kinds": ["text"],
+    "retry_seconds": 0,
+    "versions": False,
     "proof_mode": "on-demand",
     "audit": {
         "mode": "B",
@@ -317,13 +324,13 @@ def test_checkpoints_of_a_long_window_are_spaced_out_within_the_merge_delay() ->
     [
         ("sampler", {"id": "ragaudit/v2/dgs", "distance": "2^-100"}),
         ("sampler.distance", "2^-80"),
-        ("beacon", {"kind": "drand"}),
+        ("beacon", {"kind": "nist"}),
         ("filter_grammar", "v1"),
         ("proof_mode", "eager"),
         ("tenants", [{"id": "alpha", "owner_key": "00" * 32}]),
     ],
 )
-def test_what_version_1_does_not_know_is_unsupported(path: Any, value: Any) -> None:
+def test_what_is_not_known_is_unsupported(path: Any, value: Any) -> None:
     with pytest.raises(UnsupportedError):
         Policy.from_json(changed(path, value))
 

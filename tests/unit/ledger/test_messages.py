@@ -24,6 +24,7 @@ from ragaudit.ledger.messages.challenge import (
 )
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.disputes import DisputeStatus
+from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
 from ragaudit.ledger.messages.handover import (
     MAX_OPENING_BYTES,
     Entry,
@@ -32,7 +33,7 @@ from ragaudit.ledger.messages.handover import (
 )
 from ragaudit.ledger.messages.items import Clock, OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
-from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES
+from ragaudit.ledger.messages.questions import MAX_QUESTION_BYTES
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.shown import ShownAccount, ShownKeys
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
@@ -180,7 +181,7 @@ def test_responses(shown: bool) -> None:
         {"salt_e": b"e"},
         {"salt_q": None},
         {"filter": bytes(MAX_FILTER_BYTES + 1)},
-        {"query": bytes(8193)},
+        {"query": bytes(MAX_QUESTION_BYTES + 1)},
         {"proof": bytes(MAX_PROOF_BYTES + 1)},
         {"key": KeyOpening(b"k", (), ())},
         {"key": KeyOpening(b"k" * 32, (b"1",), ())},

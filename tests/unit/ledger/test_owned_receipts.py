@@ -11,7 +11,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.documents import id_key
 from ragaudit.ledger.messages.private_receipts import UnservedRow, unserved_bytes
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from receipt_scene import Scene, scene
+from receipt_scene import Scene
 
 
 def owned(keys: bytes = KEYS, **asked: Any) -> Scene:
@@ -133,13 +133,6 @@ def test_a_key_of_another_form_is_malformed(key: Any) -> None:
     value = owned(filter_text=IN_ENGLISH).file().to_json()
     value["private"]["ties"]["rows"][0]["id_key"] = key
     with pytest.raises(MalformedError):
-        ReceiptFile.from_json(value)
-
-
-def test_windows_of_version_1_have_no_secret() -> None:
-    value = scene().file().to_json()
-    value["private"]["document_secret"] = SECRET.hex()
-    with pytest.raises(MalformedError, match="unknown member"):
         ReceiptFile.from_json(value)
 
 

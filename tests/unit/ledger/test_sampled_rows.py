@@ -73,7 +73,7 @@ int16 = st.integers(-(2**15), 2**15 - 1)
 @st.composite
 def opened(draw: st.DrawFn) -> SampledRow:
     content = draw(st.none() | texts)
-    attributes = None if content is None else draw(texts)
+    attributes = draw(texts)
     digest = (
         draw(st.binary(min_size=32, max_size=32))
         if content is None
@@ -83,7 +83,7 @@ def opened(draw: st.DrawFn) -> SampledRow:
         position=draw(st.integers(0, 2**40 - 1)),
         id=draw(texts.filter(bool)),
         content=content,
-        attributes=attributes,
+        attributes=None if content is None else attributes,
         content_digest=digest,
         salt=draw(st.binary(min_size=32, max_size=32)),
         vector=tuple(draw(st.lists(int16, min_size=D, max_size=D))),

@@ -310,7 +310,10 @@ def test_documents_that_changed_are_not_served(
     with monkeypatch.context() as patch:
         patch.setattr(scenario.service.backend, "fetch", changed)
         answer = scenario.ask()
-    assert answer.status_code == 503 and log_size(scenario) == size
+    # Neither as it was committed nor as it is now: they are named as withheld.
+    assert answer.status_code == 200 and log_size(scenario) == size + 1
+    private = answer.json()["private"]
+    assert private["rows"] == [] and len(private["withdrawn"]) == len(private["selected"])
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])

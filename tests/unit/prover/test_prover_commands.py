@@ -264,7 +264,7 @@ def test_what_everybody_sees(open_scenario: Any) -> None:
     assert shown == scenario.api.get("/v1/windows/w1").json()
     assert set(shown) == {
         "window", "state", "policy", "policy_digest", "countersignature", "opening", "embedder",
-        "activations",
+        "activations", "versions", "epochs",
     }  # fmt: skip
     secrets = scenario.service.windows.get("w1")
     text = json.dumps(shown)

@@ -16,8 +16,6 @@ from ragaudit.prover.errors import VerifierUnreachable
 from ragaudit.prover.index.stored import find_index, load_indexes
 from ragaudit.prover.lifecycle.refreshing import Refresher
 from ragaudit.prover.lifecycle.retention import _TABLES
-from ragaudit.prover.sampling_settings import OwnerSettings
-from ragaudit.prover.settings import WindowSettings
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.documents import document_list
@@ -169,11 +167,6 @@ def test_the_verifier_takes_id_keys_where_owners_check(scenario: ProverScenario)
         check_place(replace(commitment, id_keys=b""), policy, "one", 1)
     with pytest.raises(RejectedError, match="id keys"):
         check_place(commitment, replace(policy, owners=None), "one", 1)
-
-
-def test_owners_are_of_policies_of_version_2() -> None:
-    with pytest.raises(ValueError, match=r"owners needs window\.privacy"):
-        WindowSettings(owners=OwnerSettings())
 
 
 def test_a_policy_names_owners_and_how_rows_are_sampled(make_scenario: Any) -> None:

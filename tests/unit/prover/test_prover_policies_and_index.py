@@ -72,16 +72,16 @@ class TestPolicies:
         }
         window = scenario.service.create_window("w1", settings)
         policy = Policy.parse(window.policy)
-        assert (policy.version, policy.noised, policy.norm_bound) == (2, False, 4095)
+        assert (policy.noised, policy.norm_bound) == (False, 4095)
         terms = policy.retrieval
         assert [each.name for each in terms.public_columns] == ["lang", "year"]
         assert (terms.filters, terms.query_kinds) == (True, ("text", "vector"))
         assert (terms.metric, terms.retry_seconds, terms.versions) == ("cosine", 5, False)
 
-    def test_a_noised_window_of_version_2(self, scenario: Any) -> None:
+    def test_a_noised_window(self, scenario: Any) -> None:
         window = scenario.service.create_window("w1", {"privacy": "gaussian", "sigma": "40"})
         policy = Policy.parse(window.policy)
-        assert (policy.version, policy.sigma, policy.norm_bound) == (2, "40", 127)
+        assert (policy.sigma, policy.norm_bound) == ("40", 127)
         assert not policy.retrieval.filters
         assert not policy.by_direction
 
@@ -95,10 +95,10 @@ class TestPolicies:
         live = SimpleNamespace(policy=policy)
         assert Closing.coalition_claim(scenario.service, live, asked) == 2  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize("privacy", [{}, {"privacy": "none"}])
-    def test_an_estimate_that_has_no_meaning(self, scenario: Any, privacy: dict[str, str]) -> None:
+    def test_an_estimate_that_has_no_meaning(self, scenario: Any) -> None:
+        unnoised = {"privacy": "none", "coalition_estimate": "direction"}
         with pytest.raises(MalformedSettings, match="coalition_estimate"):
-            scenario.service.create_window("w1", {**privacy, "coalition_estimate": "direction"})
+            scenario.service.create_window("w1", unnoised)
 
     def test_too_few_documents_for_k(self, scenario: Any) -> None:
         with pytest.raises(MalformedDocument, match="12 documents"):
@@ -193,7 +193,7 @@ class TestIndex:
             norm = f"{factor * longest:.3f}"
             terms = SimpleNamespace(metric="inner-product", largest_norm=norm)
             policy: Any = SimpleNamespace(digest=bytes(32), squared_norm=127**2, retrieval=terms)
-            form = IndexForm(second=True, metric="inner-product", largest_norm=Decimal(norm))
+            form = IndexForm(metric="inner-product", largest_norm=Decimal(norm))
             index = self.builder(scenario, documents).build(
                 policy_digest=bytes(32), window="w1", tenant="one", form=form
             )

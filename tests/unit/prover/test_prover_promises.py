@@ -31,7 +31,9 @@ def test_all_ten_checks_of_an_anchored_receipt(make_scenario: Any, embedder: Any
     public["proof"] = scenario.api.get(f"/v1/windows/w1/receipts/{public['index']}/proof").text
     window = scenario.api.get("/v1/windows/w1").json()
     account = scenario.api.get("/v1/windows/w1/account", headers=scenario.headers("bob")).json()
-    assert value["request"] == {"counter": 0, "filter": "", "query": "a broken product", "top_k": 2}
+    assert value["request"] == {
+        "counter": 0, "filter": "", "kind": "text", "query": "a broken product", "top_k": 2,
+    }  # fmt: skip
     steps = check_receipt_file(
         value,
         WindowView(
@@ -90,7 +92,7 @@ def test_another_promise_can_be_had_when_the_refusal_says_so(scenario: Any) -> N
     scenario.clock.now += 1000 * (waiting - 1)
     assert scenario.promise(0, query="bread").json() == first
     scenario.clock.now += 1000
-    assert scenario.promise(0, query="trains").json()["query"] == "trains"
+    assert scenario.promise(0, query="trains").json()["request"]["query"] == "trains"
 
 
 def test_counters_and_nonces_that_are_wrong(scenario: Any) -> None:
@@ -127,7 +129,7 @@ def test_an_expired_promise_that_nobody_claimed_is_superseded(scenario: Any) -> 
     assert scenario.promise(0, query="trains").status_code == 409
     expire(scenario, first)
     second = scenario.promise(0, query="trains").json()
-    assert second["query"] == "trains"
+    assert second["request"]["query"] == "trains"
     assert Promise.from_json(second).record.time > Promise.from_json(first).record.time
     scenario.restart()
     assert scenario.promise(0, query="trains").json() == second

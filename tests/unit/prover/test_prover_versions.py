@@ -193,7 +193,6 @@ class TestVersions:
             content_digests=before.content_digests,
             columns=before.columns,
             rows=before.rows[:, 1:],
-            second=True,
         )
         with pytest.raises(MalformedDocument, match="entries"):
             following(now, before, lambda rows: rows)

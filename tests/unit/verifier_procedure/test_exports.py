@@ -32,10 +32,7 @@ def claimed(**statuses: Status) -> Outcome:
         CheckResult(c.number, c.id, c.title, statuses.get(c.id, Status.PASS), f"said of {c.id}")
         for c in CHECKS
     )
-    base = replace(outcome(), claimed=True, checks=checks)
-    claims = base.claims
-    assert claims is not None
-    return replace(base, result=claims.result)
+    return outcome(checks=checks)
 
 
 def properties(value: Outcome) -> list[str]:
@@ -67,7 +64,7 @@ class TestVerificationResult:
                 ],
                 "timeCreated": "2023-11-14T22:13:20Z",
                 "verifier": {
-                    "id": f"https://ragaudit.dev/verdict/v2#{dsse.key_id(KEY.public)}",
+                    "id": f"https://ragaudit.dev/verdict/v1#{dsse.key_id(KEY.public)}",
                     "policies": [{"name": "public/policy.json", "digest": {"sha256": "ab" * 32}}],
                 },
             },
@@ -105,18 +102,14 @@ class TestVerificationResult:
         assert "RAGAUDIT_VERDICT_PASS" in properties(value)
         assert "RAGAUDIT_CHECK_EMBEDDING_PASS" not in properties(value)
 
-    def test_a_verdict_without_claims_stands_for_its_result(self) -> None:
-        assert of_claims(replace(outcome(), sampling=ALL)) == ["RAGAUDIT_VERDICT_PASS"]
-
     @pytest.mark.parametrize(
         "value",
         [
             claimed(log=Status.FAIL),
             outcome("FAIL"),
-            outcome("EXCEEDED"),
             outcome("REFUSED"),
         ],
-        ids=["claims", "fail", "exceeded", "refused"],
+        ids=["claims", "fail", "refused"],
     )
     def test_of_a_verdict_that_claims_nothing_there_is_none(self, value: Outcome) -> None:
         with pytest.raises(NothingPassed, match="none of its claims passed"):
@@ -216,7 +209,6 @@ OUTCOMES = {
     "exceeded": claimed(coalition=Status.EXCEEDED),
     "unnoised": unnoised(),
     "worthless": replace(claimed(), worthless=True),
-    "version 1": outcome(),
     "refused": REFUSED,
 }
 
@@ -280,7 +272,7 @@ class TestAssessmentResults:
 
     def test_a_reason_cannot_make_up_a_heading(self) -> None:
         check = CheckResult(1, "policy", "t", Status.FAIL, "no\n\n# PASS [x](y) <b>", ("*a*",))
-        value = replace(outcome("FAIL"), checks=(check,))
+        value = outcome(checks=(check,))
         found = document(value)["results"][0]["observations"][0]["description"]
         assert found == "no \\# PASS \\[x\\](y) \\<b\\>\n\n\\*a\\*"
 
@@ -306,11 +298,11 @@ class TestAssessmentResults:
         assert result["start"] == result["end"] == "2020-09-13T12:26:40Z"
         assert document(claimed())["results"][0]["start"] == "2023-11-14T22:13:20Z"
 
-    @pytest.mark.parametrize("ids", [(), ("a", "a"), ("Ä",), ("",), ("a\n",)])
+    @pytest.mark.parametrize("ids", [(), ("Ä",), ("",), ("a\n",)])
     def test_checks_without_names_are_refused(self, ids: tuple[str, ...]) -> None:
         checks = tuple(CheckResult(1, name, "t", Status.PASS, "r") for name in ids)
         with pytest.raises(MalformedError, match="cannot name"):
-            assessment_results(signed(replace(outcome(), checks=checks)))
+            assessment_results(signed(outcome(checks=checks)))
 
     def test_a_time_that_has_no_timestamp_is_refused(self) -> None:
         with pytest.raises(MalformedError, match="in no year"):
@@ -343,6 +335,8 @@ class TestLines:
         ids = [finding.id for finding in AuditFinding.of(signed(value))]
         assert ids == [
             "result",
+            "claim/integrity",
+            "claim/privacy",
             *(f"check/{check.id}" for check in CHECKS),
             "not-covered/ca978112ca1bbdca",
             "assumption/3e23e8160039594a",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from generation_channel import model, model_url
+from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 from ragaudit.lab.generation.serving import MODEL
@@ -20,7 +21,6 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.generating import GeneratorService, committed_generator
 from ragaudit.verifier.generator_settings import GeneratorSettings
 from ragaudit.verifier.settings import load
-from second_policies import judged
 
 __all__ = ["model", "model_url"]
 

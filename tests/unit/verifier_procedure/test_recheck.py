@@ -17,11 +17,12 @@ from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
+from ragaudit.ledger.messages.claims import Claims
 from ragaudit.ledger.messages.verdict import MalformedVerdict, VerdictRejected
 from ragaudit.verifier.bundle import Part, write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import Outcome, run_opening_checks
+from ragaudit.verifier.procedure import Outcome, Status, run_opening_checks
 from ragaudit.verifier.recheck import RecheckDiffers, recheck
 
 use_cached_table()
@@ -79,7 +80,9 @@ def test_the_verdict_is_reproduced(tmp_path: Path, part: Part, name: str) -> Non
     if part == "all":
         assert done.checks == (21, 21)
         whole = f"21 of 21 checks and {sampled()} of {sampled()} proofs repeated"
-        assert done.lines()[0] == f"the verdict stands: PASS ({whole})"
+        assert done.lines()[0] == (
+            f"the verdict stands: PASS, integrity PASS, privacy PASS ({whole})"
+        )
     else:
         assert done.checks == (PUBLIC_CHECKS, 21)
         assert done.lines()[0] == (
@@ -151,8 +154,16 @@ def other_result(predicate: dict[str, Any]) -> None:
     predicate["result"] = "FAIL"
 
 
+def fails(predicate: dict[str, Any], check_id: str) -> None:
+    """Let a check fail, with the claims and the result that follow."""
+    check_named(predicate, check_id)["status"] = "FAIL"
+    statuses = {check["id"]: Status(check["status"]) for check in predicate["checks"]}
+    claims = Claims.of(statuses)
+    predicate |= {"claims": claims.to_json(), "result": claims.result}
+
+
 def other_status(predicate: dict[str, Any]) -> None:
-    check_named(predicate, "registrations")["status"] = "FAIL"
+    fails(predicate, "registrations")
 
 
 def fewer_checks(predicate: dict[str, Any]) -> None:
@@ -207,16 +218,14 @@ def test_a_false_verdict_differs(
         done.raise_for_differences()
 
 
-def test_a_false_result_differs(tmp_path: Path) -> None:
-    done = recheck(bundled(tmp_path, "all", other_result), engine=engine("core"))
-    assert done.differences == (
-        "result: signed FAIL, the signed checks give PASS",
-        "result: signed FAIL, recomputed PASS",
-    )
+def test_a_false_result_is_no_verdict(tmp_path: Path) -> None:
+    """The checks that it lists give another one: nobody signs or reads such a verdict."""
+    with pytest.raises(MalformedVerdict, match="result that does not follow"):
+        bundled(tmp_path, "all", other_result)
 
 
 def other_selection(predicate: dict[str, Any]) -> None:
-    check_named(predicate, "selection")["status"] = "FAIL"
+    fails(predicate, "selection")
 
 
 def test_what_only_the_confidential_part_shows(tmp_path: Path) -> None:
@@ -262,7 +271,7 @@ def test_a_refusal_without_a_reason_differs(tmp_path: Path) -> None:
     now = 1000 * COUNTERSIGNED
     outcome = run_opening_checks(evidence, engine=engine("core"), now=now)
     value = outcome.predicate(time=now).to_json()
-    value["result"] = "REFUSED"
+    value |= {"result": "REFUSED", "claims": Claims("REFUSED", "REFUSED").to_json()}
     statement = verdicts.statement(evidence.digests(), value)
     path = tmp_path / "b.zip"
     signed = verdicts.sign_statement(statement, window.verdict_key)

@@ -16,13 +16,14 @@ from ragaudit.ledger.messages import verdict
 from ragaudit.ledger.messages.verdict import MalformedVerdict, Status, Verdict, VerdictRejected
 from ragaudit.privacy.accounting.events import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
-from ragaudit.verifier.procedure.framework import CheckResult, Outcome, conclude, signed_epsilon
+from ragaudit.verifier.procedure.framework import CheckResult, Outcome, claims, signed_epsilon
 
 KEY = PrivateKey.from_seed(b"k" * 32)
 DIGESTS = {"public/policy.json": "ab" * 32, "confidential/records.bin": "cd" * 32}
 CHECKS = (
     CheckResult(1, "policy", "Policy", Status.PASS, "in order"),
     CheckResult(18, "embedding", "Embedding", Status.NOT_ESTABLISHED, "no text", ("3 records",)),
+    CheckResult(20, "coalition", "Coalition", Status.PASS, "in order"),
 )
 TABLE = epsilon_report("4", "replace", 1, 4, 2, "0.00001", GAMMA, 5, [3, 2, 2, 1], "20", "0.00001")
 OUTCOME = Outcome("w", "p", "core", "PASS", False, CHECKS, epsilon=TABLE)
@@ -44,7 +45,9 @@ def test_round_trip() -> None:
     assert read.subjects == DIGESTS
     assert read.result == "PASS"
     statuses = [(check.number, check.id, check.status) for check in read.predicate.checks]
-    assert statuses == [(1, "policy", "PASS"), (18, "embedding", "NOT ESTABLISHED")]
+    assert statuses == [
+        (1, "policy", "PASS"), (18, "embedding", "NOT ESTABLISHED"), (20, "coalition", "PASS"),
+    ]  # fmt: skip
     assert read.predicate.epsilon == TABLE.to_json()
     assert signed_epsilon(read.predicate) == TABLE
     assert (
@@ -183,21 +186,23 @@ def result(check_id: str, status: Status, *needs: str) -> CheckResult:
 @pytest.mark.parametrize(
     ("results", "conclusion"),
     [
-        ([], "PASS"),
-        ([result("a", Status.PASS), result("b", Status.NOT_ESTABLISHED)], "PASS"),
-        ([result("a", Status.PASS), result("b", Status.EXCEEDED)], "EXCEEDED"),
-        ([result("a", Status.FAIL), result("b", Status.EXCEEDED)], "FAIL"),
-        ([result("a", Status.FAIL), result("b", Status.NOT_RUN, "a")], "FAIL"),
+        ([result("log", Status.PASS), result("embedding", Status.NOT_ESTABLISHED)], "PASS"),
+        ([result("log", Status.NOT_ESTABLISHED)], "FAIL"),
+        ([result("log", Status.PASS), result("coalition", Status.EXCEEDED)], "EXCEEDED"),
+        ([result("log", Status.FAIL), result("coalition", Status.EXCEEDED)], "FAIL"),
+        ([result("log", Status.FAIL), result("seed", Status.NOT_RUN, "log")], "FAIL"),
         # What is lacking belongs to nobody, or to a check that found nothing: not established.
-        ([result("a", Status.PASS), result("b", Status.NOT_RUN)], "FAIL"),
-        ([result("a", Status.PASS), result("b", Status.NOT_RUN, "a")], "FAIL"),
-        ([result("a", Status.PASS), result("b", Status.NOT_RUN, "a", "gone")], "FAIL"),
+        ([result("log", Status.PASS), result("seed", Status.NOT_RUN)], "FAIL"),
+        ([result("log", Status.PASS), result("seed", Status.NOT_RUN, "log")], "FAIL"),
+        ([result("log", Status.PASS), result("seed", Status.NOT_RUN, "log", "gone")], "FAIL"),
         # The owner was taken off the list: nothing that is still on it is broken.
-        ([result("a", Status.PASS), result("b", Status.NOT_RUN, "gone")], "PASS"),
+        ([result("log", Status.PASS), result("seed", Status.NOT_RUN, "gone")], "PASS"),
         # An owner that is no check at all excuses nothing.
-        ([result("a", Status.PASS), result("b", Status.NOT_RUN, "typo")], "FAIL"),
-        ([result("a", Status.PASS), result("b", Status.NOT_RUN, "confidential part")], "FAIL"),
+        ([result("log", Status.PASS), result("seed", Status.NOT_RUN, "typo")], "FAIL"),
+        ([result("log", Status.PASS), result("seed", Status.NOT_RUN, "confidential part")], "FAIL"),
+        # Where no privacy check ran, none is established.
+        ([result("log", Status.PASS), result("coalition", Status.NOT_RUN)], "FAIL"),
     ],
 )
 def test_conclusions(results: list[CheckResult], conclusion: str) -> None:
-    assert conclude(results, {"gone"}) == conclusion
+    assert claims([result("accounting", Status.PASS), *results], {"gone"}).result == conclusion

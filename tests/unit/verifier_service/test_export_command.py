@@ -1,7 +1,6 @@
 """``ragaudit verifier export``: what it writes, and what it refuses to write from."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,7 @@ def test_a_verdict_of_nobody_is_not_believed(verdict: Path) -> None:
 
 
 def test_a_failed_window_has_no_result(verdict: Path, key: PrivateKey) -> None:
-    failed = replace(outcome(), result="FAIL").sign(key, DIGESTS, time=1)
+    failed = outcome("FAIL").sign(key, DIGESTS, time=1)
     verdict.write_bytes(failed)
     words = ("--verdict-key", key.public.raw.hex())
     assert "none of its claims passed" in run(verdict, "--format", "svr", *words, code=4)

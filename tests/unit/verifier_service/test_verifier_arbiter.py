@@ -52,6 +52,7 @@ def shown(window: Window) -> dict[str, Any]:
         "opening": {"index": 0, "salt": salt.hex(), "body": body.hex()},
         "embedder": window.model.manifest().to_json(),
         "activations": [],
+        "versions": [],
     }
 
 

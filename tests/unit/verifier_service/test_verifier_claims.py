@@ -259,13 +259,12 @@ def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story: Any) ->
         {"key": seeded("other")},
         {"origin": "acme/ragaudit/w2"},
         {"request": request_for(2, anchored=True)},
-        {"openings": replace(OPENINGS, query="another question")},
+        {"openings": replace(OPENINGS, salt_q=b"o" * 32)},
     ],
 )
 def test_claims_that_the_provider_did_not_sign(known: Any, changes: Any) -> None:
     answer = claim(known, given=promise(known, **changes))
     assert answer.status_code == 422, answer.text
-    assert "another question" not in answer.text
 
 
 def test_answered_claims_do_not_keep_the_last_one_out(

@@ -207,7 +207,9 @@ class SigningAuditor(RecordingAuditor):
         progress("policy", 0, 2)
         assert self.go.wait(30)
         check = CheckResult(1, "policy", "Policy", Status.PASS, "as [it] should be")
-        outcome = Outcome(WINDOW, "acme", "core", self.decided, True, (check,))
+        counted = Status(self.decided)
+        coalition = CheckResult(20, "coalition", "Coalition", counted, "counted")
+        outcome = Outcome(WINDOW, "acme", "core", self.decided, True, (check, coalition))
         return outcome.sign(self.key, evidence.digests(), time=now)
 
     def result(self, verdict: Any) -> Any:
@@ -344,7 +346,10 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_recheck(audited: Any) -> None:
     output = run("recheck", audited / "all.zip", "--verdict-key", (audited / "key").read_text())
-    stands = "the verdict stands: PASS (21 of 21 checks and 8 of 8 proofs repeated)"
+    stands = (
+        "the verdict stands: PASS, integrity PASS, privacy PASS "
+        "(21 of 21 checks and 8 of 8 proofs repeated)"
+    )
     assert output.startswith(stands)
     found = json.loads(run("recheck", audited / "all.zip", "--require", "all", "--json"))
     assert (found["stands"], found["complete"], found["not_repeated"]) == (True, True, [])
@@ -374,11 +379,12 @@ def test_require_all_does_not_begin_what_it_cannot_finish(audited: Any) -> None:
 
 def test_a_verdict_that_does_not_stand(audited: Any, tmp_path: Path) -> None:
     window, evidence, outcome = audited_window()
-    failed = replace(outcome, result="FAIL")
+    checks = tuple(replace(c, status=Status.FAIL) if c.id == "log" else c for c in outcome.checks)
+    failed = replace(outcome, checks=checks, result="FAIL")
     false = failed.sign(window.verdict_key, evidence.digests(), time=2 * 10**12)
     write_bundle(tmp_path / "b.zip", evidence, false, part="all")
     output = run("recheck", tmp_path / "b.zip", code=1)
-    assert output.startswith("THE VERDICT DOES NOT STAND: result: signed FAIL, the signed checks")
+    assert output.startswith("THE VERDICT DOES NOT STAND: result: signed FAIL, recomputed PASS")
 
 
 def test_recheck_refuses(audited: Any, tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_at_the_instant(opened: Any) -> None:
     verify_activation_preimage(WINDOW, anchor, 1, preimage)
     verify(
         opened.keys.statement.public, bytes.fromhex(message["signature"]), "activation", WINDOW, 1,
-        preimage, message["covered_size"], message["time"],
+        preimage, message["covered_size"], message["time"], None, None,
     )  # fmt: skip
     assert message["time"] == opened.clock.now
     problem_of(ask(opened, 2), 425, "too-early")

@@ -186,15 +186,12 @@ def test_a_verdict_without_results_is_what_it_was(decided: Decided) -> None:
         verdicts.Predicate.from_json({**predicate, "test_results": []})
 
 
-def test_a_window_of_version_1_refers_to_nothing(tmp_path: Path) -> None:
+def test_nothing_is_attached_before_the_countersignature(tmp_path: Path) -> None:
     with VerifierScenario(tmp_path, None, Clock(1000 * (COUNTERSIGNED - 60))).running() as scenario:
         window = ServiceWindow(scenario)
         window.prepare()
         early = attach(window, result(window))
         assert early.status_code == 409 and "countersigned" in early.text
-        window.send("POST", "/countersign", window.opening_request())
-        answer = attach(window, result(window))
-        assert answer.status_code == 409 and "version 1" in answer.text
 
 
 def test_the_commands(decided: Decided, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def _relation(value: object) -> object:
 Relation = Annotated[NeighboringRelation, BeforeValidator(_relation)]
 
 
-# What only a window with noise has, and what only a policy of version 2 says.
+# What only a window with noise has.
 _OF_NOISE = (
     "sigma",
     "epsilon_acc",
@@ -107,24 +107,6 @@ _OF_NOISE = (
     "coalition_estimate",
     "experiment_seed",
 )
-_OF_VERSION_2 = (
-    "norm_bound",
-    "metric",
-    "largest_norm",
-    "public_columns",
-    "filters",
-    "query_kinds",
-    "retry_seconds",
-    "versions",
-    "account_index",
-    "owners",
-    "coalition_estimate",
-    "cosigners",
-    "epochs",
-    "time_stamps",
-    "beacon_delay_seconds",
-    "generation",
-)
 _LARGE_B = 4095
 
 
@@ -132,9 +114,7 @@ class WindowSettings(Section):
     """What a new window's policy says. Times count from the moment the window is created.
 
     Attributes:
-        privacy: "gaussian" or "none", with a policy of version 2; without it, a policy of version
-            1, noised and without the members from ``norm_bound`` to ``beacon_delay_seconds``.
-            With "none" the members of the noise are left out.
+        privacy: "gaussian", or "none", with which the members of the noise are left out.
         public_columns: the type of each public column, by name.
         filters: whether requests may filter by public columns.
         account_index: whether the log ends with an index that proves every account's count.
@@ -152,7 +132,7 @@ class WindowSettings(Section):
             soon as the window is countersigned, so that it can ask from the opening on.
     """
 
-    privacy: Literal["gaussian", "none"] | None = None
+    privacy: Literal["gaussian", "none"] = "gaussian"
     norm_bound: Literal[127, 4095] | None = None
     metric: Literal["cosine", "inner-product", "l2"] = "cosine"
     largest_norm: Decimal | None = None
@@ -200,13 +180,9 @@ class WindowSettings(Section):
     @model_validator(mode="after")
     def _check_absent(self) -> Self:
         """Refuse what would be read as a promise and is none."""
-        absent, words = {
-            None: (_OF_VERSION_2, 'needs window.privacy "none" or "gaussian"'),
-            "none": (_OF_NOISE, 'has no meaning with window.privacy "none": leave it out'),
-        }.get(self.privacy, ((), ""))
-        for name in absent:
+        for name in _OF_NOISE if self.privacy == "none" else ():
             if name in self.model_fields_set and getattr(self, name) is not None:
-                raise ValueError(f"{name} {words}")
+                raise ValueError(f'{name} has no meaning with window.privacy "none": leave it out')
         if self.privacy == "gaussian" and self.norm_bound == _LARGE_B:
             raise ValueError('norm_bound 4095 needs window.privacy "none"; with noise it is 127')
         if (self.metric == "inner-product") != (self.largest_norm is not None):
@@ -293,7 +269,7 @@ def window_settings(base: WindowSettings, overrides: dict[str, Any]) -> WindowSe
     """Return the settings of one window: ``base`` with members replaced.
 
     Members of the noise that the settings give for other windows are not taken over by one that is
-    overridden to have none; nor is what only version 2 has by a window of version 1.
+    overridden to have none, nor a norm bound by one that is overridden to have noise.
 
     Args:
         overrides: members by name, sections nested.
@@ -304,7 +280,7 @@ def window_settings(base: WindowSettings, overrides: dict[str, Any]) -> WindowSe
     given = base.model_dump(exclude_unset=True)
     privacy = overrides.get("privacy", base.privacy)
     if privacy != base.privacy:
-        left = {None: _OF_VERSION_2, "none": _OF_NOISE}.get(privacy, ("norm_bound",))
+        left = _OF_NOISE if privacy == "none" else ("norm_bound",)
         given = {name: value for name, value in given.items() if name not in left}
     try:
         return WindowSettings.model_validate(_merged(given, overrides))

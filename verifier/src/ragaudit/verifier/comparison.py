@@ -29,7 +29,6 @@ from ragaudit.verifier.procedure import (
     members,
 )
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, STAMP_LIBRARY
-from ragaudit.verifier.procedure.framework import conclude
 from ragaudit.verifier.procedure.privacy_checks import table
 
 BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
@@ -214,12 +213,9 @@ class Comparison:
     def _compare_result(self) -> None:
         result, statuses = self.verdict.result, [check.status for check in self._signed.checks]
         applied = {PASS, Status.NOT_APPLICABLE}
-        if result == REFUSED:
-            implied = REFUSED if any(one not in applied for one in statuses) else "no refusal"
-        else:
-            implied = self._implied()
-        if result != implied:
-            self._differ(_Rank.RESULT, f"result: signed {result}, the signed checks give {implied}")
+        # Any other result follows from the signed checks, or the verdict could not be read (10.6).
+        if result == REFUSED and all(one in applied for one in statuses):
+            self._differ(_Rank.RESULT, "result: signed REFUSED, the signed checks give no refusal")
         recomputed = self.outcome.result
         # What the verifier asked its own model, nobody asked here: the check itself says so.
         unasked = (result, recomputed) == (PASS, CONDITIONAL) and not self._all_at_hand
@@ -228,17 +224,7 @@ class Comparison:
         if result == REFUSED and recomputed is None:
             self._differ(_Rank.RESULT, "result: signed REFUSED, but nothing is to be refused")
 
-    def _implied(self) -> str:
-        """The result that the signed checks give; of claims, a verdict that is none cannot be."""
-        if self._signed.claims is not None:
-            return self._signed.claims.result
-        checks = self._signed.checks
-        return conclude([CheckResult(c.number, c.id, "", c.status, "") for c in checks])
-
     def _compare_identity(self) -> None:
-        # A verdict without claims, about a window that has them, could hide that one failed.
-        if (self._signed.claims is not None) != self.outcome.claimed:
-            self._differ(_Rank.RESULT, "the verdict is of another version than the policy")
         for name, value in (
             ("window", self.outcome.window),
             ("provider", self.outcome.provider),

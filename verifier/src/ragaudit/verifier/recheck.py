@@ -69,12 +69,11 @@ class Recheck(Found):
             f"re-checked from the {self.part} part with the {self.outcome.engine} engine"
         )
         claims = self.verdict.predicate.claims
-        if claims is not None:
-            integrity, privacy = claims.statements
-            lines += [
-                f"integrity {claims.integrity}: {integrity}",
-                f"privacy {claims.privacy}: {privacy}",
-            ]
+        integrity, privacy = claims.statements
+        lines += [
+            f"integrity {claims.integrity}: {integrity}",
+            f"privacy {claims.privacy}: {privacy}",
+        ]
         lines += [
             f"{check.number:2d} {check.id}: {check.status}"
             + (
@@ -93,15 +92,10 @@ class Recheck(Found):
         if self.differences:
             return f"THE VERDICT DOES NOT STAND: {self.differences[0]} ({repeated})"
         if self.complete:
-            return f"the verdict stands: {self.verdict.result}{self._claimed()} ({repeated})"
+            claims = self.verdict.predicate.claims
+            said = f"integrity {claims.integrity}, privacy {claims.privacy}"
+            return f"the verdict stands: {self.verdict.result}, {said} ({repeated})"
         return f"nothing differs, but not everything was repeated: {repeated}"
-
-    def _claimed(self) -> str:
-        """The two claims behind the result; nothing of a verdict that has none."""
-        claims = self.verdict.predicate.claims
-        if claims is None:
-            return ""
-        return f", integrity {claims.integrity}, privacy {claims.privacy}"
 
 
 def recheck(

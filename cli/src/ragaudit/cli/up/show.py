@@ -102,7 +102,6 @@ class Shown:
         for check in predicate.checks:
             self.line(f"  {check.number:>2}  {check.status:<16} {check.id:<12} {check.reason}")
         claims = predicate.claims
-        assert claims is not None  # of windows of version 2 every verdict has them
         integrity, privacy = claims.statements
         self.line(f"\nintegrity: {claims.integrity}. {integrity}")
         self.line(f"privacy:   {claims.privacy}. {privacy}")

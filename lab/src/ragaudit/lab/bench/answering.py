@@ -226,7 +226,6 @@ def _policy(
         opens_after_seconds=1, length_seconds=10**6, activation_every_seconds=10**6,
         sigma=sizes.sigma, epsilon_acc=None, top_k_max=sizes.top_k,
         queries_per_account=sizes.queries, slots=slots, coalition_max=1,
-        privacy=None if channel is None else "gaussian",
         generation=None if channel is None else channel.settings,
     )  # fmt: skip
     return PolicyBuilder("bench.example", provider.public).build(

@@ -32,7 +32,7 @@ from ragaudit.lab.scenario.policy import (
     END,
     HANDED_OVER,
     START,
-    second_policy_document,
+    full_policy_document,
 )
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
@@ -94,7 +94,7 @@ class LargeLog(Window):
         self._files = {name: self._file(name) for name in (names.RECORDS, names.LEAVES)}
 
     def document(self, keys: dict[str, str | None], changes: dict[str, Any]) -> dict[str, Any]:
-        made = second_policy_document(keys, changes, noised=True)
+        made = full_policy_document(keys, changes, noised=True)
         return {**made, "versions": False, "account_index": True}
 
     def _file(self, name: str) -> BinaryIO:

@@ -41,7 +41,7 @@ class TenantIndex:
 
     Attributes:
         rows: int8 or int16[N, d+4], completed.
-        columns, attributes: texts of each row in a window of policy version 2; empty in version 1.
+        columns, attributes: texts of each row; empty: no row has any.
         version: v.
     """
 

@@ -229,7 +229,7 @@ class AnsweringWindow(OpenedWindow):
             activation=max(due),
             time=time,
             nonce=None,
-            query_digest=salted(openings.salt_q, openings.query),
+            query_digest=salted(openings.salt_q, openings.question.data),
             embedding_digest=salted(openings.salt_e, encoded),
             sketch_digest=salted(openings.salt_s, openings.sketch),
             selection_commitment=None,

@@ -164,7 +164,7 @@ class OpenedWindow(Releases):
         return self.document(keys, {**members, **self.overrides})
 
     def document(self, keys: dict[str, str | None], changes: dict[str, Any]) -> dict[str, Any]:
-        """Return the policy document of keys and changes: version 1, unless a subclass says."""
+        """Return the policy document of keys and changes."""
         return policy_document(keys, changes)
 
     def previous_log(self) -> SigningKey:

@@ -9,7 +9,7 @@ from ragaudit.encoding.parameters import B
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
 from ragaudit.ledger.messages.columns import PublicColumn
-from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, LARGE_B
+from ragaudit.ledger.messages.policy import FORMAT, LARGE_B
 from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR, NOISE_MEMBERS
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.verifier.terms import Terms
@@ -29,7 +29,7 @@ BITS: Final = 64
 THETA: Final = "0.9"
 
 COLUMNS: Final = (PublicColumn("shelf", "string"), PublicColumn("year", "integer"))
-"""The public columns of version 2, by name."""
+"""The public columns of `full_policy_document`, by name."""
 
 THIRD_PARTIES: Final = ("one", "two", "three")
 """The further cosigners that the scenario's verifier knows."""
@@ -155,7 +155,14 @@ def policy_document(
             "seed": sha256(b"sketch").hexdigest(),
             "hamming_threshold": hamming_threshold(THETA, BITS),
         },
+        "privacy": "gaussian",
+        "metric": "cosine",
+        "largest_norm": None,
+        "public_columns": [],
         "filter_grammar": "empty",
+        "query_kinds": ["text"],
+        "retry_seconds": 0,
+        "versions": False,
         "proof_mode": "on-demand",
         "audit": {
             "mode": "A",
@@ -183,10 +190,10 @@ def policy_document(
     return document
 
 
-def second_policy_document(
+def full_policy_document(
     keys: Mapping[str, str | None], changes: Mapping[str, Any] | None = None, *, noised: bool
 ) -> dict[str, Any]:
-    """Return the scenario's policy in version 2: filters, vectors and later versions are allowed.
+    """Return the scenario's policy where filters, vectors and later versions are allowed.
 
     Args:
         keys: the member "keys".
@@ -197,10 +204,7 @@ def second_policy_document(
         A document of its own, as `policy_document`.
     """
     members: dict[str, Any] = {
-        "format": FORMAT_V2,
         "privacy": "gaussian" if noised else "none",
-        "metric": "cosine",
-        "largest_norm": None,
         "public_columns": [each.to_json() for each in COLUMNS],
         "filter_grammar": FILTER_GRAMMAR,
         "query_kinds": ["text", "vector"],

@@ -1,4 +1,4 @@
-"""A window with noise under a policy of version 2: filters, vectors, columns, later versions."""
+"""A window with noise and all that a policy may allow: filters, vectors, later versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.integrity import IntegrityWindow
-from ragaudit.lab.scenario.policy import second_policy_document
+from ragaudit.lab.scenario.policy import full_policy_document
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.private_receipts import PrivateReceipt
@@ -26,7 +26,7 @@ class PrivateWindow(IntegrityWindow):
     """The window; its script is that of the window without noise, all accounts plain."""
 
     def document(self, keys: dict[str, str | None], changes: dict[str, Any]) -> dict[str, Any]:
-        return second_policy_document(keys, changes, noised=True)
+        return full_policy_document(keys, changes, noised=True)
 
     def commit_keys(self) -> None:
         Window.commit_keys(self)
@@ -109,7 +109,7 @@ class PrivateWindow(IntegrityWindow):
 
     def response(self, asked: Asked) -> bytes:
         dimension = self.policy.dimension
-        found = Response.parse(super().response(asked), dimension, version=2, noised=False)
+        found = Response.parse(super().response(asked), dimension, noised=False)
         return replace(found, key=self.open_key(asked)).encode()
 
     def answered(self, asked: Asked, private: PrivateReceipt) -> Answer:

@@ -47,6 +47,9 @@ SETTINGS: Final = WindowSettings(
     promise_life_seconds=30,
     claim_margin_seconds=5,
     release_seconds=20,
+    retry_seconds=0,
+    account_index=False,
+    epochs=False,
 )
 """A small window: every record is checked, and noise outweighs the scores."""
 
@@ -60,10 +63,11 @@ EXACT_SETTINGS: Final = WindowSettings(
         exclude_unset=True,
         exclude={
             "epsilon_acc", "delta_acc", "delta_policy", "sigma", "relation", "coalition_max",
+            "retry_seconds", "account_index", "epochs",
         },
     ),
 )  # fmt: skip
-"""The same window without noise, with all that a policy of version 2 may allow."""
+"""The same window without noise, with all that a policy may allow."""
 
 
 def documents(tenant: str, count: int = ROWS) -> list[Document]:

@@ -14,7 +14,7 @@ from ragaudit.circuits.norm_openings import NormOpening, shifted
 from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.lab.scenario.accounts import TenantIndex
-from ragaudit.lab.scenario.policy import COLUMNS, second_policy_document
+from ragaudit.lab.scenario.policy import COLUMNS, full_policy_document
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import merkle_commitments
@@ -80,7 +80,7 @@ class VersionedWindow(Window):
 
     def document(self, keys: dict[str, str | None], changes: dict[str, Any]) -> dict[str, Any]:
         kept = {name: value for name, value in changes.items() if name not in NOISE_MEMBERS}
-        return second_policy_document(keys, kept, noised=False)
+        return full_policy_document(keys, kept, noised=False)
 
     def commit_keys(self) -> None:
         """Commit to no keys: there is no noise."""

@@ -272,7 +272,7 @@ class Window(SubmittingWindow):
             index=asked.index,
             key=self.open_key(asked),
             salt_q=openings.salt_q if shown else None,
-            query=openings.query.encode() if shown else None,
+            query=openings.question.data if shown else None,
             salt_e=openings.salt_e,
             embedding=tuple(asked.embedding.tolist()),
             salt_f=openings.salt_f,

@@ -4,12 +4,12 @@ A database restored from a backup has lost its last rows, and would give their i
 and noise a second time. So before an answer leaves, the tree head and the account's counter are
 appended to a file of its own and synchronised; at start the database must not be behind it.
 
-File: a header line ``ragaudit/v2/fence <origin>``, then records of 96 bytes: tree size (8, little
+File: a header line ``ragaudit/v1/fence <origin>``, then records of 96 bytes: tree size (8, little
 endian), root (32), pseudonym (32, zeros if the entry is of no account), number of the account's
 records (6), place among the records of its commit (1), how many more of these there are (1),
 SHA-256 of the 80 bytes before, cut to 16. The records of one commit are synchronised together.
 What a crash cut short is of the last commit; its answers never left, because the synchronisation
-had not returned. A file of version 1, whose commits have one record each, is read, too.
+had not returned.
 
 Verifier and cosigner have one file for all logs: the head is the number and mark of their last
 transaction, and the counts are how far each statement of each log has come
@@ -31,8 +31,7 @@ from ragaudit.ledger.errors import RestoredBackup, UnknownResource
 from ragaudit.ledger.log.durable import replace_file
 from ragaudit.ledger.log.tree import EMPTY_ROOT, TreeHead
 
-HEADER = "ragaudit/v2/fence"
-HEADER_V1 = "ragaudit/v1/fence"
+HEADER = "ragaudit/v1/fence"
 PSEUDONYM_BYTES = 32
 RECORD_BYTES = 96
 GROWTH_BYTES = 2**22  # since it was compacted last, before it is again
@@ -108,9 +107,7 @@ class FenceReader:
         self.head = TreeHead(0, EMPTY_ROOT)
         self.records: dict[bytes, int] = {}
         self._origin = origin
-        self._header, self._header_v1 = (
-            f"{name} {origin}\n".encode() for name in (HEADER, HEADER_V1)
-        )
+        self._header = f"{HEADER} {origin}\n".encode()
 
     def read(self) -> None:
         """Read the file.
@@ -120,12 +117,9 @@ class FenceReader:
         """
         data = self.path.read_bytes()
         # Against the fence of another window a restored database would seem up to date.
-        first = data.startswith(self._header_v1)
-        if not first and not data.startswith(self._header):
+        if not data.startswith(self._header):
             raise MalformedError("the fence of another log", where=str(self.path))
-        # The two headers have one length.
         starts = range(len(self._header), len(data), RECORD_BYTES)
-        most = 1 if first else GROUP_RECORDS
         broken = None  # number of the first record that is damaged
         for number, start in enumerate(starts):
             record = _read(data[start : start + RECORD_BYTES])
@@ -138,7 +132,7 @@ class FenceReader:
             # What a crash cut short, in any order, is of the last commit: a record of a later one
             # says that the damaged one was synchronised.
             later = record is not None and number - record.place > broken
-            if later or len(starts) - broken > most:
+            if later or len(starts) - broken > GROUP_RECORDS:
                 raise MalformedError("not a fence record", where=f"fence: record {broken}")
 
     def check(self, root_of: Callable[[int], bytes], records_of: Callable[[bytes], int]) -> None:

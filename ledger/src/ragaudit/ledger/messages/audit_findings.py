@@ -71,10 +71,9 @@ class AuditFinding:
     def _lines(cls, audit: Audit, verdict: Verdict) -> Iterator[Self]:
         predicate = verdict.predicate
         yield cls(audit, "result", None, predicate.result, predicate.warning)
-        if predicate.claims is not None:
-            results = predicate.claims.results.items()
-            for (name, result), said in zip(results, predicate.claims.statements, strict=True):
-                yield cls(audit, f"claim/{name}", None, result, said)
+        results = predicate.claims.results.items()
+        for (name, result), said in zip(results, predicate.claims.statements, strict=True):
+            yield cls(audit, f"claim/{name}", None, result, said)
         for check in predicate.checks:
             yield cls(
                 audit,

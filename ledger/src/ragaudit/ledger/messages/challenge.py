@@ -11,15 +11,14 @@ from ragaudit.encoding.digests import PREFIX
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES, Field, decode, enc, read_digest, read_int
-from ragaudit.ledger.messages import filters
 from ragaudit.ledger.messages.beacon import BeaconRound, Engine
 from ragaudit.ledger.messages.chains import verify_activation_preimage
 from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
 from ragaudit.ledger.messages.kernel import MAX_TIME, Digest, Integer, Milliseconds, Name
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES, MAX_QUESTION_BYTES
+from ragaudit.ledger.messages.questions import MAX_QUESTION_BYTES
 from ragaudit.ledger.messages.released import ReleaseMessage
-from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.signed import VerifierMessage
 from ragaudit.ledger.messages.strata import MAX_RECORDS, Stratum
@@ -97,7 +96,7 @@ class Challenge(ReleaseMessage):
 
     KIND: ClassVar[str] = "challenge"
     MEMBERS: ClassVar[str] = (
-        "window final_root final_size preimage receipts_list strata deadline signature"
+        "window final_root final_size preimage receipts_list strata deadline round signature"
     )
 
     window: str
@@ -165,7 +164,7 @@ class Challenge(ReleaseMessage):
             "receipts_list": self.receipts_list.to_json(),
             "strata": [stratum.to_json() for stratum in self.strata],
             "deadline": self.deadline,
-            **self._round_members(),
+            "round": self._round_json,
         }
 
     def signed_fields(self) -> tuple[Field, ...]:
@@ -242,7 +241,7 @@ class Response:
     Attributes:
         index: of the record's log entry.
         key: the noise key with its paths in C_seed; `NO_KEY` in a window without noise.
-        query: `Question.data`, in a v1 window UTF-8 of the text; None where texts are not due
+        query: `Question.data`; None where texts are not due
             (``salt_q`` too).
         embedding: the query vector, d entries in -2^15..2^15-1.
         filter: UTF-8 of the filter.
@@ -281,22 +280,19 @@ class Response:
         )
 
     @classmethod
-    def parse(cls, data: bytes, dimension: int, *, version: int = 1, noised: bool = True) -> Self:
+    def parse(cls, data: bytes, dimension: int, *, noised: bool = True) -> Self:
         """Return the response in ``data``, the strict inverse of `encode`.
 
         Args:
             data: as received.
             dimension: d of the policy, the length of the query vector.
-            version: of the policy.
             noised: of the policy; without noise there is no key, and one is refused.
 
         Raises:
             MalformedError: not a response, or a part of another length.
         """
         f = decode(RESPONSE_TAG, data, _FIELDS)
-        limits = (MAX_QUERY_BYTES, MAX_FILTER_BYTES)
-        if version > 1:
-            limits = (MAX_QUESTION_BYTES, filters.MAX_FILTER_BYTES)
+        limits = (MAX_QUESTION_BYTES, MAX_FILTER_BYTES)
         for part, limit in zip((f[5], f[9]), limits, strict=True):
             if len(part) > limit:
                 raise MalformedError("text too long", where="response", expected=f"{limit} bytes")

@@ -23,7 +23,7 @@ NOT_CLAIMED: Final = "NOT CLAIMED"
 
 
 class Status(StrEnum):
-    """What a check concludes; NOT APPLICABLE in v2 verdicts only."""
+    """What a check concludes."""
 
     PASS = "PASS"  # noqa: S105 - not a password
     FAIL = "FAIL"

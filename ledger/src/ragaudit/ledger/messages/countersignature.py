@@ -85,7 +85,7 @@ class Activation(ReleaseMessage):
     """
 
     KIND: ClassVar[str] = "activation"
-    MEMBERS: ClassVar[str] = "window a preimage covered_size time signature"
+    MEMBERS: ClassVar[str] = "window a preimage covered_size time round signature"
 
     window: str
     a: int
@@ -127,14 +127,15 @@ class Activation(ReleaseMessage):
             "preimage": self.preimage.hex(),
             "covered_size": self.covered_size,
             "time": self.time,
-            **self._round_members(),
+            "round": self._round_json,
         }
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
         fields = (self.window, self.a, self.preimage, self.covered_size, self.time)
-        # Seven fields are not five: neither version can be shown as the other (1.1).
-        return fields if self.round is None else (*fields, self.round.number, self.round.signature)
+        if self.round is None:
+            return (*fields, None, None)
+        return (*fields, self.round.number, self.round.signature)
 
     @classmethod
     def _read(cls, f: Fields) -> Self:

@@ -12,7 +12,6 @@ from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM
 from ragaudit.encoding.text import b64_decode, b64_encode
 
 FORMAT: Final = "ragaudit/v1/embedder"
-FORMAT_2: Final = "ragaudit/v2/embedder"
 MAX_MANIFEST_BYTES = 2**20  # a manifest names files, it does not hold them
 MAX_PROBES = 64  # of 3,072 entries they are a quarter of the manifest
 MAX_PROBE_BYTES = 1024
@@ -24,8 +23,9 @@ USUAL_TOLERANCE: Final = 4
 
 Kind = Literal["files", "none", "endpoint"]
 
-_MEMBERS = frozenset({"format", "name", "dimension", "prompt_template", "schema", "files"})
-_MEMBERS_2 = _MEMBERS | {"kind", "probes"}
+_MEMBERS = frozenset(
+    {"format", "kind", "name", "dimension", "prompt_template", "schema", "files", "probes"}
+)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -54,7 +54,7 @@ class EmbedderManifest:
             for the kind "none".
         schema: further fixed properties, as texts (pooling, normalisation, an endpoint's model).
         files: relative path -> SHA-256 of the file in lower-case hexadecimal.
-        kind: "files": the files are the embedder (version 1). "endpoint": a service computes the
+        kind: "files": the files are the embedder. "endpoint": a service computes the
             embeddings, which is held to `probes`. "none": applications send vectors.
         probes: of an endpoint, 1..64, of different texts.
 
@@ -144,20 +144,13 @@ class EmbedderManifest:
         Raises:
             MalformedError: a missing, unknown, ill-typed or out-of-range member.
         """
-        second = isinstance(value, dict) and value.get("format") == FORMAT_2
         # Exactly these: C_emb would otherwise commit to members that nobody compares.
-        members = _MEMBERS_2 if second else _MEMBERS
-        if not isinstance(value, dict) or value.keys() != members:
-            raise MalformedError("not an embedder manifest", expected=", ".join(sorted(members)))
-        rest = {name: member for name, member in value.items() if name != "format"}
-        if second:
-            # What version 1 says has its one form there.
-            if rest["kind"] == "files":
-                raise MalformedError("kind of version 1", where="kind", expected="none or endpoint")
-            return cls(**{**rest, "probes": _probes(rest["probes"])})
+        if not isinstance(value, dict) or value.keys() != _MEMBERS:
+            raise MalformedError("not an embedder manifest", expected=", ".join(sorted(_MEMBERS)))
         if value["format"] != FORMAT:
-            raise MalformedError("unknown format", where="format", expected=f"{FORMAT}, {FORMAT_2}")
-        return cls(**rest)
+            raise MalformedError("unknown format", where="format", expected=FORMAT)
+        rest = {name: member for name, member in value.items() if name != "format"}
+        return cls(**{**rest, "probes": _probes(rest["probes"])})
 
     @classmethod
     def parse(cls, data: bytes) -> "EmbedderManifest":
@@ -176,20 +169,18 @@ class EmbedderManifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON value of §5.3."""
-        document: dict[str, Any] = {
+        return {
             "format": FORMAT,
+            "kind": self.kind,
             "name": self.name,
             "dimension": self.dimension,
             "prompt_template": self.prompt_template,
             "schema": dict(self.schema),
             "files": dict(self.files),
-        }
-        if self.kind != "files":
-            probes = [
+            "probes": [
                 {"text": probe.text, "vector": b64_encode(probe.vector)} for probe in self.probes
-            ]
-            document |= {"format": FORMAT_2, "kind": self.kind, "probes": probes}
-        return document
+            ],
+        }
 
     def encode(self) -> bytes:
         """Return the canonical bytes, the ones that are hashed and kept as evidence."""

@@ -47,14 +47,9 @@ class JsonMessage(Message, ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Return the message as a JSON object."""
-        shown = {"format": self.format, **self._members()} if self.FORMAT else self._members()
+        shown = {"format": self.FORMAT, **self._members()} if self.FORMAT else self._members()
         signature = getattr(self, "signature", None)
         return shown if signature is None else {**shown, "signature": signature.hex()}
-
-    @property
-    def format(self) -> str:
-        """The value of the member ``format``: `FORMAT`, unless the message has versions."""
-        return self.FORMAT
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -72,21 +67,17 @@ class JsonMessage(Message, ABC):
         members = cls.members_of(value)
         f = Fields(value, f"format {members}" if cls.FORMAT else members, MalformedRecord)
         if cls.FORMAT:
-            cls._check_format(f)
+            f.constant("format", cls.FORMAT)
         return cls._read(f)
 
     @classmethod
     def members_of(cls, value: Any) -> str:
-        """Return the names that a value of this kind must have: `MEMBERS`, unless it has versions.
+        """Return the names that a value of this kind must have: `MEMBERS`, unless some come and go.
 
         Args:
             value: JSON of any kind, of which nothing is known.
         """
         return cls.MEMBERS
-
-    @classmethod
-    def _check_format(cls, f: "Fields") -> None:
-        f.constant("format", cls.FORMAT)
 
 
 M = TypeVar("M", bound=Message)

@@ -95,7 +95,7 @@ class GenerationTerms:
 
     @classmethod
     def read(cls, f: Fields, *, noised: bool) -> "GenerationTerms":
-        """Return the terms among the members of a policy of version 2.
+        """Return the terms among the members of a policy.
 
         Args:
             f: the policy, with a member ``generation``.
@@ -103,7 +103,7 @@ class GenerationTerms:
 
         Raises:
             MalformedPolicy: ill-typed or out of range.
-            UnsupportedError: a mechanism, or a window, that this version does not serve.
+            UnsupportedError: a mechanism, or a window, that cannot be served.
         """
         where = f.path("generation")
         if not noised or f.raw("versions") is True or "text" not in f.raw("query_kinds"):

@@ -1,11 +1,9 @@
 """Merkle commitment to an index (docs/spec/05-records.md §5.4)."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import enc, read_int, read_text
 from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord, ProofRejected
@@ -29,21 +27,17 @@ INDEX_TAG = "ragaudit/v1/index/commitment"
 INDEX_PARTS = 9
 """Of an index commitment; one more under ``owners``, the id keys before the proof."""
 LEAF_TAG = "ragaudit/v1/index/leaf"
-CONTENT_TAG = "ragaudit/v2/content"
 LENGTH_BYTES = 4
 
 
-def content_digest(content: str, attributes: str | None = None) -> bytes:
-    """Return the digest of a row's text and, in a v2 window, of its attributes, 32 bytes.
+def content_digest(content: str, attributes: str = "") -> bytes:
+    """Return the digest of a row's text and attributes, 32 bytes.
 
     Args:
         content: the text.
-        attributes: canonical JSON text of all metadata that the store returned, "" if none; None
-            in a v1 window.
+        attributes: canonical JSON text of all metadata that the store returned, "" if none.
     """
-    if attributes is None:
-        return structure("content", content)
-    return hashlib.sha256(enc(CONTENT_TAG, content, attributes)).digest()
+    return structure("content", content, attributes)
 
 
 def row_digest(salt: bytes, document_id: str, content: bytes) -> bytes:
@@ -229,10 +223,7 @@ class IndexCommitment:
             MalformedRecord: columns that it does not declare, or not canonical, or a null row
                 that is marked in a first version or under noise: no such index may be committed
                 to in its window.
-            UnsupportedError: columns in a v1 window.
         """
-        if policy.version == 1 and self.columns:
-            raise UnsupportedError("public columns", where="index", expected="none")
         if not self.columns:
             return [{} for _ in range(self.rows)]
         # A new index has no deleted documents, and under noise nobody may know which they are.

@@ -47,7 +47,6 @@ from ragaudit.ledger.messages.third_parties import CosignerTerms, read_time_stam
 
 __all__ = [
     "FORMAT",
-    "FORMAT_V2",
     "MAX_CHECKPOINTS",
     "MAX_INSTANTS",
     "AuditTerms",
@@ -63,7 +62,6 @@ __all__ = [
 ]
 
 FORMAT = "ragaudit/v1/policy"
-FORMAT_V2 = "ragaudit/v2/policy"
 LARGE_B = 4095  # of windows without noise
 MAX_WINDOW_SECONDS = 400 * 86_400
 MAX_KEYS = 50_000_000  # slots times queries per account: the leaves of C_seed
@@ -73,10 +71,8 @@ _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc d
     queries_per_account slots coalition_max tenants calibration sampler activation_instants
     activation_rounds beacon query_text_disclosure embedder_tolerance estimator filter_grammar
     proof_mode audit merge_delay_seconds clock_skew_seconds promise_life_seconds
-    claim_margin_seconds release_seconds keys experiment_seed"""
-_MEMBERS_V2 = f"""{_MEMBERS} privacy metric largest_norm public_columns query_kinds retry_seconds
-    versions"""
-# In version 2 only.
+    claim_margin_seconds release_seconds keys experiment_seed privacy metric largest_norm
+    public_columns query_kinds retry_seconds versions"""
 _OPTIONAL = (
     "account_index", "coalition_estimate", "cosigners", "epochs", "generation", "owners",
     "time_stamps",
@@ -90,7 +86,6 @@ class Policy:
 
     Attributes:
         canonical: the document itself, which the digest names.
-        version: 1 or 2, of the document's format.
         start, end, activation_instants: Unix seconds.
         noise: None in an integrity window (``privacy`` "none"): nothing is added to scores, no
             epsilon is claimed, and the selection is the exact top K.
@@ -106,7 +101,6 @@ class Policy:
     """
 
     canonical: bytes
-    version: int
     provider: str
     window: str
     start: int
@@ -281,18 +275,18 @@ class Policy:
 
         Raises:
             MalformedPolicy: not canonical, a member missing, unknown, ill-typed or out of range.
-            UnsupportedError: a well-formed value which version 1 does not know.
+            UnsupportedError: a well-formed value that this code does not know.
         """
         return _of_bytes(data)
 
     @classmethod
     def from_json(cls, value: Any) -> "Policy":
-        """Return the policy of a JSON value, of version 1 or 2; raises as `parse`."""
-        second = isinstance(value, dict) and value.get("format") == FORMAT_V2
+        """Return the policy of a JSON value; raises as `parse`."""
+        held = value if isinstance(value, dict) else {}
+        members = " ".join([_MEMBERS, *(name for name in _OPTIONAL if name in held)])
         try:
             canonical = canonical_json.dumps(value)
-            members = _members(value) if second else _MEMBERS
-            return _parse(Fields(value, members, MalformedPolicy), canonical, 2 if second else 1)
+            return _parse(Fields(value, members, MalformedPolicy), canonical)
         except (MalformedNote, MalformedRecord) as error:
             raise MalformedPolicy(error.what, where=error.where, expected=error.expected) from error
 
@@ -306,40 +300,34 @@ def _of_bytes(data: bytes) -> Policy:
     return Policy.from_json(value)
 
 
-def _members(value: dict[str, Any]) -> str:
-    # Left out rather than null: policies from before a member stay what they were, to the byte.
-    return " ".join([_MEMBERS_V2, *(name for name in _OPTIONAL if name in value)])
-
-
-def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
-    f.constant("format", FORMAT if version == 1 else FORMAT_V2)
+def _parse(f: Fields, canonical: bytes) -> Policy:
+    f.constant("format", FORMAT)
     for name in ("account_index", "epochs"):
         if name in f.value:
             f.constant(name, True)
-    noised = version == 1 or f.choice("privacy", "gaussian", "none") == "gaussian"
+    noised = f.choice("privacy", "gaussian", "none") == "gaussian"
     if noised or f.raw("norm_bound") != LARGE_B:
         f.constant("norm_bound", B)
-    _check_supported(f, version, noised)
+    _check_supported(f, noised)
     provider = check_provider(f.text("provider", 1, 64))
     window = check_window(f.text("window", 1, 64))
     start = f.integer("start", 1, MAX_SECONDS)
     end = f.integer("end", start + 1, start + MAX_WINDOW_SECONDS)
     slots = f.integer("slots", 1, 1_000_000)
     queries = f.integer("queries_per_account", 1, min(1_000_000, MAX_KEYS // slots))
-    beacon = BeaconTerms.read(f, version, start)
+    beacon = BeaconTerms.read(f, start)
     instants = read_instants(f, start, end, beacon)
     audit, keys = read_audit(f), read_keys(f, log_origin(provider, window))
     tenants = Tenants.read(f, keys)
     return Policy(
         canonical=canonical,
-        version=version,
         provider=provider,
         window=window,
         start=start,
         end=end,
         previous_checkpoint=read_previous_checkpoint(f, provider, window),
         noise=_noise(f, slots, noised=noised),
-        retrieval=RetrievalTerms() if version == 1 else RetrievalTerms.read(f),
+        retrieval=RetrievalTerms.read(f),
         norm_bound=f.integer("norm_bound", B, LARGE_B),
         dimension=f.integer("dimension", 1, LIMITS.dimension),
         top_k_max=f.integer("top_k_max", 1, LIMITS.top_k),
@@ -369,10 +357,10 @@ def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
     )
 
 
-def _check_supported(f: Fields, version: int, noised: bool) -> None:
+def _check_supported(f: Fields, noised: bool) -> None:
     supported: dict[str, tuple[object, ...]] = {
         "sampler": (_SAMPLER if noised else None,),
-        "filter_grammar": ("empty",) if version == 1 else ("empty", FILTER_GRAMMAR),
+        "filter_grammar": ("empty", FILTER_GRAMMAR),
         "proof_mode": ("on-demand",),
     }
     if "coalition_estimate" in f.value:  # without noise there is none

@@ -163,7 +163,7 @@ NOISE_MEMBERS: Final = tuple(NoiseTerms.__dataclass_fields__)
 
 @dataclass(frozen=True, slots=True)
 class RetrievalTerms:
-    """What version 2 of the policy says of indexes and requests; version 1 has one value of each.
+    """What a policy says of indexes and requests.
 
     Attributes:
         metric: of the store whose order the scores repeat.
@@ -175,17 +175,17 @@ class RetrievalTerms:
         versions: whether an index may have later versions within the window.
     """
 
-    metric: Metric = "cosine"
-    largest_norm: str | None = None
-    public_columns: tuple[PublicColumn, ...] = ()
-    filters: bool = False
-    query_kinds: tuple[QueryKind, ...] = ("text",)
-    retry_seconds: int = DEFAULT_RETRY_SECONDS
-    versions: bool = False
+    metric: Metric
+    largest_norm: str | None
+    public_columns: tuple[PublicColumn, ...]
+    filters: bool
+    query_kinds: tuple[QueryKind, ...]
+    retry_seconds: int
+    versions: bool
 
     @classmethod
     def read(cls, f: Fields) -> "RetrievalTerms":
-        """Return the terms among the members of a policy of version 2.
+        """Return the terms among the members of a policy.
 
         Raises:
             MalformedPolicy: one of them ill-typed or out of range.

@@ -71,12 +71,12 @@ class SignedCheck:
         raise MalformedVerdict("not a check result", where="predicate checks")
 
 
-_OF_CLAIMS: Final = {
-    "claims": dict,
+_OPTIONAL: Final = {
     "attested": dict,
     "generation": dict,
     "test_results": list,
     "withheld": dict,
+    "overlaps": dict,
     "documents": list,
 }
 _STATUSES: Final = frozenset(str(status) for status in Status)
@@ -95,7 +95,7 @@ class Predicate:
         epsilon: the table of docs/spec/07-privacy.md §7.4, which the accounting reads; empty where
             nothing is stated.
         sampling, counts, coalition, scope: JSON objects, shown whole by every report.
-        claims: integrity and privacy; None in a v1 verdict, which states its result alone.
+        claims: integrity and privacy, of which the result follows.
         attested: what third parties say of the log (10.3), a JSON object; None where the policy
             asks none.
         generation: what the generation channel costs (10.10), a JSON object; None without it.
@@ -122,7 +122,7 @@ class Predicate:
     scope: Json
     not_covered: tuple[str, ...]
     assumptions: tuple[str, ...]
-    claims: Claims | None = None
+    claims: Claims
     attested: Json | None = None
     generation: Json | None = None
     test_results: References | None = None
@@ -138,14 +138,13 @@ class Predicate:
     def to_json(self) -> dict[str, Any]:
         """Return the predicate as a JSON object."""
         members = {name: getattr(self, name) for name in _PREDICATE}
-        if self.claims is not None:
-            members["claims"] = self.claims.to_json()
         for name in ("attested", "generation", "withheld", "overlaps", "documents"):
             if (member := getattr(self, name)) is not None:
                 members[name] = member
         if self.test_results is not None:
             members["test_results"] = self.test_results.to_json()
         return members | {
+            "claims": self.claims.to_json(),
             "checks": [check.to_json() for check in self.checks],
             "not_covered": list(self.not_covered),
             "assumptions": list(self.assumptions),
@@ -156,8 +155,7 @@ class Predicate:
         """Return the predicate of a JSON value, the strict inverse of `to_json`.
 
         Args:
-            value: with the member "claims" of a v2 verdict, without it of a v1 verdict; with
-                those of `_OF_CLAIMS` in a v2 verdict only.
+            value: from anywhere.
 
         Raises:
             MalformedVerdict: other members, another type, result or status; claims that do not
@@ -165,15 +163,14 @@ class Predicate:
         """
         names = {**_PREDICATE}
         if isinstance(value, dict):
-            more = {"overlaps": dict} | (_OF_CLAIMS if "claims" in value else {})
-            names |= {name: kind for name, kind in more.items() if name in value}
+            names |= {name: kind for name, kind in _OPTIONAL.items() if name in value}
         if not isinstance(value, dict) or value.keys() != names.keys():
             raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
         for name, kind in names.items():
             # true is an int to Python, not to JSON.
             if not isinstance(value[name], kind) or (kind is int and isinstance(value[name], bool)):
                 raise MalformedVerdict("wrong type", where=f"predicate {name}")
-        # A result that no version knows must not be read as one that somebody hopes for.
+        # A result that nobody knows must not be read as one that somebody hopes for.
         if value["result"] not in RESULTS:
             raise MalformedVerdict("no such result", expected=", ".join(RESULTS))
         checks = tuple(map(SignedCheck.from_json, value["checks"]))
@@ -181,16 +178,11 @@ class Predicate:
             if not all(isinstance(text, str) for text in value[name]):
                 raise MalformedVerdict("wrong type", where=f"predicate {name}")
         texts = {name: tuple(value[name]) for name in ("not_covered", "assumptions")}
-        read = {"claims": _claims(value), "test_results": _test_results(value)}
+        claims = decoded(lambda: Claims.from_json(value["claims"]), "predicate claims")
+        read = {"claims": claims, "test_results": _test_results(value)}
         found = cls(**value | texts | {"checks": checks} | read)
         _check_claims(found)
         return found
-
-
-def _claims(value: dict[str, Any]) -> Claims | None:
-    if "claims" not in value:
-        return None
-    return decoded(lambda: Claims.from_json(value["claims"]), "predicate claims")
 
 
 def _test_results(value: dict[str, Any]) -> References | None:
@@ -206,11 +198,6 @@ def _test_results(value: dict[str, Any]) -> References | None:
 def _check_claims(predicate: Predicate) -> None:
     """MalformedVerdict for claims or a result that the checks do not give."""
     statuses = {check.id: check.status for check in predicate.checks}
-    if predicate.claims is None:
-        # In version 1 there was no window to which a check did not apply.
-        if Status.NOT_APPLICABLE in statuses.values():
-            raise MalformedVerdict("no such status", where="check")
-        return
     # Whoever shows a verdict shows its claims: none may promise what the checks do not.
     refused, voids = predicate.result == REFUSED, predicate.counts.get("voids")
     expected = Claims.of(statuses, refused=refused, voids=voids)
@@ -236,6 +223,7 @@ _PREDICATE: Final[Mapping[str, type]] = {
     "scope": dict,
     "not_covered": list,
     "assumptions": list,
+    "claims": dict,
 }
 
 

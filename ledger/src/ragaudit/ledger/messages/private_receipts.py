@@ -9,21 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES
-from ragaudit.encoding.parameters import LIMITS, B
+from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NO_COLUMNS
 from ragaudit.ledger.messages.documents import SECRET_BYTES
 from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import check_document_id
 from ragaudit.ledger.messages.policy import LARGE_B
-from ragaudit.ledger.messages.questions import query_members
 from ragaudit.ledger.messages.records import MAX_ROWS
 from ragaudit.ledger.messages.requests import Openings, check_rising, read_row, row_members
 from ragaudit.ledger.messages.row_openings import MAX_PATH, opening_members, read_opening
 
-PRIVATE_FORMAT = "ragaudit/v1/receipt/private"
-PRIVATE_FORMAT_V2 = "ragaudit/v2/receipt/private"
-PRIVATE_FORMATS = (PRIVATE_FORMAT, PRIVATE_FORMAT_V2)
 MAX_SCORE = LARGE_B * LARGE_B
 MAX_TIES_PROOF = 64  # times 32 bytes; 4096 entries of a row take 29
 MAX_SELECTED = 2**13
@@ -35,7 +31,7 @@ verifier reads of a disputed file. An account could not dispute what it cannot s
 
 @dataclass(frozen=True, slots=True)
 class ServedRow(JsonMessage):
-    """A served row with everything that opens it; a v1 window has no attributes.
+    """A served row with everything that opens it.
 
     Attributes:
         position: in the index, from 0.
@@ -52,7 +48,7 @@ class ServedRow(JsonMessage):
     """
 
     MEMBERS: ClassVar[str] = (
-        "position id content columns salt vector squares blinding commitment path"
+        "position id content columns attributes salt vector squares blinding commitment path"
     )
 
     position: int
@@ -65,15 +61,13 @@ class ServedRow(JsonMessage):
     commitment: bytes
     path: tuple[bytes, ...] = field(repr=False)
     columns: str = field(default=NO_COLUMNS, repr=False)
-    attributes: str | None = field(default=None, repr=False)
+    attributes: str = field(default="", repr=False)
     id_key: bytes | None = None
 
     @classmethod
     def members_of(cls, value: Any) -> str:
-        """Return the names of a row's members: with ``attributes`` in a v2 window."""
-        if not isinstance(value, dict) or "attributes" not in value:
-            return cls.MEMBERS
-        return f"attributes {cls.MEMBERS}{_named_key(value)}"
+        """Return the names of a row's members: with ``id_key`` where owners check under noise."""
+        return f"{cls.MEMBERS}{_named_key(value)}" if isinstance(value, dict) else cls.MEMBERS
 
     def _members(self) -> dict[str, Any]:
         return {
@@ -85,8 +79,6 @@ class ServedRow(JsonMessage):
     @classmethod
     def _read(cls, f: Fields) -> Self:
         position, name, content, columns, attributes = read_row(f)
-        # The bound of the window's policy is compared when the row is checked (5.9).
-        bound = B if attributes is None else LARGE_B
         return cls(
             position=position,
             id=name,
@@ -94,7 +86,8 @@ class ServedRow(JsonMessage):
             columns=columns,
             attributes=attributes,
             id_key=_read_key(f),
-            **read_opening(f, bound),
+            # The bound of the window's policy is compared when the row is checked (5.9).
+            **read_opening(f, LARGE_B),
         )
 
 
@@ -248,14 +241,16 @@ class PrivateReceipt(JsonMessage):
             noise ties are kept, and T may have more than K.
         selection_blinding: canonical scalar of B_sel, 32 bytes.
         salt_r: hides the answer in `answer_digest`, 32 bytes.
-        rows: the served ones, in the order of the answer; in a v1 window all of T.
-        withdrawn: rows among the first K of T that are not served, rising; empty in v1.
+        rows: the served ones, in the order of the answer.
+        withdrawn: rows among the first K of T that are not served, rising.
         ties: where T has more than K rows; else None.
         document_secret: k_t of the tenant, 32 bytes; None with noise or without ``owners`` (5.16).
     """
 
-    FORMAT: ClassVar[str] = PRIVATE_FORMAT
-    MEMBERS: ClassVar[str] = f"{Openings.MEMBERS} selected selection_blinding salt_r rows"
+    FORMAT: ClassVar[str] = "ragaudit/v1/receipt/private"
+    MEMBERS: ClassVar[str] = (
+        f"{Openings.MEMBERS} selected selection_blinding salt_r rows withdrawn ties"
+    )
     WHERE: ClassVar[str] = "private"
 
     openings: Openings
@@ -271,29 +266,11 @@ class PrivateReceipt(JsonMessage):
         check_rising(list(self.selected), "selected")
         check_rising([row.position for row in self.withdrawn], "withdrawn")
 
-    @property
-    def version(self) -> int:
-        """Of the window's policy: 1 or 2."""
-        return 1 if self.openings.kind is None else 2
-
     @classmethod
     def members_of(cls, value: Any) -> str:
-        """Return the names of the members: more in a v2 window, and more where owners check."""
+        """Return the names of the members: with what was asked, and more where owners check."""
         names = cls.MEMBERS.replace(Openings.MEMBERS, Openings.members_of(value))
-        if query_members(value) == "query":
-            return names
-        secret = " document_secret" if _SECRET in value else ""
-        return f"{names} withdrawn ties{secret}"
-
-    @classmethod
-    def _check_format(cls, f: Fields) -> None:
-        first = query_members(f.value) == "query"
-        f.constant("format", PRIVATE_FORMAT if first else PRIVATE_FORMAT_V2)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the half as a JSON object."""
-        form = PRIVATE_FORMAT if self.version == 1 else PRIVATE_FORMAT_V2
-        return {**JsonMessage.to_json(self), "format": form}
+        return f"{names} {_SECRET}" if isinstance(value, dict) and _SECRET in value else names
 
     def _members(self) -> dict[str, Any]:
         members = {
@@ -302,26 +279,22 @@ class PrivateReceipt(JsonMessage):
             "selection_blinding": self.selection_blinding.hex(),
             "salt_r": self.salt_r.hex(),
             "rows": [row.to_json() for row in self.rows],
+            "withdrawn": [row.to_json() for row in self.withdrawn],
+            "ties": None if self.ties is None else self.ties.to_json(),
         }
-        if self.version == 1:
-            return members
         if self.document_secret is not None:
             members[_SECRET] = self.document_secret.hex()
-        ties = None if self.ties is None else self.ties.to_json()
-        return {**members, "withdrawn": [row.to_json() for row in self.withdrawn], "ties": ties}
+        return members
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        openings = Openings.read(f)
-        second = openings.kind is not None
-        limit = MAX_SELECTED if second else LIMITS.top_k
         return cls(
-            openings=openings,
-            selected=f.integers("selected", (0, limit), 0, MAX_ROWS - 1),
+            openings=Openings.read(f),
+            selected=f.integers("selected", (0, MAX_SELECTED), 0, MAX_ROWS - 1),
             selection_blinding=f.hex("selection_blinding", 32),
             salt_r=f.hex("salt_r", SALT_BYTES),
             rows=f.messages("rows", ServedRow, 0, LIMITS.top_k),
-            withdrawn=f.messages("withdrawn", WithdrawnRow, 0, LIMITS.top_k) if second else (),
-            ties=f.optional(f.message, "ties", TiesOpening) if second else None,
+            withdrawn=f.messages("withdrawn", WithdrawnRow, 0, LIMITS.top_k),
+            ties=f.optional(f.message, "ties", TiesOpening),
             document_secret=f.hex(_SECRET, SECRET_BYTES) if _SECRET in f.value else None,
         )

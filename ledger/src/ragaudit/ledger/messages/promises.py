@@ -73,7 +73,7 @@ class Promise(JsonMessage, AccountMessage):
     """
 
     KIND: ClassVar[str] = "promise"
-    MEMBERS: ClassVar[str] = f"origin body request {Openings.MEMBERS} signature"
+    MEMBERS: ClassVar[str] = f"origin body request {Openings.SALTED} signature"
     LABEL: ClassVar[str] = "promise"
 
     origin: str
@@ -144,18 +144,6 @@ class Promise(JsonMessage, AccountMessage):
         request = self.request
         return request.retrieval if isinstance(request, GenerationRequest) else request
 
-    @classmethod
-    def members_of(cls, value: Any) -> str:
-        """Return the names of a promise's members.
-
-        In a v2 window question and filter stand in the request alone: a vector has up to 16 KiB,
-        and a claim holds the promise (8.3).
-        """
-        match value:
-            case {"request": dict(request)} if "kind" in request or "top_k" not in request:
-                return f"origin body request {Openings.SALTED} signature"
-        return cls.MEMBERS
-
     def _members(self) -> dict[str, Any]:
         return {
             "origin": self.origin,
@@ -164,7 +152,7 @@ class Promise(JsonMessage, AccountMessage):
             **{
                 name: value
                 for name, value in self.openings.to_json().items()
-                if name in self.members_of({"request": self.request.to_json()}).split()
+                if name in Openings.SALTED.split()
             },
         }
 
@@ -182,7 +170,7 @@ class Promise(JsonMessage, AccountMessage):
             f.origin(),
             f.hex("body", limit=MAX_BODY_BYTES),
             request,
-            Openings.read(f) if asked.kind is None else Openings.read(f, asked),
+            Openings.read(f, asked),
             signature=f.hex("signature", SIGNATURE_BYTES),
         )
         _ = promise.promised  # refused here, where the message is malformed, and nowhere later

@@ -13,9 +13,8 @@ from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import (
-    FILE_FORMAT,
-    FILE_FORMAT_V2,
     PublicReceipt,
+    ReceiptFile,
     digest_of,
 )
 
@@ -32,7 +31,7 @@ __all__ = [
 PublicHalf = PublicReceipt | GeneratedReceipt
 """Of a record (5.8), or of an answer in words (11.10)."""
 
-_SALTS: Final = {FILE_FORMAT: "salt_r", FILE_FORMAT_V2: "salt_r", GeneratedFile.FORMAT: "salt_a"}
+_SALTS: Final = {ReceiptFile.FORMAT: "salt_r", GeneratedFile.FORMAT: "salt_a"}
 """Which salt of its private half hides the answer in a file's digest."""
 
 
@@ -127,4 +126,4 @@ def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicHalf:
                 raise ReceiptRejected("another answer was signed", where="answer_digest")
             # A proof is nobody's statement: whoever brings the file could have put any into it.
             return unproven(receipt)
-    raise MalformedError("not a receipt file", where="receipt file", expected=FILE_FORMAT)
+    raise MalformedError("not a receipt file", where="receipt file", expected=ReceiptFile.FORMAT)

@@ -13,25 +13,23 @@ from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.policy import Policy, QueryKind
 from ragaudit.ledger.messages.vectors import float32_values
 
-QUESTION_TAG = "ragaudit/v2/query"
+QUESTION_TAG = "ragaudit/v1/query"
 FLOAT_BYTES = 4
 MAX_QUERY_BYTES = 8192
 MAX_QUESTION_BYTES = FLOAT_BYTES * LIMITS.dimension + 64
-"""Of `Question.data` in a v2 window."""
+"""Of `Question.data`."""
 
 
 def query_members(value: Any) -> str:
-    """Return the names of the members that say what was asked, in the form that ``value`` has.
+    """Return the names of the members that say what was asked.
 
     Args:
-        value: a request or openings: in windows of version 2 with ``kind`` among their members.
+        value: a request or openings.
     """
     match value:
         case {"kind": "vector"}:
             return "kind vector"
-        case {"kind": _}:
-            return "kind query"
-    return "query"
+    return "kind query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +39,16 @@ class Question:
     Attributes:
         text: 1..8192 bytes of UTF-8; empty with a vector.
         vector: d IEEE numbers of 32 bits, see `vectors.float32_values`; empty with a text.
-        kind: None in windows of a v1 policy, which know texts only and do not say so.
+        kind: which of the two.
     """
 
     text: str = field(default="", repr=False)
     vector: bytes = field(default=b"", repr=False)
-    kind: QueryKind | None = None
+    kind: QueryKind = "text"
 
     @property
     def data(self) -> bytes:
-        """What query_digest covers: the text alone in v1, kind and q encoded in v2."""
-        if self.kind is None:
-            return self.text.encode()
+        """What query_digest covers."""
         # Under its kind: the bytes of a vector can be those of a text.
         return enc(QUESTION_TAG, self.kind, self.vector or self.text)
 
@@ -62,13 +58,11 @@ class Question:
 
         Args:
             data: from the provider.
-            policy: of the window, whose version says how it is encoded.
+            policy: of the window, which says what may be asked.
 
         Raises:
             MalformedError: not a question of this window.
         """
-        if policy.version == 1:
-            return cls(read_text(data))
         kind, asked = decode(QUESTION_TAG, data, 2)
         match read_text(kind):
             case "text" if len(asked) <= MAX_QUERY_BYTES:
@@ -84,16 +78,13 @@ class Question:
         """Check that the window takes such questions.
 
         Args:
-            policy: of the window: form, kinds, and d entries of a vector.
+            policy: of the window: kinds, and d entries of a vector.
 
         Raises:
-            UnsupportedError: another form or kind.
+            UnsupportedError: another kind.
             MalformedRecord: a vector of another length, or of zeros, or no text.
         """
-        if (self.kind is None) != (policy.version == 1):
-            form = "no kind" if policy.version == 1 else "a kind"
-            raise UnsupportedError("a request of another version", where="query", expected=form)
-        if self.kind is not None and self.kind not in policy.retrieval.query_kinds:
+        if self.kind not in policy.retrieval.query_kinds:
             kinds = " or ".join(policy.retrieval.query_kinds)
             raise UnsupportedError(f"a {self.kind}", where="query", expected=kinds)
         if bool(self.text) == bool(self.vector):
@@ -109,26 +100,20 @@ class Question:
 
     def to_json(self) -> dict[str, Any]:
         """Return the question as members of a larger JSON object."""
-        if self.kind is None:
-            return {"query": self.text}
         if self.kind == "vector":
             return {"kind": self.kind, "vector": b64_encode(self.vector)}
         return {"kind": self.kind, "query": self.text}
 
     @classmethod
-    def read(cls, f: Fields, names: str) -> "Question":
+    def read(cls, f: Fields) -> "Question":
         """Return the question among the members of a larger object.
 
         Args:
-            f: an object that has ``names`` among its members.
-            names: see `query_members`.
+            f: an object that has `query_members` among its members.
 
         Raises:
             MalformedRecord: ill-typed or out of range.
         """
-        if names == "query":
-            return cls(f.text("query", 1, MAX_QUERY_BYTES))
-        if names == "kind vector":
+        if f.choice("kind", "text", "vector") == "vector":
             return cls(vector=f.floats("vector", LIMITS.dimension), kind="vector")
-        f.constant("kind", "text")
         return cls(f.text("query", 1, MAX_QUERY_BYTES), kind="text")

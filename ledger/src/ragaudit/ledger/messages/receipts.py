@@ -4,7 +4,6 @@ The public half says: this record stands at this place of this log, and this is 
 I gave out. The private half opens the record to its account. `receipt_check` runs all checks.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -23,7 +22,6 @@ from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
 from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.private_receipts import (
-    PRIVATE_FORMAT_V2,
     PrivateReceipt,
     ServedRow,
 )
@@ -35,8 +33,6 @@ from ragaudit.ledger.messages.requests import (
 from ragaudit.ledger.messages.signed import AccountMessage
 
 __all__ = [
-    "FILE_FORMAT",
-    "FILE_FORMAT_V2",
     "PrivateReceipt",
     "PublicReceipt",
     "ReceiptFile",
@@ -44,9 +40,6 @@ __all__ = [
     "answer_digest",
     "digest_of",
 ]
-
-FILE_FORMAT = "ragaudit/v1/receipt/file"
-FILE_FORMAT_V2 = "ragaudit/v2/receipt/file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +209,9 @@ class PublicReceipt(JsonMessage, AccountMessage):
 
 @dataclass(frozen=True, slots=True)
 class ReceiptFile(JsonMessage):
-    """Everything an account keeps of one query, in the form of its window's policy."""
+    """Everything an account keeps of one query."""
 
-    FORMAT: ClassVar[str] = FILE_FORMAT
+    FORMAT: ClassVar[str] = "ragaudit/v1/receipt/file"
     MEMBERS: ClassVar[str] = "request answer public private"
     LABEL: ClassVar[str] = "receipt file"
 
@@ -249,24 +242,6 @@ class ReceiptFile(JsonMessage):
         object.__setattr__(file, "_halves", halves)  # frozen for everybody else
         return file
 
-    @classmethod
-    def _check_format(cls, f: Fields) -> None:
-        f.choice("format", FILE_FORMAT, FILE_FORMAT_V2)
-
-    @property
-    def format(self) -> str:
-        """The value of the member ``format``, as the window's version has it."""
-        return FILE_FORMAT if self.private.openings.kind is None else FILE_FORMAT_V2
-
-    @staticmethod
-    def format_beside(private: Mapping[str, Any]) -> str:
-        """Return the format of a file with this private half, which may have any form.
-
-        Args:
-            private: a JSON value.
-        """
-        return FILE_FORMAT_V2 if private.get("format") == PRIVATE_FORMAT_V2 else FILE_FORMAT
-
     def encode(self) -> bytes:
         """Return the file in canonical JSON."""
         if self._halves is None:
@@ -274,7 +249,7 @@ class ReceiptFile(JsonMessage):
         request, answer, private = self._halves
         return canonical_json.join(
             {
-                "format": canonical_json.dumps(self.format),
+                "format": canonical_json.dumps(self.FORMAT),
                 "request": request,
                 "answer": answer,
                 "public": self.public.encode(),
@@ -292,22 +267,12 @@ class ReceiptFile(JsonMessage):
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        file = cls(
+        return cls(
             f.message("request", Request),
             f.message("answer", Answer),
             f.message("public", PublicReceipt),
             f.message("private", PrivateReceipt),
         )
-        # One version throughout: parts of two would be a form that no window has.
-        second = {
-            file.request.kind is not None,
-            file.private.openings.kind is not None,
-            f.value["format"] == FILE_FORMAT_V2,
-            *(document.attributes is not None for document in file.answer.documents),
-        }
-        if len(second) > 1:
-            raise f.error("format", "parts of two versions", expected="one version")
-        return file
 
     def verify_answer_digest(self) -> None:
         """Check that the public half names exactly this request, answer and private half.

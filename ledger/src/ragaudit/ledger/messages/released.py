@@ -1,7 +1,4 @@
-"""Messages that release randomness, with the beacon's round where the policy names a beacon.
-
-docs/spec/08-services.md §8.4: activation and challenge, in version 2 under such a policy.
-"""
+"""Messages that release randomness: activation and challenge (docs/spec/08-services.md §8.4)."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -13,44 +10,28 @@ from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.signed import VerifierMessage
 
-_PREFIX_V2 = "ragaudit/v2/"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseMessage(JsonMessage, VerifierMessage):
-    """A message of version 1 without, of version 2 with a round of the beacon.
+    """A message with a round of the beacon, where the policy names one.
 
     Attributes:
-        round: as the verifier shows it; `beacon_randomness` says whether it is the one.
+        round: as the verifier shows it; `beacon_randomness` says whether it is the one. None under
+            a policy without a beacon.
     """
 
     KIND: ClassVar[str] = ""
 
     round: BeaconRound | None = field(default=None, kw_only=True)
 
-    @property
-    def format(self) -> str:
-        """Return the value of the member ``format``."""
-        return self.FORMAT if self.round is None else _PREFIX_V2 + self.KIND
-
-    @classmethod
-    def members_of(cls, value: Any) -> str:
-        """Return the names of the members: with the round in version 2."""
-        second = isinstance(value, dict) and value.get("format") == _PREFIX_V2 + cls.KIND
-        return f"{cls.MEMBERS} round" if second else cls.MEMBERS
-
-    @classmethod
-    def _check_format(cls, f: Fields) -> None:
-        f.constant("format", _PREFIX_V2 + cls.KIND if "round" in f.value else cls.FORMAT)
-
     @staticmethod
     def _read_round(f: Fields) -> BeaconRound | None:
-        if "round" not in f.value:
-            return None
-        return BeaconRound.from_json(f.raw("round"), f.path("round"))
+        value = f.raw("round")
+        return None if value is None else BeaconRound.from_json(value, f.path("round"))
 
-    def _round_members(self) -> dict[str, Any]:
-        return {} if self.round is None else {"round": self.round.to_json()}
+    @property
+    def _round_json(self) -> dict[str, Any] | None:
+        return None if self.round is None else self.round.to_json()
 
     @property
     def beacon(self) -> bytes:

@@ -4,14 +4,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from ragaudit.encoding.digests import SALT_BYTES, salted
-from ragaudit.encoding.errors import UnsupportedError
-from ragaudit.encoding.parameters import LIMITS, B
+from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
-from ragaudit.ledger.messages import filters
 from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NO_COLUMNS
 from ragaudit.ledger.messages.encoded import check_range
 from ragaudit.ledger.messages.fields import Fields, JsonMessage
-from ragaudit.ledger.messages.filters import Filter, request_filter
+from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_filter
 from ragaudit.ledger.messages.identifiers import check_document_id
 from ragaudit.ledger.messages.policy import LARGE_B, Policy, QueryKind
 from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES, Question, query_members
@@ -20,7 +18,6 @@ from ragaudit.ledger.messages.vectors import int16_bytes, vector_text
 
 __all__ = [
     "MAX_CONTENT_BYTES",
-    "MAX_FILTER_BYTES",
     "MAX_QUERY_BYTES",
     "Answer",
     "Document",
@@ -33,7 +30,6 @@ __all__ = [
     "row_members",
 ]
 
-MAX_FILTER_BYTES = 8192  # of requests without a kind, whose filter is empty
 MAX_SKETCH_BYTES = 64  # 512 bits
 MAX_CONTENT_BYTES = 2**20  # of a row; an answer of K rows is held in memory
 
@@ -47,7 +43,7 @@ class Request(JsonMessage):
         top_k: K, 1..1000.
         counter: of the query, an anchored client's; None for a plain one.
         filter: canonical text (5.12), at most 16 KiB; empty: none.
-        vector, kind: see `Question`; the defaults are those of a v1 window.
+        vector, kind: see `Question`.
     """
 
     MEMBERS: ClassVar[str] = "counter filter query top_k"
@@ -58,7 +54,7 @@ class Request(JsonMessage):
     counter: int | None = None
     filter: str = field(default="", repr=False)
     vector: bytes = field(default=b"", repr=False)
-    kind: QueryKind | None = None
+    kind: QueryKind = "text"
 
     @classmethod
     def of(
@@ -82,8 +78,7 @@ class Request(JsonMessage):
         """
         kind: QueryKind = "text" if isinstance(asked, str) else "vector"
         text, vector = (asked, b"") if isinstance(asked, str) else ("", asked)
-        form = None if policy.version == 1 and kind == "text" else kind
-        request = cls(text, top_k, counter, filter, vector, form)
+        request = cls(text, top_k, counter, filter, vector, kind)
         request.check_policy(policy)
         return request
 
@@ -99,7 +94,7 @@ class Request(JsonMessage):
             policy: of the window.
 
         Raises:
-            UnsupportedError: a form, kind or filter that the policy does not know.
+            UnsupportedError: a kind or filter that the policy does not know.
             MalformedRecord: K above K_max, a vector of another length, a filter that is none.
         """
         self.question.check_policy(policy)
@@ -108,7 +103,7 @@ class Request(JsonMessage):
 
     @classmethod
     def members_of(cls, value: Any) -> str:
-        """Return the names of a request's members: with ``kind`` in a v2 window."""
+        """Return the names of a request's members: with what it asks."""
         return f"counter filter {query_members(value)} top_k"
 
     def _members(self) -> dict[str, Any]:
@@ -121,16 +116,11 @@ class Request(JsonMessage):
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        names = query_members(f.value)
-        limit = MAX_FILTER_BYTES if names == "query" else filters.MAX_FILTER_BYTES
-        text = f.text("filter", 0, limit)
-        if text and names == "query":
-            # Refused and not passed over: the answer would be one to another question.
-            raise UnsupportedError("filters", where=f.where, expected="empty text in version 1")
+        text = f.text("filter", 0, MAX_FILTER_BYTES)
         # A plain account gives none: the provider takes the next one.
         counter = f.optional(f.integer, "counter", 0, MAX_QUERIES - 1)
         top_k = f.integer("top_k", 1, LIMITS.top_k)
-        question = Question.read(f, names)
+        question = Question.read(f)
         return cls(question.text, top_k, counter, text, question.vector, question.kind)
 
 
@@ -142,39 +132,28 @@ class Document(JsonMessage):
         position: in the index, from 0.
         id: 1..512 bytes of UTF-8.
         content: at most 2^20 bytes of UTF-8.
-        columns: canonical text of its public columns (5.11); "{}" in v1.
-        attributes: canonical JSON text of all metadata that the store returned, "" if none;
-            None in a v1 window, which has no such member.
+        columns: canonical text of its public columns (5.11).
+        attributes: canonical JSON text of all metadata that the store returned, "" if none.
         score: <e, X_i>, an integer in -B²..B², in an integrity window; None where none is served.
     """
 
-    MEMBERS: ClassVar[str] = "columns content id position"
-    MEMBERS_V2: ClassVar[str] = "attributes columns content id position score"
+    MEMBERS: ClassVar[str] = "attributes columns content id position score"
 
     position: int
     id: str = field(repr=False)
     content: str = field(repr=False)
     columns: str = field(default=NO_COLUMNS, repr=False)
-    attributes: str | None = field(default=None, repr=False)
+    attributes: str = field(default="", repr=False)
     score: int | None = field(default=None, repr=False)
-
-    @classmethod
-    def members_of(cls, value: Any) -> str:
-        """Return the names of a document's members: more of them in a v2 window."""
-        second = isinstance(value, dict) and "attributes" in value
-        return cls.MEMBERS_V2 if second else cls.MEMBERS
 
     def _members(self) -> dict[str, Any]:
         members = row_members(self.position, self.id, self.content, self.columns, self.attributes)
-        return members if self.attributes is None else {**members, "score": self.score}
+        return {**members, "score": self.score}
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        row = read_row(f)
         bound = LARGE_B * LARGE_B
-        second = row[4] is not None
-        score = f.optional(f.integer, "score", -bound, bound) if second else None
-        return cls(*row, score)
+        return cls(*read_row(f), f.optional(f.integer, "score", -bound, bound))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,38 +192,33 @@ class Answer(JsonMessage):
 
 
 def row_members(
-    position: int, name: str, content: str, columns: str, attributes: str | None
+    position: int, name: str, content: str, columns: str, attributes: str
 ) -> dict[str, Any]:
     """Return the JSON members of a row that was served, the inverse of `read_row`.
 
     Args:
         position, name, content, columns, attributes: see `Document`.
     """
-    members = {"content": content, "id": name, "position": position}
-    if attributes is None:
-        return {"columns": {}, **members}
-    return {"attributes": attributes, "columns": columns, **members}
+    return {
+        "attributes": attributes,
+        "columns": columns,
+        "content": content,
+        "id": name,
+        "position": position,
+    }
 
 
-def read_row(f: Fields) -> tuple[int, str, str, str, str | None]:
+def read_row(f: Fields) -> tuple[int, str, str, str, str]:
     """Return position, id, content, columns and attributes of a row, members of ``f``.
 
     Args:
-        f: an object that has position, id, content and columns among its members, and in a v2
-            window attributes.
+        f: an object that has position, id, content, columns and attributes among its members.
 
     Raises:
         MalformedRecord: one of them out of range. Columns are not read: the policy declares them.
-        UnsupportedError: public columns in a v1 window.
     """
-    attributes = None
-    if "attributes" in f.value:
-        attributes = f.text("attributes", 0, MAX_CONTENT_BYTES)
-        columns = f.text("columns", 2, MAX_COLUMNS_BYTES)
-    elif f.raw("columns") != {}:
-        raise UnsupportedError("public columns", where=f.path("columns"), expected="{}")
-    else:
-        columns = NO_COLUMNS
+    attributes = f.text("attributes", 0, MAX_CONTENT_BYTES)
+    columns = f.text("columns", 2, MAX_COLUMNS_BYTES)
     identifier = check_document_id(f.text("id", 1, 512))
     position = f.integer("position", 0, MAX_ROWS - 1)
     content = f.text("content", 0, MAX_CONTENT_BYTES)
@@ -287,14 +261,14 @@ class Openings:
     sketch: bytes = field(repr=False)
     salt_s: bytes = field(repr=False)
     vector: bytes = field(default=b"", repr=False)
-    kind: QueryKind | None = None
+    kind: QueryKind = "text"
 
     MEMBERS: ClassVar[str] = "query salt_q embedding salt_e filter salt_f sketch salt_s"
     SALTED: ClassVar[str] = "salt_q embedding salt_e salt_f sketch salt_s"
 
     @classmethod
     def members_of(cls, value: Any) -> str:
-        """Return the names of the openings in a larger object: with ``kind`` in a v2 window."""
+        """Return the names of the openings in a larger object: with what was asked."""
         return cls.MEMBERS.replace("query", query_members(value))
 
     @property
@@ -326,18 +300,16 @@ class Openings:
         Raises:
             MalformedRecord: one of them ill-typed or out of range.
         """
-        question = request.question if request else Question.read(f, query_members(f.value))
-        # The bound of the window's policy is compared when the openings are checked (5.9).
-        bound = B if question.kind is None else LARGE_B
-        limit = MAX_FILTER_BYTES if question.kind is None else filters.MAX_FILTER_BYTES
+        question = request.question if request else Question.read(f)
         return cls(
             query=question.text,
             vector=question.vector,
             kind=question.kind,
             salt_q=f.hex("salt_q", SALT_BYTES),
-            embedding=f.vector("embedding", LIMITS.dimension, bound),
+            # The bound of the window's policy is compared when the openings are checked (5.9).
+            embedding=f.vector("embedding", LIMITS.dimension, LARGE_B),
             salt_e=f.hex("salt_e", SALT_BYTES),
-            filter=request.filter if request else f.text("filter", 0, limit),
+            filter=request.filter if request else f.text("filter", 0, MAX_FILTER_BYTES),
             salt_f=f.hex("salt_f", SALT_BYTES),
             sketch=f.hex("sketch", limit=MAX_SKETCH_BYTES),
             salt_s=f.hex("salt_s", SALT_BYTES),

@@ -50,12 +50,11 @@ class BeaconTerms:
         return {"kind": "drand", **self.chain.to_json(), "delay_seconds": self.delay_seconds}
 
     @classmethod
-    def read(cls, f: Fields, version: int, start: int) -> Self | None:
+    def read(cls, f: Fields, start: int) -> Self | None:
         """Return the terms among a policy's members; None for the beacon "none".
 
         Args:
             f: the policy.
-            version: of the policy; version 1 has no beacon.
             start: of the window, Unix seconds.
 
         Raises:
@@ -65,8 +64,8 @@ class BeaconTerms:
         value = f.raw("beacon")
         if value == NO_BEACON:
             return None
-        if version == 1 or not isinstance(value, dict) or value.get("kind") != "drand":
-            expected = str(NO_BEACON) if version == 1 else f'{NO_BEACON} or kind "drand"'
+        if not isinstance(value, dict) or value.get("kind") != "drand":
+            expected = f'{NO_BEACON} or kind "drand"'
             raise UnsupportedError("not supported", where="beacon", expected=expected)
         b = Fields(value, f"kind {CHAIN_MEMBERS} delay_seconds", MalformedPolicy, "beacon")
         chain = BeaconChain.read(b)

@@ -25,7 +25,7 @@ from ragaudit.ledger.messages.kernel import (
     Name,
     Text,
 )
-from ragaudit.ledger.messages.policy import FORMAT_V2, MAX_INSTANTS, Policy
+from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
 from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, Opening, Version
 from ragaudit.ledger.messages.shown_entries import (
     EpochEntry,
@@ -51,12 +51,12 @@ class ShownWindow(JsonMessage):
         opening: None until the indexes are committed to.
         embedder: C_emb's manifest.
         activations: those released so far, a = 1, 2, ..
-        versions: entries of later index versions, by rising index; in windows of a v2 policy.
+        versions: entries of later index versions, by rising index.
         epochs: entries of later seed epochs, likewise; where the policy allows them.
     """
 
     MEMBERS: ClassVar[str] = (
-        "window state policy policy_digest countersignature opening embedder activations"
+        "window state policy policy_digest countersignature opening embedder activations versions"
     )
     WHERE: ClassVar[str] = "window"
 
@@ -75,17 +75,13 @@ class ShownWindow(JsonMessage):
     def members_of(cls, value: Any) -> str:
         """Return the names of the members: with what the policy allows to come later."""
         match value:
-            case {"policy": {"format": form, "epochs": True}} if form == FORMAT_V2:
-                return f"{cls.MEMBERS} versions epochs"
-            case {"policy": {"format": form}} if form == FORMAT_V2:
-                return f"{cls.MEMBERS} versions"
+            case {"policy": {"epochs": True}}:
+                return f"{cls.MEMBERS} epochs"
         return cls.MEMBERS
 
     def _members(self) -> dict[str, Any]:
         signed, opening = self.countersignature, self.opening
-        second = self.policy.version > 1
         return {
-            **({"versions": [entry.to_json() for entry in self.versions]} if second else {}),
             **(
                 {"epochs": [entry.to_json() for entry in self.epochs]} if self.policy.epochs else {}
             ),
@@ -97,11 +93,12 @@ class ShownWindow(JsonMessage):
             "opening": None if opening is None else opening.to_json(),
             "embedder": self.embedder.to_json(),
             "activations": [activation.to_json() for activation in self.activations],
+            "versions": [entry.to_json() for entry in self.versions],
         }
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        second, later = "versions" in f.value, "epochs" in f.value
+        later = "epochs" in f.value
         return cls(
             window=f.text("window", 1, 64),
             state=f.text("state", 1, 64),
@@ -111,7 +108,7 @@ class ShownWindow(JsonMessage):
             opening=f.optional(f.message, "opening", ShownOpening),
             embedder=EmbedderManifest.from_json(f.raw("embedder")),
             activations=f.messages("activations", Activation, 0, MAX_INSTANTS),
-            versions=f.messages("versions", VersionEntry, 0, MAX_VERSIONS) if second else (),
+            versions=f.messages("versions", VersionEntry, 0, MAX_VERSIONS),
             epochs=f.messages("epochs", EpochEntry, 0, MAX_INSTANTS) if later else (),
         )
 

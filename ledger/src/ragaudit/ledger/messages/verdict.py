@@ -58,8 +58,6 @@ __all__ = [
 ]
 
 PREDICATE_TYPE: Final = "https://ragaudit.dev/verdict/v1"
-PREDICATE_TYPE_V2: Final = "https://ragaudit.dev/verdict/v2"
-"""Of windows whose policy is a ragaudit/v2/policy: with claims."""
 
 
 class VerdictRejected(RejectedError):
@@ -81,11 +79,6 @@ class Verdict:
     predicate: Predicate
     key: PublicKey
     digest: str
-
-    @property
-    def predicate_type(self) -> str:
-        """Type of the predicate, which follows from whether it has claims."""
-        return PREDICATE_TYPE if self.predicate.claims is None else PREDICATE_TYPE_V2
 
     @property
     def result(self) -> str:
@@ -149,7 +142,7 @@ def statement(subjects: Mapping[str, str], predicate: Json) -> dict[str, Any]:
         "subject": [
             {"name": name, "digest": {"sha256": subjects[name]}} for name in sorted(subjects)
         ],
-        "predicateType": PREDICATE_TYPE_V2 if "claims" in predicate else PREDICATE_TYPE,
+        "predicateType": PREDICATE_TYPE,
         "predicate": dict(predicate),
     }
 
@@ -183,8 +176,7 @@ def _read_statement(value: object) -> tuple[dict[str, str], Predicate]:
             "predicate": dict(verdict_predicate),
             **more,
         } if not more:
-            due = PREDICATE_TYPE_V2 if "claims" in verdict_predicate else PREDICATE_TYPE
-            if (kind, predicate_type) != (STATEMENT_TYPE, due):
+            if (kind, predicate_type) != (STATEMENT_TYPE, PREDICATE_TYPE):
                 raise MalformedVerdict("another statement or predicate type")
             return read_subjects(subjects), Predicate.from_json(verdict_predicate)
     raise MalformedVerdict("not an in-toto Statement", expected=STATEMENT_TYPE)

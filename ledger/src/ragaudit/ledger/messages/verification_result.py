@@ -13,6 +13,7 @@ from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.claims import PASS, Status
 from ragaudit.ledger.messages.dsse import STATEMENT_TYPE, Envelope, key_id
 from ragaudit.ledger.messages.predicate import Predicate
+from ragaudit.ledger.messages.verdict import PREDICATE_TYPE as VERDICT_TYPE
 from ragaudit.ledger.messages.verdict import Verdict, read_subjects
 
 PREDICATE_TYPE: Final = "https://in-toto.io/attestation/svr/v0.2"
@@ -56,8 +57,7 @@ class VerificationResult:
         """Return the result of a verdict whose signature was verified.
 
         Raises:
-            NothingPassed: the verdict is worthless, or none of its claims (of a v1 verdict, not
-                its result) is PASS.
+            NothingPassed: the verdict is worthless, or none of its claims is PASS.
             MalformedError: its time is in no year that RFC 3339 can write.
         """
         predicate = verdict.predicate
@@ -71,7 +71,7 @@ class VerificationResult:
             )
         return cls(
             subjects=verdict.subjects,
-            verifier=f"{verdict.predicate_type}#{key_id(verdict.key)}",
+            verifier=f"{VERDICT_TYPE}#{key_id(verdict.key)}",
             created=rfc3339(predicate.time),
             properties=claimed + tuple(_checked(predicate)) + tuple(_left_open(predicate)),
             verdict=verdict.digest,
@@ -173,10 +173,7 @@ class VerificationResult:
 
 
 def _claimed(predicate: Predicate) -> Iterator[str]:
-    results = {"verdict": predicate.result}
-    if predicate.claims is not None:
-        results |= predicate.claims.results
-    for name, result in results.items():
+    for name, result in {"verdict": predicate.result, **predicate.claims.results}.items():
         if result == PASS:
             yield _property(name, sampled=_sampled(predicate))
 

@@ -278,7 +278,7 @@ class Coins(Protocol):
 class KeyedCoins:
     """Coins that follow from a key: the same key, the same coins, in both languages.
 
-    Draw number n is HMAC-SHA-256(key, "ragaudit/v2/generation-coin" || 0x00 || le(n, 8)), a number
+    Draw number n is HMAC-SHA-256(key, "ragaudit/v1/generation-coin" || 0x00 || le(n, 8)), a number
     of 256 bits, little endian; a permutation takes one draw for each place (spec 11.2).
     """
 
@@ -311,6 +311,6 @@ class KeyedCoins:
         return permutation([self._uniform() for _ in range(max(0, size - 1))])
 
     def _uniform(self) -> int:
-        message = b"ragaudit/v2/generation-coin\0" + self._drawn.to_bytes(8, "little")
+        message = b"ragaudit/v1/generation-coin\0" + self._drawn.to_bytes(8, "little")
         self._drawn += 1
         return int.from_bytes(hmac.digest(self._key, message, hashlib.sha256), "little")

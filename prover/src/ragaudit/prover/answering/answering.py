@@ -98,7 +98,7 @@ class Answering:
         """Return the record that a retry asks for again, None if this is none."""
         store, policy = self.context.store, live.policy
         # Under the account's lock: two requests at once must not both find nothing.
-        repeats = policy.version > 1 and policy.retrieval.retry_seconds > 0
+        repeats = policy.retrieval.retry_seconds > 0
         if asked.key is None and not repeats:
             return None
         with store.look() as connection:
@@ -146,7 +146,7 @@ class Answering:
             return
         left = live.policy.queries_per_account - registered.counter
         fresh = [asked for asked in batch if self._answered(live, account, asked) is None]
-        repeats = live.policy.version > 1 and live.policy.retrieval.retry_seconds > 0
+        repeats = live.policy.retrieval.retry_seconds > 0
         charged = len({asked.request for asked in fresh}) if repeats else len(fresh)
         # Not a refusal of the budget, which is signed: it is not used up (check 14).
         if 0 < left < charged:

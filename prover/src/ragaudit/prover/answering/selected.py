@@ -81,15 +81,12 @@ class Selected(Stage):
         now decides nothing: a claim that is not logged would be held against the provider.
         """
         delivery = None
-        if self.window.policy.version > 1:
-            with suppress(BackendUnavailable):
-                delivery = self.delivered()
+        with suppress(BackendUnavailable):
+            delivery = self.delivered()
         return replace(self, delivery=delivery).commit_record(State.CLOSED)
 
     def delivered_late(self, place: Place, issued: int) -> Delivery:
         """Return what leaves for a record of which nothing is stored, and store it.
-
-        In a window of version 1 nothing is: each time it is the committed document, or none.
 
         Args:
             place: of the record.
@@ -97,8 +94,6 @@ class Selected(Stage):
         """
         ready = replace(self, delivery=self.delivered())
         assert ready.delivery is not None
-        if self.window.policy.version == 1:
-            return ready.delivery
         with self.context.store.write() as connection:
             # Somebody may have asked for the same one meanwhile.
             stored = delivery_of(connection, place)
@@ -145,11 +140,10 @@ class Selected(Stage):
     def documents(self) -> list[SelectedRow]:
         """Return the rows of the answer with their documents as they were committed.
 
-        A document that is gone or changed is left out, in neither form; in a window of version 1
-        it is an error.
+        A document that is gone or changed is left out, in neither form.
 
         Raises:
-            BackendUnavailable: the backend cannot be asked, or has not what version 1 needs.
+            BackendUnavailable: the backend cannot be asked.
         """
         index, positions = self.index, self.answer_positions()
         documents = self.context.backend.fetch(index.tenant, [index.ids[at] for at in positions])
@@ -158,13 +152,6 @@ class Selected(Stage):
             # A row that was served changed would fail step 8 of its receipt.
             if document is not None and index.holds(at, document, self.window.form):
                 rows.append(SelectedRow(at, document))
-            elif self.window.policy.version == 1:
-                raise BackendUnavailable(
-                    "a committed document is gone"
-                    if document is None
-                    else "a document changed after the commitment",
-                    where=f"row {at}",
-                )
         return rows
 
     def commit_record(self, state: State) -> LoggedRecord:
@@ -231,16 +218,13 @@ class Selected(Stage):
             issued: the receipt's time, Unix milliseconds.
         """
         delivery, account = self.delivery, self.registered.account
-        first = self.window.policy.version == 1
-        # In a window of version 1 only who sends a key is known to retry.
-        if delivery is None or (first and (self.asked is None or self.asked.key is None)):
+        if delivery is None:
             return
         asked = self.asked or Asked.of(self.opened.request)
         note_answered(
             connection, place, account=account, asked=asked, issued=issued, delivery=delivery
         )
-        if not first:
-            note_served(connection, place.window, account, self.record.version, delivery.rows)
+        note_served(connection, place.window, account, self.record.version, delivery.rows)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -323,8 +323,6 @@ def check_request(request: Request, rows: int, policy: Policy) -> None:
     most = min(policy.top_k_max, rows - 1)
     if not 1 <= request.top_k <= most:
         raise MalformedQuery(f"K is {request.top_k}", where="top_k", expected=f"1..{most}")
-    if policy.version == 1 and request.filter:
-        raise MalformedQuery("filters are not supported", where="filter", expected='""')
     try:
         request.check_policy(policy)
     except (MalformedRecord, UnsupportedError) as error:

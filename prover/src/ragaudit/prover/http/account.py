@@ -167,8 +167,6 @@ def reveal(
 def _request(policy: Policy, body: QueryBody, counter: int | None) -> Request:
     """Return the request in the form of its window; whether the window takes it is judged later."""
     asked = body.asked
-    if policy.version == 1 and isinstance(asked, str):
-        return Request(asked, body.top_k, counter, body.filter)
     if isinstance(asked, str):
         return Request(asked, body.top_k, counter, body.filter, kind="text")
     return Request("", body.top_k, counter, body.filter, asked, "vector")

@@ -155,7 +155,7 @@ def _chained(service: Service, window: Window) -> ChainedWindow:
 
 
 def _versions(service: Service, policy: Policy) -> list[VersionEntry]:
-    """Return the entries of later index versions; windows of version 1 have none."""
+    """Return the entries of later index versions."""
     return _shown(service, policy, VersionEntry) if policy.retrieval.versions else []
 
 

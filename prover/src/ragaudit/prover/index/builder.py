@@ -52,7 +52,7 @@ class Source:
     """The rows of an index before they are committed to.
 
     Attributes:
-        ids, content_digests, columns, second: as of `CommittedIndex`.
+        ids, content_digests, columns: as of `CommittedIndex`.
         rows: int8 or int16[N, d+4], completed.
         at_one_scale: whether rows keep their lengths, as inner products want.
     """
@@ -61,7 +61,6 @@ class Source:
     content_digests: bytes = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
     rows: Rows = field(repr=False)
-    second: bool = False
     at_one_scale: bool = False
 
 
@@ -141,7 +140,6 @@ class IndexBuilder:
             content_digests=b"".join(form.digest(document) for document in documents),
             columns=columns if set(columns) - {NO_COLUMNS} else (),
             rows=self.complete_rows(vectors),
-            second=form.second,
             at_one_scale=form.metric == INNER_PRODUCT,
         )
 
@@ -204,7 +202,6 @@ class IndexBuilder:
             proof=self.prove(statement, rows, blindings, progress, shows_norm=source.at_one_scale),
             version=version,
             columns=source.columns,
-            second=source.second,
             document_secret=secret,
             id_keys=keys,
         )

@@ -49,7 +49,6 @@ class CommittedIndex:
         proof: pi_idx.
         version: v.
         columns: canonical texts of the rows' public columns; empty: no row has any.
-        second: whether the content digests cover attributes, as in windows of version 2.
         document_secret: k_t, 32 bytes; empty in windows without ``owners`` (5.16).
         id_keys: under it, 32 bytes a row; likewise.
     """
@@ -65,7 +64,6 @@ class CommittedIndex:
     proof: bytes = field(repr=False)
     version: int = VERSION
     columns: tuple[str, ...] = field(default=(), repr=False)
-    second: bool = False
     document_secret: bytes = field(default=b"", repr=False)
     id_keys: bytes = field(default=b"", repr=False)
 

@@ -30,10 +30,9 @@ _ROUNDED = 0.75  # units by which an entry may be off before the row is quantise
 
 @dataclass(frozen=True)
 class IndexForm:
-    """How an index of a window looks; the defaults are those of version 1.
+    """How an index of a window looks; the defaults are the simplest.
 
     Attributes:
-        second: whether contents are committed to with their attributes, as version 2 does.
         norm_bound: B.
         metric, largest_norm: of the policy.
         columns: that the policy declares.
@@ -41,7 +40,6 @@ class IndexForm:
         owned: whether rows have id keys.
     """
 
-    second: bool = False
     norm_bound: int = B
     metric: str = "cosine"
     largest_norm: Decimal | None = None
@@ -55,7 +53,6 @@ class IndexForm:
         terms = policy.retrieval
         norm = terms.largest_norm
         return cls(
-            second=policy.version > 1,
             norm_bound=policy.norm_bound,
             metric=terms.metric,
             largest_norm=None if norm is None else Decimal(norm),
@@ -66,7 +63,7 @@ class IndexForm:
 
     def digest(self, document: Document) -> bytes:
         """Return the digest of what a document holds, 32 bytes."""
-        return content_digest(document.content, document.attributes if self.second else None)
+        return content_digest(document.content, document.attributes)
 
     def columns_of(self, document: Document) -> str:
         """Return the canonical text of a document's public columns.

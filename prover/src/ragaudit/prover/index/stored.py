@@ -30,7 +30,6 @@ def save_index(connection: Connection, window: str, index: CommittedIndex, marks
             content_digests=index.content_digests,
             columns=dumps(list(index.columns)),
             norm_bound=index.norm_bound,
-            second=index.second,
             rows=index.rows.tobytes(),
             blindings=index.blindings.tobytes(),
             salts=index.salts,
@@ -117,7 +116,6 @@ def _stored(row: Row[Any]) -> CommittedIndex:
         proof=row.proof,
         version=row.version,
         columns=tuple(loads(row.columns)),
-        second=row.second,
         document_secret=row.document_secret or b"",
         id_keys=row.id_keys or b"",
     )

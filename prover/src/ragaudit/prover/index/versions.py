@@ -50,7 +50,7 @@ def following(
     ids = [*before.ids, *(now.ids[at] for at in added)]
     null = complete(np.zeros((1, before.dimension), dtype=before.rows.dtype))[0]
     rows = np.tile(null, (count, 1))
-    empty = content_digest("", "" if before.second else None)
+    empty = content_digest("")
     digests = [empty] * count
     columns = [null_columns] * count
     new_place = {at: before.count + number for number, at in enumerate(added)}

@@ -207,7 +207,7 @@ class Asking:
         Raises:
             UnknownRecord: not the id of a receipt of this account.
             NotFound: the window's answers were deleted.
-            BackendUnavailable: of a window of version 1, whose documents are not stored.
+            BackendUnavailable: nothing is stored of it, and the backend cannot be asked.
         """
         window, _, index = receipt.rpartition(".")
         unknown = UnknownRecord("no such receipt of this account", where=receipt[:100])
@@ -391,4 +391,4 @@ LONGEST_LIFE = 3_600_000
 
 def _life(policy: Policy) -> int:
     """Return for how many milliseconds an identical request is a retry."""
-    return 1000 * policy.retrieval.retry_seconds if policy.version > 1 else 0
+    return 1000 * policy.retrieval.retry_seconds

@@ -17,7 +17,7 @@ from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages.beacon import QUICKNET, BeaconChain
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.identifiers import log_origin
-from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, Policy
+from ragaudit.ledger.messages.policy import FORMAT, Policy
 from ragaudit.ledger.messages.policy_terms import DIRECTION, FILTER_GRAMMAR, NOISE_MEMBERS
 from ragaudit.ledger.messages.schedule_terms import NO_BEACON, BeaconTerms
 from ragaudit.ledger.messages.shown import ShownKeys
@@ -120,7 +120,7 @@ class PolicyBuilder:
         instants.append(end + settings.sampling_after_seconds)
         origin = log_origin(self._provider, window)
         return {
-            "format": FORMAT if settings.privacy is None else FORMAT_V2,
+            "format": FORMAT,
             "provider": self._provider,
             "window": window,
             "start": start,
@@ -187,9 +187,7 @@ def noise_members(settings: WindowSettings) -> dict[str, Any]:
 
 
 def retrieval_members(settings: WindowSettings) -> dict[str, Any]:
-    """Return what only a policy of version 2 says; nothing for one of version 1."""
-    if settings.privacy is None:
-        return {}
+    """Return what a policy says of indexes and requests, and what it allows beside them."""
     columns = sorted(settings.public_columns.items())
     return {
         "privacy": settings.privacy,
@@ -238,7 +236,7 @@ def beacon_members(
 
 
 def third_party_members(settings: WindowSettings, trust: TrustPolicy | None) -> dict[str, Any]:
-    """Return what a policy of version 2 asks of third parties; nothing where it asks nothing.
+    """Return what a policy asks of third parties; nothing where it asks nothing.
 
     Args:
         trust: the further cosigners, None if the settings name none.

@@ -144,7 +144,7 @@ class Retention:
             window = self._judged(window)
         check_state(name, window.state, FINAL)
         policy = Policy.parse(window.policy)
-        kept = policy.end + policy.retrieval.retry_seconds if policy.version > 1 else policy.end
+        kept = policy.end + policy.retrieval.retry_seconds
         wait = 1000 * kept - self.clock()
         if window.state is State.ARCHIVED and wait > 0:
             raise TooEarly(

@@ -137,7 +137,7 @@ def difference(
         BackendUnavailable: the documents cannot be read.
     """
     places = {name: position for position, name in enumerate(index.ids)}
-    empty = content_digest("", "" if index.second else None)
+    empty = content_digest("")
     # A row of a document that is gone: nothing to find, and nothing to miss.
     missing = {
         name

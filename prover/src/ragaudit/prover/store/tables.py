@@ -115,7 +115,6 @@ index_version = Table(
     Column("content_digests", LargeBinary, nullable=False),
     Column("columns", LargeBinary, nullable=False),  # canonical JSON list, empty if none has any
     Column("norm_bound", Integer, nullable=False),
-    Column("second", Boolean, nullable=False),  # contents are digested with their attributes
     Column("rows", LargeBinary, nullable=False),  # int8 or int16[N, d+4]
     Column("blindings", LargeBinary, nullable=False),
     Column("salts", LargeBinary, nullable=False),

@@ -82,10 +82,6 @@ def answer_of(
         index: the version that the record names.
         rows: that are served, in the order of the answer.
     """
-    if policy.version == 1:
-        return Answer(
-            tuple(Document(row.position, row.document.id, row.document.content) for row in rows)
-        )
     positions = [row.position for row in rows]
     exact = {} if policy.noised else scores_of(index, record, positions)
     return Answer(
@@ -215,6 +211,6 @@ def _served(index: CommittedIndex, row: SelectedRow, *, keyed: bool) -> ServedRo
         commitment=part(index.commitments, at),
         path=index.tree.path(at),
         columns=index.columns_of(at),
-        attributes=row.document.attributes if index.second else None,
+        attributes=row.document.attributes,
         id_key=index.id_key_of(at) if keyed else None,
     )

@@ -356,12 +356,9 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
     console.print(table)
     if predicate.warning:
         console.print(_inert(predicate.warning))
-    if predicate.claims is not None:
-        said = iter(predicate.claims.statements)
-        for name, result in predicate.claims.results.items():
-            console.print(
-                f"{name}: [{STYLES.get(result, 'bold')}]{result}[/]: {_inert(next(said))}"
-            )
+    results = predicate.claims.results.items()
+    for (name, result), said in zip(results, predicate.claims.statements, strict=True):
+        console.print(f"{name}: [{STYLES.get(result, 'bold')}]{result}[/]: {_inert(said)}")
     for text in overlapping(predicate):
         console.print(f"together: {_inert(text)}")
     if said_of_rows := withheld(predicate):

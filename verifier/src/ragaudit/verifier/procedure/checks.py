@@ -9,7 +9,6 @@ from typing import Any, Final
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.policy import FORMAT_V2
 from ragaudit.ledger.messages.verdict import REFUSED, Status
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
@@ -23,7 +22,7 @@ from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.cosigner_checks import check_cosigners
 from ragaudit.verifier.procedure.document_checks import check_documents, listed_documents
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
-from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome, claims, conclude
+from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome, claims
 from ragaudit.verifier.procedure.generation_checks import (
     check_answers,
     check_budget,
@@ -102,8 +101,6 @@ def listed(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Check,
         checks: the list, in its order.
     """
     document = _document(evidence)
-    if document.get("format") != FORMAT_V2:
-        document = {}
     asked = {name for name, value in document.items() if _asks(value)}
     owners = document.get("owners")
     if isinstance(owners, dict) and _asks(owners.get("rows")):
@@ -161,7 +158,7 @@ def run(
     # A part of the evidence concludes nothing: PASS is said of all of it only.
     whole = part == "all" and only is None
     removed = frozenset(check.id for check in CHECKS) - {check.id for check in checks}
-    result = _conclusion(context, results, removed) if whole else None
+    result = claims(results, removed).result if whole else None
     return _outcome(context, results, result)
 
 
@@ -190,12 +187,6 @@ def run_opening_checks(
     results = _apply(context, checks)
     refused = any(result.status not in {Status.PASS, Status.NOT_APPLICABLE} for result in results)
     return _outcome(context, results, REFUSED if refused else None)
-
-
-def _conclusion(context: Context, results: Sequence[CheckResult], removed: frozenset[str]) -> str:
-    if _claimed(context.evidence):
-        return claims(results, removed).result
-    return conclude(results, removed)
 
 
 def _apply(context: Context, checks: Sequence[Check]) -> tuple[CheckResult, ...]:
@@ -230,7 +221,6 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         scope=members.scope(context),
         not_covered=covered.reach(policy, counts),
         assumptions=covered.assumptions(policy, members.known_models(context)),
-        claimed=_claimed(context.evidence),
         attested=members.attested(context),
         generation=context.stated.generation,
         test_results=members.test_results(context),
@@ -238,11 +228,6 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         overlaps=overlap_facts.overlaps(context),
         documents=listed_documents(context),
     )
-
-
-def _claimed(evidence: Evidence) -> bool:
-    """Whether the verdict states claims: of a v2 policy, even of one that cannot be read (10.3)."""
-    return _document(evidence).get("format") == FORMAT_V2
 
 
 def _identity(evidence: Evidence) -> tuple[str, str, bool]:

@@ -381,9 +381,7 @@ class Context(GenerationFacts):
         data = self.item(items.response_name(record.index), "sampling")
         try:
             policy = self.policy
-            found = Response.parse(
-                data, policy.dimension, version=policy.version, noised=policy.noised
-            )
+            found = Response.parse(data, policy.dimension, noised=policy.noised)
         except MalformedError as error:
             raise MissingInput("sampling", f"{record.name}: {error}") from error
         # A response says whose it is, so that none can stand in for another record.

@@ -228,7 +228,6 @@ def reach(policy: Policy | None, numbers: Mapping[str, int | None]) -> tuple[str
         columns=bool(policy.retrieval.public_columns),
         generation=policy.generation is not None,
         by_direction=policy.by_direction,
-        withdraws=policy.version > 1,
         owned=policy.owners is not None,
         rows=policy.owners is not None and policy.owners.rows is not None,
     )
@@ -242,7 +241,6 @@ def not_covered(
     columns: bool = False,
     generation: bool = False,
     by_direction: bool = False,
-    withdraws: bool = False,
     owned: bool = False,
     rows: bool = False,
 ) -> tuple[str, ...]:
@@ -255,7 +253,6 @@ def not_covered(
         columns: whether the policy declares public columns.
         generation: whether it has a generation channel.
         by_direction: whether its coalition estimate is that by direction.
-        withdraws: whether answers may leave out selected rows.
         owned: whether owners of documents can check what is committed.
         rows: whether rows of their indexes are sampled beside that.
     """
@@ -278,7 +275,7 @@ def not_covered(
         texts += [UNLOGGED, RENEWED]
     if numbers.get("voids"):
         texts.append(VOIDED)
-    if noised and withdraws:
+    if noised:
         texts.append(WITHHELD_UNCOUNTED)
     if noised and owned:
         texts.append(IDS)

@@ -16,9 +16,6 @@ from ragaudit.encoding.errors import InternalError, MalformedError, RagauditErro
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.result_references import References
 from ragaudit.ledger.messages.verdict import (
-    EXCEEDED,
-    FAIL,
-    PASS,
     REFUSED,
     Claims,
     Predicate,
@@ -205,7 +202,6 @@ class Outcome:
         terms: digest of the verifier's terms, hexadecimal; empty where there are none.
         epsilon: the table of spec 7.4; None where check 21 did not run.
         sampling, counts, coalition, scope: JSON objects of spec 10.3.
-        claimed: whether its verdict states claims (10.6): of a v2 policy.
         attested: what third parties say of the log; None where the policy asks none.
         generation: what the generation channel costs; None in a window without it.
         test_results: references to results of others, as the evidence lists them; None: none.
@@ -228,7 +224,6 @@ class Outcome:
     scope: Mapping[str, Any] = field(default_factory=dict)
     not_covered: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
-    claimed: bool = False
     attested: Mapping[str, Any] | None = None
     generation: ChannelCosts | None = None
     test_results: References | None = None
@@ -291,10 +286,8 @@ class Outcome:
         )
 
     @property
-    def claims(self) -> Claims | None:
-        """The claims of a v2 verdict, as they follow from the results; None of a v1 verdict."""
-        if not self.claimed:
-            return None
+    def claims(self) -> Claims:
+        """The claims of the verdict, as they follow from the results (spec 10.6)."""
         voids = self.counts.get("voids")
         return claims(self.checks, refused=self.result == REFUSED, voids=voids)
 
@@ -319,11 +312,13 @@ def claims(
     refused: bool = False,
     voids: object = None,
 ) -> Claims:
-    """Return the claims of a v2 verdict, as they follow from results (spec 10.6).
+    """Return the claims of a verdict, as they follow from results (spec 10.6).
 
     Args:
         results: of the checks that ran.
-        removed: as for :func:`conclude`.
+        removed: ids of the checks that were taken off the list. A check that could not run counts
+            as PASS if all that it lacked is owned by these. Where an owner is on the list it has
+            failed anyway; and if it has not, nothing is established.
         refused: whether they refuse the opening.
         voids: as of `Claims.of`.
     """
@@ -331,26 +326,6 @@ def claims(
         result.id: Status.PASS if _excused(result, removed) else result.status for result in results
     }
     return Claims.of(statuses, refused=refused, voids=voids)
-
-
-def conclude(results: Sequence[CheckResult], removed: Collection[str] = ()) -> str:
-    """Return PASS, FAIL or EXCEEDED, as it follows from results in a v1 verdict.
-
-    Args:
-        results: of the checks that ran.
-        removed: ids of the checks that were taken off the list. A check that could not run keeps
-            PASS only if all that it lacked is owned by these. Where an owner is on the list it
-            has failed anyway; and if it has not, nothing is established.
-    """
-    # NOT RUN counts as FAIL: a provider that withholds an input must not fare better than one that
-    # shows a false one.
-    statuses = {result.status for result in results}
-    blocked = any(
-        result.status is Status.NOT_RUN and not _excused(result, removed) for result in results
-    )
-    if Status.FAIL in statuses or blocked:
-        return FAIL
-    return EXCEEDED if Status.EXCEEDED in statuses else PASS
 
 
 def _excused(result: CheckResult, removed: Collection[str]) -> bool:

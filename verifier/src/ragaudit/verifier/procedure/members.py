@@ -27,7 +27,7 @@ from ragaudit.verifier.procedure.facts import MissingInput
 PLACES: Final = 12  # of the probabilities, which are rounded against the claim
 EXACT_SAMPLE: Final = 4096  # beyond it a lower bound: the exact power has too many digits
 
-_SCOPE_V2: Final = (
+_REPEATED: Final = (
     "privacy",
     "norm_bound",
     "metric",
@@ -40,7 +40,7 @@ _SCOPE_V2: Final = (
     "time_stamps",
     "generation",
 )
-"""Members of a v2 policy that its verdict repeats, those that it has."""
+"""Members of a policy that its verdict repeats, those that it has."""
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ def scope(context: Context) -> Mapping[str, Any]:
         "slots": policy.slots,
         "audit": document["audit"],
         "keys": document["keys"],
-    } | {name: document[name] for name in _SCOPE_V2 if policy.version == 2 and name in document}
+    } | {name: document[name] for name in _REPEATED if name in document}
 
 
 def sampling(context: Context) -> dict[str, Any]:
@@ -256,9 +256,8 @@ def _charge_counts(context: Context, anchored: frozenset[bytes] | None) -> dict[
 def counts(context: Context) -> dict[str, int | None]:
     """Return the member ``counts``; null for what is not at hand.
 
-    A verdict of a v2 policy counts the later versions of indexes too, where the policy allows them
-    the later seed epochs, with a generation channel the charge entries, and without noise the rows
-    that the last versions mark as null rows.
+    Where the policy allows later seed epochs it counts those, with a generation channel the charge
+    entries, and without noise the rows that the last versions mark as null rows.
     """
     registrations, records = known(lambda: context.registrations), known(lambda: context.records)
     anchored = known(lambda: context.anchored)
@@ -269,7 +268,7 @@ def counts(context: Context) -> dict[str, int | None]:
     if records is not None and anchored is not None:
         of_anchored = sum(context.by_account.count(pseudonym) for pseudonym in anchored)
     policy, versions = known(lambda: context.policy), {}
-    if policy is not None and policy.version == 2:
+    if policy is not None:
         versions["versions"] = known(lambda: context.version_count)
     if policy is not None and policy.epochs:
         versions["epochs"] = known(lambda: context.epoch_count)

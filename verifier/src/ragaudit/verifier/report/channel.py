@@ -75,7 +75,7 @@ def channel_view(predicate: Predicate, table: EpsilonTable | None) -> ChannelVie
         f"for any number of accounts: each row may pay {price}. Over w windows with the same "
         "documents it is w times that."
     )
-    if predicate.claims is not None and predicate.claims.conditional:
+    if predicate.claims.conditional:
         sentence += " Conditional on the provider's word, as said above."
     own = None if table is None else Fraction(table.per_account.epsilon_acc)
     together = ""

@@ -112,19 +112,16 @@ class _Document:
     def _findings(self) -> list[Json]:
         predicate = self.verdict.predicate
         ids = [check.id for check in predicate.checks]
-        if predicate.claims is None:
-            found = [self._finding("verdict", "Verdict", predicate.result, "", ids)]
-        else:
-            names = zip(
-                wording.CLAIM_NAMES,
-                predicate.claims.results.items(),
-                predicate.claims.statements,
-                strict=True,
-            )
-            found = [
-                self._finding(f"claim.{name}", title, result, said, _checks_of(name, ids))
-                for title, (name, result), said in names
-            ]
+        names = zip(
+            wording.CLAIM_NAMES,
+            predicate.claims.results.items(),
+            predicate.claims.statements,
+            strict=True,
+        )
+        found = [
+            self._finding(f"claim.{name}", title, result, said, _checks_of(name, ids))
+            for title, (name, result), said in names
+        ]
         return found + [
             self._finding(
                 f"check.{check.id}",

@@ -57,7 +57,7 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRow:
-    """One of the two claims of a v2 verdict, in the words that were signed."""
+    """One of the two claims of a verdict, in the words that were signed."""
 
     name: str
     result: str
@@ -81,7 +81,7 @@ class Report:
 
     Attributes:
         first_line: what stands above everything: that no epsilon is claimed, where none is.
-        claims: integrity and privacy; none in a v1 verdict.
+        claims: integrity and privacy.
         history: what happened within the window, a line each, as check 9 found it.
     """
 
@@ -145,9 +145,9 @@ def report_of(verdict: Verdict) -> Report:
     rows = (_check(check, history=_tells(check)) for check in predicate.checks)
     checks = sorted(rows, key=lambda row: wording.gravity(row.status))
     claims = predicate.claims
-    unclaimed = _unclaimed(verdict)
+    unclaimed = claims.unclaimed
     return Report(
-        first_line=claims.statements[1] if claims is not None and unclaimed else "",
+        first_line=claims.statements[1] if unclaimed else "",
         claims=_claims(claims),
         window=predicate.window,
         provider=predicate.provider,
@@ -191,9 +191,7 @@ def report_of(verdict: Verdict) -> Report:
     )
 
 
-def _claims(claims: Claims | None) -> tuple[ClaimRow, ...]:
-    if claims is None:
-        return ()
+def _claims(claims: Claims) -> tuple[ClaimRow, ...]:
     rows = zip(
         wording.CLAIM_NAMES, (claims.integrity, claims.privacy), claims.statements, strict=True
     )
@@ -203,17 +201,12 @@ def _claims(claims: Claims | None) -> tuple[ClaimRow, ...]:
     )
 
 
-def _unclaimed(verdict: Verdict) -> bool:
-    claims = verdict.predicate.claims
-    return claims is not None and claims.unclaimed
-
-
 def _tone(verdict: Verdict, guarantee: Guarantee | None) -> str:
     # A PASS over noise that anyone can predict must not look like a good one.
     if verdict.predicate.worthless:
         return "bad"
     # Where no guarantee of privacy is claimed, a PASS is as good as it says.
-    if verdict.result == "PASS" and not _unclaimed(verdict):
+    if verdict.result == "PASS" and not verdict.predicate.claims.unclaimed:
         return "hollow" if guarantee is None else guarantee.tone
     return wording.TONES.get(verdict.result, "neutral")
 
@@ -311,7 +304,7 @@ def _signer(verdict: Verdict) -> Signer:
     key = verdict.key.raw.hex()
     commands = [wording.RECHECK.format(key=key)]
     claims = verdict.predicate.claims
-    bound = claims is None or not (claims.unclaimed or claims.conditional)
+    bound = not (claims.unclaimed or claims.conditional)
     # Risk is translated from a guarantee, and there is one only then.
     if verdict.result in _HOLDS and bound and not verdict.predicate.worthless:
         commands.append(wording.TRANSLATE.format(key=key))

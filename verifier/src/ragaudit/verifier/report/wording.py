@@ -302,16 +302,16 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
 _PLACES: Final = {name: place for place, name in enumerate(LABELS)}
 
 
-def meaning(result: str, claims: Claims | None) -> str:
+def meaning(result: str, claims: Claims) -> str:
     """Return what a result means, and what is left open beside it.
 
     Args:
         result: of a verdict.
-        claims: of it, where it has any.
+        claims: of it.
     """
-    if claims is not None and claims.unclaimed:
+    if claims.unclaimed:
         return UNCLAIMED_MEANINGS[result]
-    hidden = claims is not None and claims.conditional and result != CONDITIONAL
+    hidden = claims.conditional and result != CONDITIONAL
     return f"{MEANINGS[result]} {CONDITION}" if hidden else MEANINGS[result]
 
 

@@ -6,7 +6,6 @@ What is kept is the reference alone: the result stays with whoever made the test
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.bodies import ReferenceBody
-from ragaudit.ledger.messages.policy import FORMAT_V2
 from ragaudit.ledger.messages.result_references import MAX_REFERENCES, References, ResultReference
 from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.database import Database, Origin
@@ -25,7 +24,7 @@ def attach(database: Database, origin: Origin, name: str, body: ReferenceBody) -
     Raises:
         MalformedError: not a signed test-result.
         EnvelopeRejected, OtherResult: not signed with that key, or not about this window.
-        Conflict: the window is not countersigned, its policy is of version 1, or another result
+        Conflict: the window is not countersigned, or another result
             has the name. None is ever replaced: who attaches shall not choose by what was found.
         TooLate: the evidence is sealed.
         CapReached: more than MAX_REFERENCES.
@@ -36,10 +35,6 @@ def attach(database: Database, origin: Origin, name: str, body: ReferenceBody) -
         if window.sealed is not None:
             raise TooLate("the audit has begun", where=origin)
         policy = windows.policy(connection, window)
-        if policy.version == 1:
-            raise Conflict(
-                "a verdict of version 1 refers to nothing", where=origin, expected=FORMAT_V2
-            )
         envelope = canonical_json.dumps(body.result)
         reference = ResultReference.of(name, envelope, body.key, policy.canonical)
         held = {each.name: each for each in of(connection, origin)}

@@ -85,7 +85,7 @@ class Auditor(Protocol):
             MalformedVerdict, VerdictRejected: not signed here.
         """
 
-    def claims(self, verdict: bytes) -> Claims | None:
+    def claims(self, verdict: bytes) -> Claims:
         """Return the claims of a verdict signed here; None of one that has none.
 
         Raises:
@@ -171,7 +171,7 @@ class ProcedureAuditor:
     def result(self, verdict: bytes) -> str:
         return self._read(verdict).result
 
-    def claims(self, verdict: bytes) -> Claims | None:
+    def claims(self, verdict: bytes) -> Claims:
         return self._read(verdict).predicate.claims
 
     def report_html(self, verdict: bytes) -> str:

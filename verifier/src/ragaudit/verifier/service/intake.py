@@ -27,7 +27,7 @@ from ragaudit.ledger.messages.bodies import ClaimBody, HeldBody, ReceiptsBody, R
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.generated import GeneratedPrivate
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.private_receipts import PRIVATE_FORMATS
+from ragaudit.ledger.messages.private_receipts import PrivateReceipt
 from ragaudit.ledger.messages.promises import Claim, ClaimsPage, Promise, Refusal
 from ragaudit.ledger.messages.public_halves import PublicHalf, read_public_half
 from ragaudit.ledger.messages.records import QueryEntry, Registration
@@ -41,7 +41,7 @@ from sqlalchemy import Connection
 _PRIVATE_MEMBERS = frozenset(
     {"private", "selection_blinding", "salt_r", "salt_a", "rows", "salt_e"}
 )
-_PRIVATE_FORMATS = frozenset({*PRIVATE_FORMATS, GeneratedPrivate.FORMAT})
+_PRIVATE_FORMATS = frozenset({PrivateReceipt.FORMAT, GeneratedPrivate.FORMAT})
 _NONE: Mapping[int, TlogProof] = {}
 
 CLAIMS_PAGE_BYTES = 8 * 2**20  # a provider need not read all claims at once

@@ -15,7 +15,7 @@ from ragaudit.encoding.errors import Conflict, MalformedError, NotFound, Rejecte
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.messages.identifiers import check_provider
-from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2
+from ragaudit.ledger.messages.policy import FORMAT
 from ragaudit.verifier.service import tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached
@@ -110,9 +110,8 @@ def check_identity(policy: dict[str, Any], provider: str, keys: Mapping[str, str
         MalformedError: no policy, or an ill-formed window name.
         RejectedError: another provider or another key.
     """
-    if policy.get("format") not in (FORMAT, FORMAT_V2):
-        expected = f"{FORMAT} or {FORMAT_V2}"
-        raise MalformedError("not a policy", where="policy/format", expected=expected)
+    if policy.get("format") != FORMAT:
+        raise MalformedError("not a policy", where="policy/format", expected=FORMAT)
     window = policy.get("window")
     if not isinstance(window, str) or NAME.fullmatch(window) is None:
         raise MalformedError("not a window's name", where="policy/window", expected=NAME.pattern)

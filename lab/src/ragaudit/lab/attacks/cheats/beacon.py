@@ -51,7 +51,7 @@ class TakesAnotherChain(BeaconWindow):
 
 
 class LeavesTheBeaconOut(BeaconWindow):
-    """Releases are of version 1, without rounds: the verifier alone decides, as with no beacon.
+    """Releases have no rounds: the verifier alone decides, as with no beacon.
 
     Check 25 (`beacon`) wants a round with each.
     """

@@ -203,7 +203,6 @@ def upgrade() -> None:
         sa.Column("content_digests", sa.LargeBinary(), nullable=False),
         sa.Column("columns", sa.LargeBinary(), nullable=False),
         sa.Column("norm_bound", sa.Integer(), nullable=False),
-        sa.Column("second", sa.Boolean(), nullable=False),
         sa.Column("rows", sa.LargeBinary(), nullable=False),
         sa.Column("blindings", sa.LargeBinary(), nullable=False),
         sa.Column("salts", sa.LargeBinary(), nullable=False),

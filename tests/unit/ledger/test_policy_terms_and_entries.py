@@ -1,4 +1,4 @@
-"""Policies of version 2, and what other formats say in their windows."""
+"""Terms of policies, and what other formats say in their windows."""
 
 import math
 import struct
@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.columns import NULL_ROW, PublicColumn
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.handover import check_index_lengths
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.ledger.messages.policy import FORMAT, Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.policy_terms import DIRECTION, NOISE_MEMBERS
 from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.ledger.messages.questions import Question
@@ -29,8 +29,7 @@ from ragaudit.ledger.messages.requests import Openings, Request, embedding_diges
 from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.ledger.messages.versions import VersionSchedule
-from receipt_scene import PROVIDER, scene
-from receipt_scene import policy as first_policy
+from receipt_scene import PROVIDER
 
 
 def noised(**changes: Any) -> dict[str, Any]:
@@ -39,7 +38,7 @@ def noised(**changes: Any) -> dict[str, Any]:
 
 def test_a_window_without_noise() -> None:
     policy = Policy.from_json(policy_value())
-    assert (policy.version, policy.noised, policy.noise) == (2, False, None)
+    assert (policy.noised, policy.noise) == (False, None)
     assert (policy.norm_bound, policy.squared_norm) == (4095, 4095**2)
     assert Policy.parse(policy.encode()) == policy
     terms = policy.retrieval
@@ -68,17 +67,10 @@ def test_with_noise_all_of_it_is_said(name: str) -> None:
         Policy.from_json(noised(**{name: None}))
 
 
-def test_a_noised_window_of_version_2() -> None:
+def test_a_noised_window() -> None:
     policy = Policy.from_json(noised(experiment_seed="seed"))
     assert (policy.noised, policy.norm_bound, policy.experiment_seed) == (True, 127, "seed")
     assert policy.noise == policy.noise_terms
-
-
-def test_version_1_has_one_value_of_each() -> None:
-    policy = first_policy()
-    assert (policy.version, policy.noised, policy.squared_norm) == (1, True, 16129)
-    assert policy.retrieval == type(policy.retrieval)()
-    assert (policy.retrieval.query_kinds, policy.retrieval.filters) == (("text",), False)
 
 
 @for_each(
@@ -93,12 +85,13 @@ def test_version_1_has_one_value_of_each() -> None:
         {"query_kinds": ["vector", "text"]}, {"query_kinds": ["text", "text"]},
         {"query_kinds": "text"}, {"query_kinds": None}, {"retry_seconds": -1},
         {"retry_seconds": 3601}, {"retry_seconds": None}, {"versions": None}, {"versions": 1},
-        {"more": 1}, {"format": FORMAT}, {"account_index": False}, {"account_index": None},
-        {"account_index": 1}, {"coalition_estimate": None}, {"coalition_estimate": "alike"},
+        {"more": 1}, {"format": "ragaudit/v2/policy"}, {"account_index": False},
+        {"account_index": None}, {"account_index": 1}, {"coalition_estimate": None},
+        {"coalition_estimate": "alike"},
         {"coalition_estimate": "ragaudit/v2/direction"},
     ],
 )  # fmt: skip
-def test_malformed_policies_of_version_2(change: dict[str, Any]) -> None:
+def test_malformed_policies(change: dict[str, Any]) -> None:
     with pytest.raises((MalformedError, UnsupportedError)):
         Policy.from_json(policy_value(**change))
 
@@ -206,19 +199,13 @@ def test_the_larger_norm_is_for_windows_without_noise() -> None:
         Policy.from_json(noised(norm_bound=4095))
 
 
-def test_a_member_of_version_2_is_unknown_to_version_1() -> None:
-    value = {**first_policy().to_json(), "privacy": "none"}
-    with pytest.raises(MalformedPolicy, match="unknown member"):
-        Policy.from_json(value)
-
-
 def test_inner_products_name_the_largest_norm() -> None:
     policy = Policy.from_json(policy_value(metric="inner-product", largest_norm="12.5"))
     assert policy.retrieval.largest_norm == "12.5"
 
 
 @pytest.mark.parametrize("asked", ["what is it?", float32_bytes([0.5] * 3072)])
-def test_a_promise_of_version_2_says_once_what_was_asked(asked: str | bytes) -> None:
+def test_a_promise_says_once_what_was_asked(asked: str | bytes) -> None:
     window = Policy.from_json(noised(dimension=3072))
     leaf = {"op": "eq", "key": "lang", "value": "en"}
     text = Filter.from_json(leaf, window.retrieval.public_columns)
@@ -254,14 +241,6 @@ def test_a_promise_of_version_2_says_once_what_was_asked(asked: str | bytes) -> 
         ).verify(PROVIDER.public)
 
 
-def test_a_promise_of_version_1_has_its_form() -> None:
-    promise = scene().promise
-    assert promise is not None
-    assert {"query", "filter"} <= promise.to_json().keys()
-    with pytest.raises(MalformedError):
-        Promise.from_json({**promise.to_json(), "kind": "text"})
-
-
 # Digests and bodies
 
 
@@ -271,11 +250,8 @@ def test_questions_are_digested_under_their_kind() -> None:
     assert text.data != vector.data
     for question in (text, vector):
         assert Question.parse(question.data, window) == question
-    first = scene().request.question
-    assert first.data == b"what is it?"
-    assert Question.parse(first.data, first_policy()) == first
     wrong = [
-        enc("ragaudit/v2/query", kind, asked)
+        enc("ragaudit/v1/query", kind, asked)
         for kind, asked in (
             ("voice", b"abcd"), ("text", b"x" * 8193), ("text", b""), ("vector", b"abc"),
             ("vector", b"abcd" * 3), ("vector", struct.pack("<4f", 1, 1, 1, math.nan)),
@@ -310,16 +286,16 @@ def response(**changes: Any) -> Response:
 
 def test_a_response_without_noise_opens_no_key() -> None:
     opened = response(query=b"q" * 16_000, filter=b"f" * 16_384)
-    assert Response.parse(opened.encode(), 4, version=2, noised=False) == opened
+    assert Response.parse(opened.encode(), 4, noised=False) == opened
     with pytest.raises(MalformedError):
-        Response.parse(opened.encode(), 4, version=2, noised=True)
+        Response.parse(opened.encode(), 4, noised=True)
     with pytest.raises(MalformedError):
-        Response.parse(response(query=b"q" * 8193).encode(), 4, noised=False)
+        Response.parse(response(query=b"q" * 16_449).encode(), 4, noised=False)
     key = KeyOpening(bytes(32), (), ())
     with pytest.raises(MalformedError):
-        Response.parse(response(key=key).encode(), 4, version=2, noised=False)
+        Response.parse(response(key=key).encode(), 4, noised=False)
     with pytest.raises(MalformedError):
-        Response.parse(response(filter=b"f" * 16_385).encode(), 4, version=2, noised=False)
+        Response.parse(response(filter=b"f" * 16_385).encode(), 4, noised=False)
 
 
 def test_versions_follow_each_other() -> None:

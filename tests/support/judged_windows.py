@@ -1,4 +1,4 @@
-"""Judging a window under a policy of version 2: exactly the owner of a broken rule fails."""
+"""Judging a window: exactly the owner of a broken rule fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disputes about answers of windows under policies of version 2 (check 15, spec 5.9, 5.10)."""
+"""Disputes about answers with filters, scores and ties (check 15, spec 5.9, 5.10)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import pytest
+from judged_windows import assert_caught, judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from resigning import resigned
-from second_policies import assert_caught, judged
 
 use_cached_table()
 

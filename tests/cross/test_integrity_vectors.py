@@ -27,10 +27,10 @@ from ragaudit.ledger.messages.records import Opening, Version
 from ragaudit.ledger.messages.requests import Answer, Request
 from vector_scripts import VECTORS, script
 
-VECTOR: dict[str, Any] = json.loads((VECTORS / "version2.json").read_bytes())
+VECTOR: dict[str, Any] = json.loads((VECTORS / "integrity.json").read_bytes())
 POLICY = Policy.parse(VECTOR["policy"].encode())
 DECLARED = POLICY.retrieval.public_columns
-some = script("make_version2").some
+some = script("make_integrity").some
 
 
 def test_policy() -> None:

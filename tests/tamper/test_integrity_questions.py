@@ -1,4 +1,4 @@
-"""What was asked under policies of version 2 (check 18): each rule broken once."""
+"""What was asked in windows with filters and vectors (check 18): each rule broken once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pytest
+from judged_windows import assert_caught, judged
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
@@ -15,7 +16,6 @@ from ragaudit.ledger.messages.policy import QueryKind
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.verifier.procedure import Status
-from second_policies import assert_caught, judged
 
 BOTH: Final[tuple[QueryKind, ...]] = ("text", "vector")
 

@@ -1,6 +1,6 @@
-"""Write version2.json: policies of version 2, filters, questions, leaves, versions, receipts.
+"""Write integrity.json: policy, filters, questions, leaves, receipts of a window without noise.
 
-Run `python tests/vectors/make_version2.py` to regenerate; the tests compare bit for bit. Written
+Run `python tests/vectors/make_integrity.py` to regenerate; the tests compare bit for bit. Written
 from docs/spec (chapters 1, 5, 8) alone: standard library, nothing of ours. Points of the group are
 digests that stand for them, since no format depends on what they are.
 """
@@ -50,7 +50,7 @@ def vkey(name: str, algorithm: int, label: str) -> str:
 
 def policy_value() -> dict[str, object]:
     return {
-        "format": "ragaudit/v2/policy", "provider": PROVIDER, "window": WINDOW,
+        "format": "ragaudit/v1/policy", "provider": PROVIDER, "window": WINDOW,
         "start": START, "end": START + 86_400, "previous_checkpoint": None,
         "privacy": "none", "epsilon_acc": None, "delta_acc": None, "delta_policy": None,
         "sigma": None, "relation": None, "rows_per_document": None, "calibration": None,
@@ -143,7 +143,7 @@ def questions() -> list[dict[str, object]]:
     numbers = struct.pack("<3f", 0.5, -1.25, 3.0)
     made: list[dict[str, object]] = []
     for kind, asked in (("text", b"what helps?"), ("vector", numbers)):
-        data = enc("ragaudit/v2/query", kind, asked)
+        data = enc("ragaudit/v1/query", kind, asked)
         made.append({
             "kind": kind, "asked": asked.hex(), "data": data.hex(),
             "digest": salted(some("salt q"), data).hex(),
@@ -177,7 +177,7 @@ def row(position: int) -> dict[str, bytes | str]:
     content, attributes = f"content {position}", f'{{"page":{position}}}' if position else ""
     if position == NULL_ROW:
         content = attributes = ""
-    digest = sha("ragaudit/v2/content", content, attributes)
+    digest = sha("ragaudit/v1/content", content, attributes)
     name = f"doc-{position}"
     row_digest = sha("ragaudit/v1/row", some(f"salt {position}"), name, digest)
     commitment = some(f"commitment {position}")
@@ -239,7 +239,7 @@ def receipt() -> dict[str, object]:
     }  # fmt: skip
     answer = {"documents": [document]}
     private = {
-        "format": "ragaudit/v2/receipt/private", "kind": "vector", "vector": numbers,
+        "format": "ragaudit/v1/receipt/private", "kind": "vector", "vector": numbers,
         "salt_q": some("salt q").hex(), "embedding": vector((600, -1500, 3600)),
         "salt_e": some("salt e").hex(), "filter": text, "salt_f": some("salt f").hex(),
         "sketch": "0123456789abcdef", "salt_s": some("salt s").hex(), "selected": [1, 4],
@@ -283,7 +283,7 @@ def build() -> dict[str, bytes]:
         "entries": entries(),
         "receipt": receipt(),
     }
-    return {"version2.json": (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()}
+    return {"integrity.json": (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()}
 
 
 if __name__ == "__main__":
