@@ -7,20 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.settings import service_url
-from ragaudit.serving.settings import Section, beside
+from pydantic import Field, model_validator
+from ragaudit.serving.settings import Section, Url, beside
 
-
-def _url(text: str) -> str:
-    try:
-        return service_url(text)
-    except MalformedError as error:
-        raise ValueError(f"{error.what}; expected {error.expected}") from None
-
-
-Url = Annotated[str, AfterValidator(_url)]
 # Chroma's own rule for names, which also keeps a name inside its place in a path.
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]$")]
 # PostgreSQL cuts longer identifiers off without a word; a % would be a parameter to psycopg.

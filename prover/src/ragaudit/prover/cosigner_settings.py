@@ -6,8 +6,7 @@ from pydantic import Field
 from ragaudit.encoding.errors import MalformedError, MalformedSettings
 from ragaudit.ledger.errors import MalformedTrustPolicy
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
-from ragaudit.prover.backend_settings import Url
-from ragaudit.serving.settings import Section
+from ragaudit.serving.settings import Section, Url
 
 MAX_POLICY_BYTES = 2**18
 

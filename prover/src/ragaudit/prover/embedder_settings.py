@@ -8,8 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 from ragaudit.embedders import registry
-from ragaudit.prover.backend_settings import Url
-from ragaudit.serving.settings import Section, beside
+from ragaudit.serving.settings import Section, Url, beside
 
 Probe = Annotated[str, Field(min_length=1, max_length=256)]
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.privacy.accounting.generation import channel_loss
-from ragaudit.prover.backend_settings import Url
-from ragaudit.serving.settings import Section, beside
+from ragaudit.serving.settings import Section, Url, beside
 
 _RATIO = r"^[1-9][0-9]{0,11}(/[1-9][0-9]{0,11})?$"
 

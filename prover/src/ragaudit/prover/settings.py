@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import SettingsConfigDict
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.prover.backend_settings import BackendSettings, Url, absolute_backend
+from ragaudit.prover.backend_settings import BackendSettings, absolute_backend
 from ragaudit.prover.cosigner_settings import CosignerSettings
 from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
 from ragaudit.prover.generation_settings import ChannelSettings, GeneratorSettings
@@ -28,6 +28,7 @@ from ragaudit.serving.settings import (
     FileSettings,
     OperationSettings,
     Section,
+    Url,
     beside,
     malformed,
 )

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from pydantic import Field
-from ragaudit.prover.backend_settings import Url
-from ragaudit.serving.settings import Section
+from ragaudit.serving.settings import Section, Url
 
 
 class StampSettings(Section):

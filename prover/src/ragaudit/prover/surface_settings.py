@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.settings import service_url
-from ragaudit.serving.settings import NAME_PATTERN, Section, beside
+from pydantic import BeforeValidator, Field, model_validator
+from ragaudit.serving.settings import NAME_PATTERN, Section, Url, beside
 
 SurfaceName = Literal["openai", "chroma", "qdrant", "mcp", "dify"]
 # Asymmetric only: with a shared secret whoever verifies a token could make one.
@@ -19,13 +17,6 @@ HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 USER_HEADER = "Ragaudit-User"
 
 
-def _url(text: str) -> str:
-    try:
-        return service_url(text)
-    except MalformedError as error:
-        raise ValueError(f"{error.what}; expected {error.expected}") from None
-
-
 class JwtSettings(Section):
     """How an end user's token is verified: the keys, and who must have issued it for whom.
 
@@ -34,7 +25,7 @@ class JwtSettings(Section):
 
     header: HeaderName = "Ragaudit-User-Token"
     jwks_file: Path | None = None
-    jwks_url: Annotated[str, AfterValidator(_url)] | None = None
+    jwks_url: Url | None = None
     ca_file: Path | None = None
     issuer: str = Field(min_length=1, max_length=512)
     audience: str = Field(min_length=1, max_length=512)

@@ -32,6 +32,7 @@ __all__ = [
     "FileSettings",
     "OperationSettings",
     "Section",
+    "Url",
     "beside",
     "first_fault",
     "malformed",
@@ -252,6 +253,10 @@ def _url(text: str) -> str:
         raise ValueError(f"{error.what}; expected {error.expected}") from None
 
 
+Url = Annotated[str, AfterValidator(_url)]
+"""Of a service: ``service_url`` says which."""
+
+
 class OperationSettings(Section):
     """What an operator sees of a running service, and how it ends.
 
@@ -268,7 +273,7 @@ class OperationSettings(Section):
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=0, le=65535)
     audit_file: Path | None = None
-    trace_url: Annotated[str, AfterValidator(_url)] | None = None
+    trace_url: Url | None = None
     drain_seconds: float = Field(default=0.0, ge=0, le=600)
 
     def beside(self, folder: Path) -> "OperationSettings":

@@ -3,22 +3,13 @@
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.settings import service_url
-from ragaudit.serving.settings import Section, beside
+from pydantic import Field
+from ragaudit.serving.settings import Section, Url, beside
 
 __all__ = ["BUNDLED", "EmbedderSettings", "EndpointSettings", "absolute_embedder"]
 
 
-def _url(text: str) -> str:
-    try:
-        return service_url(text)
-    except MalformedError as error:
-        raise ValueError(f"{error.what}; expected {error.expected}") from None
-
-
-Url = Annotated[str, Field(max_length=2048), AfterValidator(_url)]
+BoundedUrl = Annotated[Url, Field(max_length=2048)]
 Model = Annotated[str, Field(min_length=1, max_length=256)]
 
 
@@ -28,7 +19,7 @@ class EndpointSettings(Section):
     ``models`` are those that it believes the service about: a manifest may declare any.
     """
 
-    url: Url
+    url: BoundedUrl
     models: tuple[Model, ...] = Field(min_length=1, max_length=64)
     key_file: Path | None = None
     ca_file: Path | None = None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 from ragaudit.serving.settings import Section, beside
-from ragaudit.verifier.embedder_settings import Model, Url
+from ragaudit.verifier.embedder_settings import BoundedUrl, Model
 
 __all__ = ["GeneratorSettings"]
 
@@ -18,7 +18,7 @@ class GeneratorSettings(Section):
     calls its model where that is not the manifest's name.
     """
 
-    url: Url
+    url: BoundedUrl
     models: tuple[Model, ...] = Field(min_length=1, max_length=64)
     vocabulary_file: Path | None = None
     served_as: Model | None = None
