@@ -58,7 +58,7 @@ def plan(vectors: list[str]) -> Plan:
 def test_help_has_an_example_and_the_exit_codes() -> None:
     result = RUNNER.invoke(root, ["plan", "--help"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
-    for words in ("ragaudit plan --epsilon 8", "Exit status", "--delta-policy", "--plots"):
+    for words in ("ragaudit plan --epsilon 8", "Exit code", "--delta-policy", "--plots"):
         assert words in result.output
 
 

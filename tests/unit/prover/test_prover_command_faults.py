@@ -92,7 +92,7 @@ def test_a_verifier_that_is_not_pinned(settings: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("RAGAUDIT_PROVER__SERVER__PORT", "0")
     code, text = run("serve", "--settings", settings)
     assert code == REFUSED
-    assert "verifier.cosigner_key" in text and "whoever answers first is believed" in text
+    assert "verifier.cosigner_key" in text and "whichever server answers first is trusted" in text
     assert "verifier.allow_unpinned: true" in text
 
 

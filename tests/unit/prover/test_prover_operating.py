@@ -144,7 +144,7 @@ def test_nothing_is_served_without_pins(scenario: Any, caplog: pytest.LogCapture
     told = ", ".join(f"verifier.{name}" for name in names)
     assert told in str(found["pins"]) and "allow_unpinned" in str(found["pins"])
     service = create_app(settings, components=scenario.components).state.service
-    with pytest.raises(UnpinnedVerifier, match="whoever answers first is believed"):
+    with pytest.raises(UnpinnedVerifier, match="whichever server answers first is trusted"):
         service.start()
     service.verifier.close()
     settings = with_pins(scenario, **dict.fromkeys(names), allow_unpinned=True)

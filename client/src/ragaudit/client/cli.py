@@ -59,7 +59,7 @@ _CHECK_EXAMPLES = """Examples:
 
   ragaudit receipt check row.json --policy policy.json --text faq-17.txt
 
-Exit status: 0 no check failed; 1 REJECTED, the provider signed something false; 2 not a receipt
+Exit code: 0 no check failed; 1 REJECTED, the provider signed something false; 2 not a receipt
 file, or another input that is unusable; 3 a service does not answer; 4 a service declines;
 5 with --strict, nothing failed and a check could not be done."""
 
@@ -68,7 +68,7 @@ _PROMISE_EXAMPLES = """Example:
   ragaudit receipt promise promise.json --request request.json --account account.json
   --window window.json --verifier-key 3b6a...
 
-Exit status: 0 it may be revealed under; 1 false: reveal nothing; 4 not of now, or too late."""
+Exit code: 0 it may be revealed under; 1 false: reveal nothing; 4 not of now, or too late."""
 
 _SUBMIT_EXAMPLES = """Example:
 
@@ -99,7 +99,7 @@ _KEY_EXAMPLES = """Example:
   RAGAUDIT_API_KEY=... ragaudit receipt key dispute.key --prover https://rag.example
   --verifier-key 3b6a...
 
-Exit status: 0 the provider keeps the public key, and no window that is served registered the
+Exit code: 0 the provider keeps the public key, and no window that is served registered the
 account with another or none; 1 something shown is false; 2 an input that is unusable; 3 the
 provider does not answer; 4 the provider has another key of the account; 5 it keeps the key, and a
 window that is served registered the account without it: ask nothing there that you could not

@@ -166,7 +166,7 @@ _PROVE_EXAMPLES = """Examples:
   ragaudit receipt prove-missing answer.json --window window.json --policy policy.json
   --log published-log --entries bundle/public/entries.json -o missing.json
 
-Exit status: 0 the entry is missing, and the proof is written; 1 the receipt is not signed by the
+Exit code: 0 the entry is missing, and the proof is written; 1 the receipt is not signed by the
 provider, or the log shows what it did not sign; 2 an input that is unusable; 3 the log does not
 answer; 4 nothing is proven: the entry is in the log, or may still come."""
 
@@ -174,7 +174,7 @@ _VERIFY_EXAMPLES = """Example:
 
   ragaudit receipt verify-missing missing.json --policy policy.json
 
-Exit status: 0 it is proven that the provider signed a receipt for an entry that its log has not;
+Exit code: 0 it is proven that the provider signed a receipt for an entry that its log has not;
 1 it is not; 2 an input that is unusable."""
 
 
@@ -286,7 +286,7 @@ _COUNT_EXAMPLES = """Examples:
   ragaudit receipt verify-count count.json --policy policy.json --receipt answer-1.json
   --receipt answer-2.json
 
-Exit status: 0 the window's log says so, and counts all receipts that are given; 1 it does not say
+Exit code: 0 the window's log says so, and counts all receipts that are given; 1 it does not say
 so, or does not count one of them: that receipt and the proof contradict each other; 2 an input that
 is unusable."""
 
@@ -364,7 +364,7 @@ _WINDOWS_EXAMPLES = """Examples:
 
   ragaudit receipt verify-windows chain.json --verifier-key 3b6a... --json
 
-Exit status: 0 every window but the first continues an earlier one; 1 something shown is false; 2 an
+Exit code: 0 every window but the first continues an earlier one; 1 something shown is false; 2 an
 input that is unusable; 3 the provider does not answer; 5 nothing is false, and a later window
 begins anew, so that nobody can tell what came before it."""
 
@@ -440,7 +440,7 @@ _QUORUM_EXAMPLES = """Examples:
 
   ragaudit receipt quorum checkpoint --trust cosigners.policy
 
-Exit status: 0 the quorum is reached, or none is asked; 1 a signature or the proof is false;
+Exit code: 0 the quorum is reached, or none is asked; 1 a signature or the proof is false;
 2 a line of the policy is malformed, named by its number; 3 the receipt has no proof yet;
 5 the quorum is not reached."""
 
@@ -543,14 +543,14 @@ _STAMP_EXAMPLES = """Example:
 
   ragaudit receipt stamp answer.json --authority https://tsa.example --roots tsa-roots.pem
 
-Exit status: 0 stamped; 1 the authority's answer does not verify; 3 it does not answer, or the
+Exit code: 0 stamped; 1 the authority's answer does not verify; 3 it does not answer, or the
 receipt has no proof yet."""
 
 _STAMPED_EXAMPLES = """Example:
 
   ragaudit receipt stamped answer.json --token answer.json.tsr --roots tsa-roots.pem
 
-Exit status: 0 the checkpoint existed by the time that is printed; 1 the stamp does not say so."""
+Exit code: 0 the checkpoint existed by the time that is printed; 1 the stamp does not say so."""
 
 Subject = Annotated[Path, typer.Argument(help="Receipt file, public part, or checkpoint.")]
 Roots = Annotated[Path, typer.Option("--roots", help="PEM: the authorities that you trust.")]

@@ -36,7 +36,7 @@ class ClientOptions(TypedDict, total=False):
         verifier_url: where claims, receipts and disputes go; an anchored account needs it.
         verifier_key: pin, the verifier's key (`keys.verifier`) in hexadecimal.
         policy_digest: pin, the digest of the policy in hexadecimal.
-        allow_unpinned: go without a pin, and believe whoever answers; False by default.
+        allow_unpinned: go without a pin, and trust whichever server answers; False by default.
         embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
         state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
         dispute_key: the account's, or the path of its file, where it was made before: the provider

@@ -50,7 +50,7 @@ _ROW_EXAMPLES = """Example:
   ragaudit owner row faq-17 --prover https://rag.example --window-name 2026-11
   --verifier-key 3b6a... --out row.json
 
-Exit status: 0 the row is proven; 1 the proof is false; 2 an input that is unusable; 3 the provider
+Exit code: 0 the row is proven; 1 the proof is false; 2 an input that is unusable; 3 the provider
 does not answer; 4 it declines; 5 the version has no such document, the provider says: once the
 window is closed, `owner erased` proves it."""
 
@@ -59,7 +59,7 @@ _PROVE_ERASED_EXAMPLES = """Example:
   ragaudit owner erased faq-17 --prover https://rag.example --window-name 2026-11
   --verifier-key 3b6a... --out erased.json
 
-Exit status: 0 it is gone, or never was there; 1 it is still there, or the proof is false; 2 an
+Exit code: 0 it is gone, or never was there; 1 it is still there, or the proof is false; 2 an
 input that is unusable; 3 the provider does not answer; 4 it declines, as while the window is
 open."""
 
@@ -70,7 +70,7 @@ ERASED_EXAMPLES = """Examples:
   ragaudit receipt erased faq-17 --prover https://rag.example --window-name 2026-11
   --verifier-key 3b6a...
 
-Exit status: 0 it is gone, or never was there; 1 it is still there, or the proof is false; 2 an
+Exit code: 0 it is gone, or never was there; 1 it is still there, or the proof is false; 2 an
 input that is unusable; 3 the provider does not answer; 4 it declines, as while the window is
 open."""
 
@@ -83,7 +83,7 @@ _AUDIT_EXAMPLES = """Examples:
   ragaudit owner audit --documents export.jsonl --sample all --prover https://rag.example
   --window-name 2026-11 --policy policy.json --key owner.key --out result.json
 
-Exit status: 0 nothing was found; 1 a document is missing or different, or a row is not the owner's,
+Exit code: 0 nothing was found; 1 a document is missing or different, or a row is not the owner's,
 or something shown is false; 2 an input that is unusable; 3 the provider does not answer; 4 it
 declines; 5 nothing was found, and vectors could not be compared: give them in the export, or
 install the window's embedder."""

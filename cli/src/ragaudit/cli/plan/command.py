@@ -125,7 +125,7 @@ questions; intervals are Student's t, 95 %, the unit is the question.
 
 Private generated answers are planned by `ragaudit plan generation`.
 
-Exit status: 0 the plan was made, whatever it says; 2 bad options or files, or a part that is not
+Exit code: 0 the plan was made, whatever it says; 2 bad options or files, or a part that is not
 installed; 3 a folder that cannot be written; 4 no noise keeps the promise."""
 
 
@@ -138,7 +138,7 @@ _GENERATION_EXAMPLES = """Examples:
 All chances are of the best case: every voter who reads a supporting document names the right
 token, the others read nothing. A real model does worse (ragaudit reproduce generation).
 
-Exit status: 0 the plan was made, whatever it says; 2 bad options."""
+Exit code: 0 the plan was made, whatever it says; 2 bad options."""
 
 
 @app.command("window", cls=Command, epilog=_EXAMPLES)

@@ -33,7 +33,7 @@ _EXAMPLES = """Examples:
 
   RAGAUDIT_UP_PGVECTOR="host=127.0.0.1 dbname=rag user=reader password=..." ragaudit up
 
-Exit status: 0 the verdict is PASS (with --shadow, which has none: it ran), 1 FAIL, 3 the store or a
+Exit code: 0 the verdict is PASS (with --shadow, which has none: it ran), 1 FAIL, 3 the store or a
 service does not answer, 4 REFUSED, 6 EXCEEDED, 7 CONDITIONAL, 130 interrupted."""
 
 

@@ -43,7 +43,7 @@ def run(
 ) -> None:
     """Stage a cheat on a small window in this process and show what the verifier concludes.
 
-    Exit status: 0 it was caught by exactly the checks that the list names, or repelled by the
+    Exit code: 0 it was caught by exactly the checks that the list names, or repelled by the
     verifier's service with the reason that it names; 1 it was not.
     """
     with failing(as_json), tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:

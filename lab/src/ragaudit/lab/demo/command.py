@@ -26,7 +26,7 @@ _EXAMPLES = """Examples:
 
   ragaudit demo --words
 
-Exit status: 0 the verdicts are as expected (PASS; with --cheat, FAIL or REFUSED by the checks that
+Exit code: 0 the verdicts are as expected (PASS; with --cheat, FAIL or REFUSED by the checks that
 catch it), 1 they are not, 3 a service failed or something was not done in time, 130 interrupted."""
 
 

@@ -26,7 +26,7 @@ app.command("rad", epilog=rad.EXAMPLE)(rad.command)
 
 ACCOUNTING = """Example: ragaudit reproduce accounting --output results
 
-Exit status: 0 every value of ours meets its reference, 1 some value does not, 3 the results could
+Exit code: 0 every value of ours meets its reference, 1 some value does not, 3 the results could
 not be written."""
 
 ATTACKS = """Examples:
@@ -35,7 +35,7 @@ ATTACKS = """Examples:
 
   ragaudit reproduce attacks --figure 2a --quick
 
-Exit status: 0 every value of ours meets its reference, 1 some value does not, 2 something that is
+Exit code: 0 every value of ours meets its reference, 1 some value does not, 2 something that is
 needed is missing, 3 the results could not be written, 5 every value meets its reference and some
 figure could not be computed. A figure that could not be computed says why, beside the others; with
 --output each is written when it is done. A gate that fails is a result, not an error.
@@ -47,7 +47,7 @@ GENERATION = """Examples:
 
   ragaudit reproduce generation --quick --json
 
-Exit status: 0 the streams were run, 2 a library is missing, 3 the results could not be written."""
+Exit code: 0 the streams were run, 2 a library is missing, 3 the results could not be written."""
 
 EXIT_DISAGREES = ExitCode.FALSE
 

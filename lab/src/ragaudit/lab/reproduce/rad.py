@@ -24,7 +24,7 @@ EXAMPLE = """Examples:
 
   ragaudit reproduce rad --runs 10000 --json
 
-Exit status: 0 every value of ours meets its reference, 1 some value does not, 2 a library is
+Exit code: 0 every value of ours meets its reference, 1 some value does not, 2 a library is
 missing, 3 the results could not be written."""
 
 EXIT_DISAGREES = ExitCode.FALSE

@@ -125,7 +125,7 @@ EXAMPLE = """Examples:
 
   ragaudit risk audit --mechanism oue --epsilon 2 --records 3052 --runs 1000000 --seed 1
 
-Exit status: 0 the claim (if any) stands, 1 the claim is refuted, 2 the input is not usable."""
+Exit code: 0 the claim (if any) stands, 1 the claim is refuted, 2 the input is not usable."""
 
 
 def command(

@@ -61,7 +61,7 @@ def migrate(
     """Bring the database of an earlier release to this one, or make its tables if it has none.
 
     Stop the service and its workers and back the database up first: there is no way back but the
-    back-up. Nothing is done by halves; a database of this release stays as it is. The queue of
+    backup. Nothing is done by halves; a database of this release stays as it is. The queue of
     jobs, if the settings ask for one, is made anew: the service fills it again.
 
     Example: ragaudit prover migrate --settings prover/prover.yaml

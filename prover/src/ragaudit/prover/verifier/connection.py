@@ -277,18 +277,18 @@ def check_pins(settings: VerifierSettings) -> None:
     """Check that every key of the verifier is pinned, or warn of each where none has to be.
 
     Raises:
-        UnpinnedVerifier: whoever answers first would be believed for the others.
+        UnpinnedVerifier: whichever server answers first would be trusted for the others.
     """
     if settings.unpinned and not settings.allow_unpinned:
         names = ", ".join(f"verifier.{name}" for name in settings.unpinned)
         raise UnpinnedVerifier(
-            "keys of the verifier are not pinned: whoever answers first is believed",
+            "keys of the verifier are not pinned: whichever server answers first is trusted",
             where=names,
             expected="the keys that the regulator published, as GET /v1/keys shows them; or "
             "verifier.allow_unpinned: true",
         )
     for name in settings.unpinned:
-        _log.warning("verifier.%s is not pinned: whoever answers first is believed", name)
+        _log.warning("verifier.%s is not pinned: whichever server answers first is trusted", name)
 
 
 def check_clocks(ours: int, verifiers: int, skew: int) -> None:

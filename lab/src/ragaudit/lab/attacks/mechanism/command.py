@@ -30,7 +30,7 @@ EXAMPLE = """Examples:
 
   ragaudit attack mechanism my_code:mechanism --generator my_code:pairs --claim-epsilon 1
 
-Exit status: 0 the claim was not refuted, 1 it was, 2 the input is not usable, 5 inconclusive."""
+Exit code: 0 the claim was not refuted, 1 it was, 2 the input is not usable, 5 inconclusive."""
 
 _CODES = {
     Verdict.NOT_REFUTED: ExitCode.DONE,

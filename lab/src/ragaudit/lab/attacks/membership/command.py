@@ -39,7 +39,7 @@ EXAMPLE = """Examples:
   ragaudit attack membership --endpoint ragaudit:https://rag.example --window acme/w1
   --key-file key --members in.jsonl --pool candidates.jsonl --output test --claim-mu 1
 
-Exit status: 0 PASS, 1 FAIL or CLAIM REFUTED, 2 the input is not usable, 3 the endpoint does not
+Exit code: 0 PASS, 1 FAIL or CLAIM REFUTED, 2 the input is not usable, 3 the endpoint does not
 answer (the same command goes on), 4 refused, 5 INCONCLUSIVE, or nobody agreed that it asks."""
 
 _CODES = {

@@ -38,7 +38,7 @@ SCOPE_EXAMPLE = """Examples:
 With --plant, rows that do not show up at once are waited for: a prover in front of a store takes
 them up with its next version.
 
-Exit status: 0 nothing found, 1 a leak, 2 bad input, 3 no answer, 4 a key or the budget is refused,
+Exit code: 0 nothing found, 1 a leak, 2 bad input, 3 no answer, 4 a key or the budget is refused,
 5 nothing found and not everything judged, or a key does not find its own canaries."""
 
 CANARIES_EXAMPLE = """Example:
