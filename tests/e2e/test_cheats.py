@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from ragaudit.encoding.console import Console
-from ragaudit.lab.demo.cheats import find
-from ragaudit.lab.demo.run import Demo, Options
+from ragaudit.lab.demo.run import Demo, Options, find
 from small_plan import WINDOW, small_plan
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]

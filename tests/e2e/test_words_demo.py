@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from ragaudit.cli.corpus import Passage
 from ragaudit.encoding.console import Console
-from ragaudit.lab.demo.show_words import show_words
-from ragaudit.lab.demo.words import ACCOUNTS, TENANT, USES, WINDOW, Told, WordsReport, _plan
+from ragaudit.lab.demo.generation import ACCOUNTS, TENANT, USES, WINDOW, Told, WordsReport, _plan
+from ragaudit.lab.demo.show import show_words
 from ragaudit.lab.generation.records import Question
 from typer.testing import CliRunner
 

@@ -4,9 +4,8 @@ accounts, one small window."""
 from ragaudit.cli.corpus import Passage
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.embedders.registry import load
-from ragaudit.lab.demo.plan import AccountPlan, Plan, WindowPlan
+from ragaudit.lab.demo.plan import AccountPlan, Claim, Plan, WindowPlan
 from ragaudit.lab.demo.run import Options
-from ragaudit.lab.demo.utility import Claim
 
 WINDOW = "small"
 SUBJECTS = {

@@ -28,10 +28,19 @@ from ragaudit.embedders.registry import load
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.demo import command, show
-from ragaudit.lab.demo.cheats import cheats, find
-from ragaudit.lab.demo.plan import EPSILON_ACC, LARGEST_PACE, TOP_K, make_plan, measure_pace
+from ragaudit.lab.demo.plan import (
+    EPSILON_ACC,
+    LARGEST_PACE,
+    TOP_K,
+    Claim,
+    UtilityRow,
+    epsilon_of,
+    make_plan,
+    measure_pace,
+    utility_table,
+)
+from ragaudit.lab.demo.run import cheats, find, is_service
 from ragaudit.lab.demo.traffic import Complaint
-from ragaudit.lab.demo.utility import Claim, UtilityRow, epsilon_of, utility_table
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.prover.settings import WindowSettings, window_settings
 from typer.testing import CliRunner
@@ -171,13 +180,13 @@ def test_cheats_are_listed_and_found() -> None:
     names = json.loads(listed.stdout)
     assert {"half-the-sigma", "row-of-norm-128"} <= set(names)
     assert {each.name for each in cheats()} == set(names)
-    assert find("half-the-sigma").components is not None
+    assert is_service(find("half-the-sigma"))
     with pytest.raises(UnsupportedError, match="no cheating provider"):
         find("honesty")
 
 
 def test_a_cheat_that_no_service_can_stage_is_staged_here() -> None:
-    constructed = next(each for each in cheats() if each.components is None)
+    constructed = next(each for each in cheats() if not is_service(each))
     result = CliRunner().invoke(command.app, ["--cheat", constructed.name, "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["result"] == constructed.result

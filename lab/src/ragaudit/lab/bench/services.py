@@ -25,9 +25,8 @@ from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.bench.load import Asker
-from ragaudit.lab.demo.operator import Auditor, Operator
 from ragaudit.lab.demo.plan import COALITION_MAX, WindowPlan, measure_pace
-from ragaudit.lab.demo.services import Services, prepare
+from ragaudit.lab.demo.services import Auditor, Operator, Services, prepare
 from ragaudit.ledger.log.database import open_engine
 from sqlalchemy import text
 from sqlalchemy.engine import make_url

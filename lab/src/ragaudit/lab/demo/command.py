@@ -12,8 +12,6 @@ from ragaudit.encoding.commands import ExitCode
 if TYPE_CHECKING:
     from ragaudit.lab.demo.run import Report
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Watch a provider commit, answer, be sampled, prove, and be judged.")
 
 _EXAMPLES = """Examples:
@@ -82,8 +80,8 @@ def _words(keep: Path | None, as_json: bool) -> None:
     """Play the generation window, and exit."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     from ragaudit.encoding.console import Console  # noqa: PLC0415
-    from ragaudit.lab.demo.show_words import show_words  # noqa: PLC0415 - imports every member
-    from ragaudit.lab.demo.words import WordsDemo  # noqa: PLC0415
+    from ragaudit.lab.demo.generation import WordsDemo  # noqa: PLC0415
+    from ragaudit.lab.demo.show import show_words  # noqa: PLC0415 - imports every member
 
     report = WordsDemo(keep, Console(stderr=True)).run()
     if as_json:
@@ -94,7 +92,7 @@ def _words(keep: Path | None, as_json: bool) -> None:
 
 
 def _list_cheats(as_json: bool) -> None:
-    from ragaudit.lab.demo.cheats import cheats  # noqa: PLC0415 - imports every member
+    from ragaudit.lab.demo.run import cheats  # noqa: PLC0415 - imports every member
 
     found = cheats()
     if as_json:
@@ -107,17 +105,23 @@ def _list_cheats(as_json: bool) -> None:
 
 def _stage_here(name: str, as_json: bool) -> None:
     """Show a cheat that no running service can stage, and exit; return if one can."""
-    from ragaudit.lab.demo.cheats import find  # noqa: PLC0415 - imports every member
+    from ragaudit.lab.attacks import running  # noqa: PLC0415 - imports every member
+    from ragaudit.lab.demo.run import find, is_service  # noqa: PLC0415
 
     cheat = find(name)
-    if cheat.components is not None:
+    if is_service(cheat):
         return
-    outcome = cheat.stage()
+    outcome = running.run(name)
     checks = [
         {"number": each.number, "id": each.id, "status": str(each.status), "reason": each.reason}
         for each in outcome.checks
     ]
-    shown = {"window": name, "result": outcome.result, "checks": checks, "epsilon": {}}
+    shown: dict[str, Any] = {
+        "window": name,
+        "result": outcome.result,
+        "checks": checks,
+        "epsilon": {},
+    }
     shown["worthless"] = False
     if as_json:
         typer.echo(json.dumps(shown))
@@ -136,7 +140,7 @@ def _as_expected(report: "Report", name: str | None) -> bool:
     main, *_ = report.verdicts.values()
     if name is None:
         return all(each["result"] == "PASS" for each in report.verdicts.values())
-    from ragaudit.lab.demo.cheats import find  # noqa: PLC0415
+    from ragaudit.lab.demo.run import find  # noqa: PLC0415
 
     cheat = find(name)
     failed = [each["id"] for each in main["checks"] if each["status"] == "FAIL"]
@@ -164,7 +168,7 @@ def _show(console: Any, report: "Report", cheat: str | None) -> None:
     for line in report.recheck:
         console.print(f"  {line}", soft_wrap=True, highlight=False)
     if cheat is not None:
-        from ragaudit.lab.demo.cheats import find  # noqa: PLC0415
+        from ragaudit.lab.demo.run import find  # noqa: PLC0415
 
         known = find(cheat)
         expected = ", ".join(known.checks)

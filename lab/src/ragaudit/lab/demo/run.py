@@ -1,4 +1,4 @@
-"""The demonstration from set-up to verdict."""
+"""The demonstration from set-up to verdict, with an honest provider or a cheating one."""
 
 import shlex
 import tempfile
@@ -9,23 +9,223 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragaudit.cli.processes import ServiceFailed, ServiceProcess
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.encoding.console import Console
-from ragaudit.encoding.errors import RagauditError
-from ragaudit.lab.demo.cheats import find
-from ragaudit.lab.demo.operator import Auditor, Operator
-from ragaudit.lab.demo.plan import TOP_K, Plan, make_plan
-from ragaudit.lab.demo.services import Services, prepare
+from ragaudit.encoding.errors import RagauditError, UnsupportedError
+from ragaudit.lab.demo.plan import (
+    SIGMAS,
+    TOP_K,
+    Plan,
+    UtilityRow,
+    WindowPlan,
+    make_plan,
+    measure_pace,
+    utility_table,
+)
+from ragaudit.lab.demo.services import Auditor, Operator, Services, prepare
 from ragaudit.lab.demo.traffic import Traffic, quiet_clients
-from ragaudit.lab.demo.utility import SIGMAS, UtilityRow, utility_table
-from ragaudit.lab.demo.window_run import WindowRun
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-__all__ = ["Demo", "Options", "Report", "download", "progress_bars"]
+if TYPE_CHECKING:
+    from ragaudit.lab.attacks.cheat import Cheat
+
+
+def cheats() -> "list[Cheat]":
+    """Return all cheats that end in a verdict, in the order of their families."""
+    from ragaudit.lab.attacks.catalogue import CATALOGUE  # noqa: PLC0415 - imports every cheat
+
+    return [each for each in CATALOGUE if each.checks]
+
+
+def is_service(cheat: "Cheat") -> bool:
+    """Return whether a running service can stage a cheat with ordinary accounts.
+
+    Others need accounts that misbehave with the provider, or evidence made by hand.
+    """
+    from ragaudit.lab.attacks.cheat import ServiceCheat  # noqa: PLC0415
+    from ragaudit.lab.scenario.scenario import Scenario  # noqa: PLC0415
+
+    return isinstance(cheat, ServiceCheat) and cheat.scenario is Scenario
+
+
+def find(name: str) -> "Cheat":
+    """Return the cheat of a name.
+
+    Args:
+        name: of the catalogue.
+
+    Raises:
+        UnsupportedError: there is none that ends in a verdict.
+    """
+    for each in cheats():
+        if each.name == name:
+            return each
+    raise UnsupportedError(
+        f"no cheating provider {name!r}", where="--cheat", expected="see --cheat list"
+    )
+
+
+_POLL_SECONDS = 0.25
+_COMMIT_SECONDS = 120.0
+_STANDING_SECONDS = 60.0  # that an audit may show no progress behind the deadline
+_COSIGN_SECONDS = 2.0  # until a registration is under a cosigned checkpoint
+_ANSWER_SECONDS = 3.0  # what an account needs before the end to ask once more
+_REGISTERING = ("countersigned", "activated", "open")
+
+
+class WindowRun:
+    """Drives one window; `refused` says that it never opened."""
+
+    def __init__(
+        self, operator: Operator, auditor: Auditor, traffic: Traffic, plan: Plan,
+        window: WindowPlan, bars: Progress,
+    ) -> None:  # fmt: skip
+        self.window = window
+        self.refused = False
+        self.policy: dict[str, Any] = {}
+        self._operator = operator
+        self._auditor = auditor
+        self._traffic = traffic
+        self._plan = plan
+        self._bars = bars
+
+    def create(self) -> None:
+        """Create the window and return when it is countersigned, or refused.
+
+        Raises:
+            ServiceFailed: it is neither in time.
+        """
+        name = self.window.name
+        self._operator.create_window(self.window, measure_pace())
+        task = self._bars.add_task(f"{name}: committing to indexes", total=100)
+        deadline = time.monotonic() + _COMMIT_SECONDS
+        while True:
+            status = self._operator.status(name)
+            if status["state"] in (*_REGISTERING, "refused"):
+                break
+            if busy := status["busy"]:
+                what = f"{name}: {busy['with']}"
+                self._bars.update(task, description=what, completed=busy["percent"])
+            if time.monotonic() > deadline:
+                raise ServiceFailed(f"still {status['state']}", where=f"window {name}")
+            time.sleep(_POLL_SECONDS)
+        self.refused = status["state"] == "refused"
+        self.policy = self._operator.window(name)["policy"]
+        said = "refused" if self.refused else "countersigned"
+        self._bars.update(task, description=f"{name}: committed and {said}", completed=100)
+
+    def answer_questions(self) -> None:
+        """Register the accounts, wait for the start, ask everything."""
+        if self.refused:
+            return
+        name, total = self.window.name, self._plan.questions(self.window.name)
+        asking = [each for each in self._plan.accounts if each.questions.get(name)]
+        task = self._bars.add_task(f"{name}: registering accounts", total=len(asking))
+        self._traffic.register(name, lambda: self._bars.advance(task))
+        self._await_start(time.time())
+        task = self._bars.add_task(f"{name}: questions, receipts checked", total=total)
+        last = self.policy["end"] - self.policy["claim_margin_seconds"] - _ANSWER_SECONDS
+        self._traffic.ask(name, lambda: self._bars.advance(task), until=last)
+
+    def await_verdict(self, check_alive: Callable[[], None]) -> dict[str, Any]:
+        """Return the predicate of the signed verdict.
+
+        Args:
+            check_alive: raises if a service ended; called at each turn.
+
+        Raises:
+            ServiceFailed: the deadline passed and the audit stands still, or a service ended.
+        """
+        name = self.window.name
+        task = self._bars.add_task(f"{name}: waiting for the end", total=None)
+        last = self._deadline() + _STANDING_SECONDS
+        settled, where = False, dict[str, Any]()
+        while (verdict := self._auditor.verdict(name)) is None:
+            check_alive()
+            if not settled and self._auditor.status(name)["state"] == "challenged":
+                self._traffic.settle(name)
+                settled = True
+            before, where = where, self._where()
+            if where != before:
+                # However slow the machine is: an audit that goes on is waited for.
+                last = max(last, time.time() + _STANDING_SECONDS)
+            if time.time() > last:
+                state = self._auditor.status(name)
+                raise ServiceFailed(f"no verdict; {state['state']}", where=f"window {name}")
+            self._bars.update(task, **where)
+            time.sleep(_POLL_SECONDS)
+        shown = f"{name}: verdict {verdict['result']}"
+        self._bars.update(task, description=shown, total=1, completed=1)
+        return verdict
+
+    def shown(self) -> dict[str, Any]:
+        """Return what the provider shows of the window now."""
+        return self._operator.window(self.window.name)
+
+    def _await_start(self, registered: float) -> None:
+        """Return when the window is open and the accounts' registrations are activated.
+
+        The start is the first activation instant. On a busy machine registering may have taken
+        longer than until then; the next instant activates who came late.
+        """
+        name, instants = self.window.name, self.policy["activation_instants"]
+        own = next(n for n, at in enumerate(instants) if at > registered + _COSIGN_SECONDS)
+        start = instants[own]
+        if own == len(instants) - 1:
+            raise ServiceFailed(
+                "registering took longer than the window",
+                where=f"window {name}",
+                expected="a machine that is less busy",
+            )
+        wait = max(0.0, start - time.time())
+        task = self._bars.add_task(f"{name}: waiting for the start", total=round(wait))
+        while len(self._operator.window(name)["activations"]) <= own:
+            if time.time() > start + _COMMIT_SECONDS:
+                raise ServiceFailed("did not open", where=f"window {name}")
+            left = max(0.0, start - time.time())
+            self._bars.update(task, completed=round(wait - left))
+            time.sleep(_POLL_SECONDS)
+        while self._operator.status(name)["state"] != "open":
+            if time.time() > start + _COMMIT_SECONDS:
+                raise ServiceFailed("did not open", where=f"window {name}")
+            time.sleep(_POLL_SECONDS)
+        self._bars.update(task, completed=round(wait))
+
+    def _deadline(self) -> float:
+        if self.refused:
+            return time.time()
+        sampling: int = self.policy["activation_instants"][-1]
+        deadline: int = self.policy["audit"]["deadline_seconds"]
+        return sampling + deadline
+
+    def _where(self) -> dict[str, Any]:
+        """What is going on, for the bar."""
+        name, now = self.window.name, time.time()
+        end, sampling = self.policy["end"], self.policy["activation_instants"][-1]
+        if now < end:
+            return {"description": f"{name}: until the end, {end - now:.0f} s"}
+        if now < sampling:
+            left = sampling - now
+            return {"description": f"{name}: until the sampling instant, {left:.0f} s"}
+        status = self._auditor.status(name)
+        if status["state"] == "challenged":
+            counts = status["counts"]
+            return {
+                "description": f"{name}: proofs of sampled records",
+                "completed": counts["responses"],
+                "total": counts["sampled"],
+            }
+        progress = self._auditor.progress(name)
+        return {
+            "description": f"{name}: auditing, {progress['step'] or progress['state']}",
+            "completed": progress["done"],
+            "total": progress["total"] or None,
+        }
+
 
 _RECALL_QUESTIONS = 60
 _FILES = {
@@ -140,6 +340,7 @@ class Demo:
         keys = {
             each.name: operator.create_account(each.tenant, each.name) for each in plan.accounts
         }
+        cheat = self._options.cheat
         traffic = report.traffic = Traffic(
             plan,
             prover=services.prover_url,
@@ -147,7 +348,7 @@ class Demo:
             verifier_key=auditor.keys().verifier.raw.hex(),
             keys=keys,
             work=work,
-            disputing=self._options.cheat is None or find(self._options.cheat).disputes,
+            disputing=cheat is None or bool(getattr(find(cheat), "disputes", False)),
         )
         stack.callback(traffic.stop)
         asked = threading.Event()

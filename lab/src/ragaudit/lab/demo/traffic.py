@@ -1,4 +1,4 @@
-"""The accounts at work: they register, ask, check, submit, crash, dispute, complain."""
+"""The accounts at work: they register, ask, check, submit, crash, complain, go to the arbiter."""
 
 import json
 import logging
@@ -18,11 +18,41 @@ from typing import Any
 from ragaudit.client import Client, Receipt, SearchResult
 from ragaudit.client.errors import AnswerRejected, PromiseUnanswered
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.lab.demo.arbitration import arbitrate
+from ragaudit.encoding.options import public_key
+from ragaudit.http import HttpClient
 from ragaudit.lab.demo.crashing_client import EXIT_CRASHED
 from ragaudit.lab.demo.plan import TOP_K, AccountPlan, Plan
+from ragaudit.serving.clock import system_clock
+from ragaudit.verifier.arbiter import Arbiter, read_window
+from ragaudit.verifier.engines import fastest_engine
 
-__all__ = ["Complaint", "Traffic", "quiet_clients"]
+
+def arbitrate(
+    folder: Path, file: dict[str, Any], *, window: str, verifier_key: str, prover: str,
+    verifier: str,
+) -> None:  # fmt: skip
+    """Take a receipt file to the arbiter in ``folder``, and its finding to the verifier.
+
+    Args:
+        folder: of the arbiter, which shares nothing with the verifier.
+        file: the receipt file as JSON.
+        window: its name.
+        verifier_key: public, in hex, known from elsewhere and not from the provider.
+        prover, verifier: addresses.
+
+    Raises:
+        RefusedError: the verifier does not take the finding.
+    """
+    with HttpClient(prover, timeout=60) as http:
+        shown = http.request("GET", f"/v1/windows/{window}").json()
+    view = read_window(shown, public_key(verifier_key))
+    finding, public = Arbiter(folder).judge(file, view, fastest_engine(), system_clock)
+    told = {"finding": finding.to_json(), "public": public.to_json()}
+    with HttpClient(verifier, timeout=60) as http:
+        answer = http.request("POST", f"/v1/windows/{window}/findings", json=told)
+    if not answer.is_success:
+        raise RefusedError(f"finding not taken: {answer.status_code}", where=window)
+
 
 _RECEIPT_FILE = "ragaudit/v1/receipt/file"
 _WORKERS = 4

@@ -22,13 +22,10 @@ from ragaudit.client.blocking import Client, run
 from ragaudit.client.transport import Service
 from ragaudit.embedders import registry
 from ragaudit.encoding.console import Console
-from ragaudit.lab.demo.operator import Auditor, Operator
-from ragaudit.lab.demo.plan import AccountPlan, Plan, WindowPlan
-from ragaudit.lab.demo.run import download, progress_bars
-from ragaudit.lab.demo.services import Services, prepare, start_service
+from ragaudit.lab.demo.plan import AccountPlan, Claim, Plan, WindowPlan
+from ragaudit.lab.demo.run import WindowRun, download, progress_bars
+from ragaudit.lab.demo.services import Auditor, Operator, Services, prepare, start_service
 from ragaudit.lab.demo.traffic import Traffic, quiet_clients
-from ragaudit.lab.demo.utility import Claim
-from ragaudit.lab.demo.window_run import WindowRun
 from ragaudit.lab.generation.manifest import manifest
 from ragaudit.lab.generation.records import Question, corpus
 from ragaudit.lab.generation.serving import MODEL
@@ -40,8 +37,6 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
-
-__all__ = ["Told", "WordsDemo", "WordsReport"]
 
 WINDOW, TENANT = "demo-words", "clinic"
 ACCOUNTS, OWN_QUESTIONS = 8, 4
