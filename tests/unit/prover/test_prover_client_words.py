@@ -56,6 +56,17 @@ def test_an_answer_in_words_whose_receipt_was_checked(
     assert [each.name for each in receipt.not_done] == ["embedder"]
 
 
+def test_a_repeated_question_has_its_answer_again_and_costs_nothing(opened: Open) -> None:
+    """The provider repeats what it answered within `retry_seconds`; that accuses nobody."""
+    client = opened("ada")
+    first, between = client.search("bread", top_k=2), client.ask(QUESTION)
+    again = client.search("bread", top_k=2)
+    assert again.receipt.file == first.receipt.file
+    assert (again.receipt.counter, between.receipt.counter) == (0, 1)
+    assert (again.missed, again.remaining) == (0, between.remaining)
+    assert client.ask(QUESTION).receipt.file == between.receipt.file
+
+
 def test_files_are_checked_on_the_command_line(
     opened: Open, channel: ProverScenario, tmp_path: Path
 ) -> None:

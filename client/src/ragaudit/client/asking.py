@@ -131,10 +131,12 @@ class Asking:
         entry, missed = queried(file.public), 0
         await session.follow(entry)
         receipt = checked(file, await asyncio.to_thread(self._checker.receipt, file, None))
-        # A question that was asked before may get the generated answer, and the time, of then.
-        if not (generated and session.asked_before(entry.counter)):
+        # A question that was asked before may get the answer, and the time, of then (8.6).
+        again = session.answers.get(entry.counter) == file.public.identity
+        if not again and not (generated and session.asked_before(entry.counter)):
             await session.timed(partial(self._checker.plain_time, file, request_time))
             missed = session.plain_counter(entry.counter)
+        session.answers[entry.counter] = file.public.identity
         receipt.path = await session.keep(file)
         return receipt, missed
 

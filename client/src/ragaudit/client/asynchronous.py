@@ -300,4 +300,6 @@ class AsyncClient:
         return WordsResult(answer.text, answer.private, receipt, left, missed)
 
     def _left(self, counter: int) -> int:
-        return self._session.window.view.policy.queries_per_account - counter - 1
+        # A repeated answer has an earlier counter than the last.
+        last = max(counter, self._session.last_counter or 0)
+        return self._session.window.view.policy.queries_per_account - last - 1

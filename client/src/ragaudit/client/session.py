@@ -71,6 +71,7 @@ class Session:
         registered: the account, once `ready`.
         demands: of the caller.
         last_counter: of a plain account's last query.
+        answers: identities of a plain account's receipts, by counter.
     """
 
     def __init__(self, base_url: str, api_key: str, options: ClientOptions) -> None:
@@ -110,6 +111,7 @@ class Session:
         self.chain: NonceChain | None = None
         self.began_chain = False
         self.last_counter: int | None = None
+        self.answers: dict[int, bytes] = {}
         self._window: Window | None = None
         self._account: AccountState | None = None
         self._checked = False
