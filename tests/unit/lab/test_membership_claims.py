@@ -8,8 +8,7 @@ import pytest
 from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
-from ragaudit.lab.attacks.membership.campaign import Campaign, Plan
-from ragaudit.lab.attacks.membership.claims import Claim
+from ragaudit.lab.attacks.membership.campaign import Campaign, Claim, Plan
 from ragaudit.lab.attacks.membership.endpoints import Template
 from ragaudit.lab.attacks.membership.judging import Judgement, Verdict
 from ragaudit.lab.attacks.membership.judging import _claimed as claimed

@@ -18,9 +18,8 @@ from ragaudit.lab.attacks.membership.endpoints import Answer, Template
 from ragaudit.lab.attacks.membership.judging import Verdict, check_questions
 from ragaudit.lab.attacks.membership.judging import _dumb as nothing_told
 from ragaudit.lab.attacks.membership.judging import _verdict as verdict_of
-from ragaudit.lab.attacks.membership.probing import Probe, probes
+from ragaudit.lab.attacks.membership.probing import SIGNALS, Probe, probes, signals
 from ragaudit.lab.attacks.membership.scoring import measure
-from ragaudit.lab.attacks.membership.signals import SIGNALS, signals
 
 TEMPLATE = Template("http://x/", {"q": "{query}"}, "answers[*].text", "answers[*].id")
 

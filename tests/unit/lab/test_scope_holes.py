@@ -23,7 +23,7 @@ from forgetful_surfaces import (
 )
 from leaking_ports import filled
 from ragaudit.lab.attacks.scope.probes import Tested
-from ragaudit.lab.attacks.scope.target import StoreKind
+from ragaudit.lab.attacks.scope.stores.store import StoreKind
 from surface_app import KEYS, NAMES, MemoryPort, serving, surface_app
 
 TENANT_KEYS = {account.tenant: key for key, account in KEYS.items()}

@@ -5,8 +5,6 @@ from typing import Any
 
 from ragaudit.encoding.errors import UnsupportedError
 
-__all__ = ["library"]
-
 
 def library(name: str) -> Any:
     """Return a module of an optional library.

@@ -22,8 +22,6 @@ from ragaudit.privacy.numbers import Number, exact, real, sequence
 if TYPE_CHECKING:
     from ragaudit.lab.risk.trade_off import PrivacyProfile
 
-__all__ = ["EPSILONS", "approximate_of", "dp_event", "loss_distribution", "profile_of"]
-
 EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 
 

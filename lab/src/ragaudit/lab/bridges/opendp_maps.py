@@ -26,8 +26,6 @@ from ragaudit.privacy.numbers import Number, count, instance, real, sequence
 if TYPE_CHECKING:
     from ragaudit.lab.risk.trade_off import PrivacyProfile
 
-__all__ = ["opendp_guarantee", "opendp_measurement", "opendp_profile"]
-
 
 def opendp_profile(guarantee: "ApproximateDp | GaussianDp | PrivacyProfile | Event") -> Any:
     """Return an ``opendp.mod.PrivacyProfile``: delta by epsilon and epsilon by delta.

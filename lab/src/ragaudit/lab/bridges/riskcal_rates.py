@@ -16,8 +16,6 @@ from ragaudit.lab.bridges.loss_distributions import loss_distribution
 from ragaudit.privacy.accounting.events import Event, NoisyScores
 from ragaudit.privacy.numbers import Number, instance, real, sequence
 
-__all__ = ["AttackRates", "attack_rates", "risk_evaluator"]
-
 _RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 
 

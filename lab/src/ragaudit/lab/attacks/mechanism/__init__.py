@@ -8,13 +8,13 @@ in, and ours into it.
 """
 
 from ragaudit.lab.attacks.mechanism.auditing import Audit, Result, Verdict, audit
-from ragaudit.lab.attacks.mechanism.interfaces import (
+from ragaudit.lab.attacks.mechanism.subjects import SUBJECTS, Subject, subject
+from ragaudit.lab.attacks.mechanism.tester import (
+    AdvantageTester,
     DatasetGenerator,
     Mechanism,
     PropertyTester,
 )
-from ragaudit.lab.attacks.mechanism.subjects import SUBJECTS, Subject, subject
-from ragaudit.lab.attacks.mechanism.tester import AdvantageTester
 
 __all__ = [
     "SUBJECTS",

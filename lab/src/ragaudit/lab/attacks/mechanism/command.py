@@ -9,16 +9,20 @@ import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.attacks.mechanism.auditing import Audit, Result, Verdict, audit, test_by
-from ragaudit.lab.attacks.mechanism.interfaces import Evidence
-from ragaudit.lab.attacks.mechanism.repeating import Repeated, repeat
+from ragaudit.lab.attacks.mechanism.auditing import (
+    Audit,
+    Repeated,
+    Result,
+    Verdict,
+    audit,
+    repeat,
+    test_by,
+)
 from ragaudit.lab.attacks.mechanism.subjects import SUBJECTS, Subject, Terms, subject
-from ragaudit.lab.attacks.mechanism.tester import Claim
+from ragaudit.lab.attacks.mechanism.tester import Claim, Evidence
 from ragaudit.lab.risk_command.show import advancing, as_json, down, up
 from ragaudit.privacy.guarantees import ApproximateDp
 from ragaudit.privacy.numbers import exact
-
-__all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = """Examples:
 

@@ -21,19 +21,17 @@ from ragaudit.circuits.quantise import quantise, quantise_rows
 from ragaudit.circuits.selection import scores, select
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.attacks.mechanism.interfaces import (
+from ragaudit.lab.attacks.mechanism.tester import (
+    Claim,
     DatasetGenerator,
     Evidence,
     Mechanism,
     Samples,
 )
-from ragaudit.lab.attacks.mechanism.tester import Claim
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
-
-__all__ = ["SUBJECTS", "Documents", "Retrieval", "Subject", "Terms", "Voting", "subject"]
 
 Integers = npt.NDArray[np.int64]
 _DIMENSION = 2

@@ -13,8 +13,7 @@ from ragaudit.encoding.commands import ExitCode, NotJudged, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.membership import endpoints
-from ragaudit.lab.attacks.membership.campaign import Campaign, Plan, calling
-from ragaudit.lab.attacks.membership.claims import Claim
+from ragaudit.lab.attacks.membership.campaign import Campaign, Claim, Plan, calling
 from ragaudit.lab.attacks.membership.documents import Document, check_matched, choose, read
 from ragaudit.lab.attacks.membership.endpoints import Template
 from ragaudit.lab.attacks.membership.judging import Judgement, Verdict, check_questions, judge
@@ -25,8 +24,6 @@ from ragaudit.lab.attacks.signing import policy_bytes, signer_of
 from ragaudit.lab.risk.validation import check_probability
 from ragaudit.lab.risk_command.show import advancing, as_json, json_text
 from ragaudit.serving.settings import read_secret_file
-
-__all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = """Examples:
 

@@ -8,20 +8,14 @@ from pathlib import Path
 import numpy as np
 from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.errors import MalformedError, RefusedError
-from ragaudit.lab.attacks.membership.scoring import Floats, cross_fitted, permutation_p
-from ragaudit.lab.attacks.membership.words import is_text, words
+from ragaudit.lab.attacks.membership.scoring import (
+    Floats,
+    cross_fitted,
+    is_text,
+    permutation_p,
+    words,
+)
 from ragaudit.lab.risk.estimation import area_under_curve
-
-__all__ = [
-    "LEAST",
-    "RECOMMENDED",
-    "SEPARABLE",
-    "Document",
-    "Matching",
-    "check_matched",
-    "choose",
-    "read",
-]
 
 LEAST = 10
 """Documents of a class: with fewer no outcome means anything."""

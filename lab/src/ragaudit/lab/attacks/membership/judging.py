@@ -7,10 +7,10 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.lab.attacks.membership.campaign import Exchange, Plan
-from ragaudit.lab.attacks.membership.claims import Claim
+from ragaudit.lab.attacks.membership.campaign import Claim, Exchange, Plan
 from ragaudit.lab.attacks.membership.documents import SEPARABLE
 from ragaudit.lab.attacks.membership.endpoints import Answer
+from ragaudit.lab.attacks.membership.probing import SIGNALS, WEIGHTS, signals
 from ragaudit.lab.attacks.membership.scoring import (
     PERMUTATIONS,
     Floats,
@@ -23,10 +23,7 @@ from ragaudit.lab.attacks.membership.scoring import (
     measure,
     permutation_p,
 )
-from ragaudit.lab.attacks.membership.signals import SIGNALS, WEIGHTS, signals
 from ragaudit.lab.risk.estimation import area_under_curve, false_alarm
-
-__all__ = ["ClaimTest", "Judgement", "Verdict", "check_questions", "judge"]
 
 _ECHOES = 199
 """Permutations by which questions are compared."""

@@ -11,8 +11,6 @@ from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS, RESAMPLES
 from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.membership_result import MembershipResult
 
-__all__ = ["figures", "page", "statement", "summary"]
-
 _MEANING = {
     Verdict.PASS: "These questions tell members from others less often than the threshold.",
     Verdict.FAIL: "These questions tell which documents are in the corpus.",

@@ -11,8 +11,6 @@ from uuid import UUID
 import numpy as np
 from ragaudit.encoding.errors import MalformedError
 
-__all__ = ["TAG", "Canary", "draw", "near", "read", "write"]
-
 PLANTED: Final = 10
 """Of each tenant; as many again are drawn and not planted. C(20, 10) = 184756 ways to choose them
 are few enough to look at all, and enough for a p-value of 2e-5."""

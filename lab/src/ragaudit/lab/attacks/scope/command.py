@@ -14,18 +14,16 @@ from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.scope import canaries as planting
+from ragaudit.lab.attacks.scope.judging import SCHEMA
 from ragaudit.lab.attacks.scope.planning import Options, Patience
 from ragaudit.lab.attacks.scope.preparing import prepared
 from ragaudit.lab.attacks.scope.report import Report
 from ragaudit.lab.attacks.scope.running import run
-from ragaudit.lab.attacks.scope.schema import SCHEMA
-from ragaudit.lab.attacks.scope.target import load
+from ragaudit.lab.attacks.scope.stores.store import load
 from ragaudit.lab.attacks.signing import policy_bytes, signer_of
 from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.scope_result import ScopeResult
 from rich.progress import Progress
-
-__all__ = ["CANARIES_EXAMPLE", "SCOPE_EXAMPLE", "canaries", "scope"]
 
 SCOPE_EXAMPLE = """Examples:
 

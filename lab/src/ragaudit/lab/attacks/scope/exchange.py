@@ -12,8 +12,6 @@ from urllib.parse import quote
 import httpx
 from ragaudit.encoding.errors import UnavailableError
 
-__all__ = ["Answer", "Client", "HttpClient", "Request", "Secrets", "json_request"]
-
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of an answer that are looked at."""
 _LONG_KEY: Final = 16

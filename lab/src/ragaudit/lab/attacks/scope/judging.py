@@ -1,4 +1,4 @@
-"""What an answer gives away, decided by canaries and exact tests alone."""
+"""What an answer gives away, decided by canaries and exact tests alone; the report's format."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,27 +11,8 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 from ragaudit.lab.attacks.scope.canaries import Canary
-from ragaudit.lab.attacks.scope.exchange import (
-    Answer,
-    Request,
-    members,
-    mentions,
-    numbers,
-    texts,
-)
+from ragaudit.lab.attacks.scope.exchange import Answer, Request, members, mentions, numbers, texts
 from ragaudit.lab.attacks.scope.probes import Attempt
-
-__all__ = [
-    "Kind",
-    "Leak",
-    "Separation",
-    "changed",
-    "leaks",
-    "named",
-    "said_by",
-    "separation",
-    "timing",
-]
 
 Kind = Literal[
     "integrity", "content", "vector", "metadata", "id", "existence", "collection", "timing"
@@ -255,3 +236,76 @@ def _subsets(count: int, size: int) -> npt.NDArray[np.int8]:
         dtype=np.int8,
         count=comb(count, size) * size,
     ).reshape(-1, size)
+
+
+FORMAT: Final = "ragaudit/v1/scope-report"
+
+
+def _object(**members: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+_TEXT: Final = {"type": "string"}
+_COUNT: Final = {"type": "integer", "minimum": 0}
+_TEXTS: Final = {"type": "array", "items": _TEXT}
+SCHEMA: Final[Mapping[str, Any]] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": FORMAT,
+    **_object(
+        format={"const": FORMAT},
+        result={"enum": ["LEAK", "INCOMPLETE", "CLEAN"]},
+        store=_TEXT,
+        url=_TEXT,
+        seed=_COUNT,
+        error={"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        started=_COUNT,
+        requests=_COUNT,
+        tenants=_TEXTS,
+        controlled=_TEXTS,
+        findings={
+            "type": "array",
+            "items": _object(
+                probe=_TEXT,
+                family=_TEXT,
+                kind={"enum": list(SEVERITY)},
+                severity={"enum": list(dict.fromkeys(SEVERITY.values()))},
+                title=_TEXT,
+                idea=_TEXT,
+                attacker=_TEXT,
+                victim=_TEXT,
+                evidence=_TEXT,
+                times={"type": "integer", "minimum": 1},
+                p_value={"type": ["number", "null"], "minimum": 0, "maximum": 1},
+                request=_object(
+                    method=_TEXT,
+                    path=_TEXT,
+                    headers={"type": "object", "additionalProperties": _TEXT},
+                    body=_TEXT,
+                ),
+                answer=_object(status=_TEXT, text=_TEXT),
+                reproduce=_TEXT,
+            ),
+        },
+        tried={
+            "type": "array",
+            "items": _object(
+                probe=_TEXT,
+                family=_TEXT,
+                idea=_TEXT,
+                attacker=_TEXT,
+                victim=_TEXT,
+                result={"enum": ["FOUND", "NOTHING", "NOT JUDGED", "SKIPPED"]},
+                why=_TEXT,
+                statuses={"type": "object", "additionalProperties": _COUNT},
+            ),
+        },
+        limits=_TEXTS,
+        references=_TEXTS,
+    ),
+}
+"""Of the JSON report, for CI."""

@@ -8,8 +8,6 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.attacks.scope.probes import Census, Oracle, Probe, Tested, Write
 from ragaudit.lab.attacks.scope.stores.store import Store
 
-__all__ = ["Options", "Pair", "Patience", "Plan"]
-
 
 @dataclass(frozen=True)
 class Options:

@@ -16,10 +16,7 @@ from ragaudit.lab.attacks.scope.stores.openai import OpenAi
 from ragaudit.lab.attacks.scope.stores.pgvector import Pgvector, SqlClient
 from ragaudit.lab.attacks.scope.stores.prover import Prover
 from ragaudit.lab.attacks.scope.stores.qdrant import Qdrant
-from ragaudit.lab.attacks.scope.stores.store import Scene, Store
-from ragaudit.lab.attacks.scope.target import StoreKind, Target
-
-__all__ = ["prepared"]
+from ragaudit.lab.attacks.scope.stores.store import Scene, Store, StoreKind, Target
 
 STORES: Final[dict[StoreKind, type[Store]]] = {
     "chroma": Chroma,

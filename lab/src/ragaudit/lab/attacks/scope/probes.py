@@ -8,11 +8,6 @@ from urllib.parse import quote
 
 from ragaudit.lab.attacks.scope.exchange import Request
 
-__all__ = [
-    "FAILING", "NO_TAG", "TURNS", "Attempt", "Census", "Family", "Oracle", "Probe", "Tested",
-    "Write", "conditional", "conditions", "each", "name_variants",
-]  # fmt: skip
-
 TURNS = 20
 """Of a census: C(20, 10) ways in which a store may have a row more."""
 NO_TAG = '"ragaudit-0"'

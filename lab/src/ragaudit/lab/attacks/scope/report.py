@@ -9,11 +9,8 @@ from typing import Any, Final, Literal, Self
 
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets, mentions
-from ragaudit.lab.attacks.scope.judging import SEVERITY, Kind
+from ragaudit.lab.attacks.scope.judging import FORMAT, SEVERITY, Kind
 from ragaudit.lab.attacks.scope.probes import Tested
-from ragaudit.lab.attacks.scope.schema import FORMAT
-
-__all__ = ["Finding", "Report", "Tried"]
 
 Result = Literal["LEAK", "INCOMPLETE", "CLEAN"]
 SHOWN: Final = 2000

@@ -23,9 +23,6 @@ from ragaudit.lab.attacks.scope.probes import (
 )
 from ragaudit.lab.attacks.scope.report import Finding, Report, Tried
 
-__all__ = ["run"]
-
-
 _TESTS: tuple[tuple[judging.Kind, Callable[..., judging.Separation | None]], ...] = (
     ("existence", judging.separation),
     ("timing", judging.timing),

@@ -22,8 +22,6 @@ from ragaudit.lab.attacks.scope.probes import (
 )
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Scene, Store
 
-__all__ = ["Chroma"]
-
 _INCLUDE = ["documents", "metadatas", "embeddings"]
 
 

@@ -8,8 +8,6 @@ from ragaudit.lab.attacks.scope.exchange import Request, json_request
 from ragaudit.lab.attacks.scope.probes import FAILING, Oracle, Probe, each, name_variants
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
-__all__ = ["Dify"]
-
 
 class Dify(Store):
     """``POST /retrieval``."""

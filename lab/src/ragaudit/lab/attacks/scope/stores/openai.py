@@ -19,8 +19,6 @@ from ragaudit.lab.attacks.scope.probes import (
 )
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
-__all__ = ["OpenAi"]
-
 
 class OpenAi(Store):
     """Search in a vector store by text, and the files behind it."""

@@ -16,8 +16,6 @@ from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
 from ragaudit.lab.attacks.scope.probes import FAILING, Attempt, Census, Oracle, Probe, Write, each
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store
 
-__all__ = ["Pgvector", "SqlClient"]
-
 _KEPT = "COMMIT"
 _MOST_ROWS = 10_000
 _LOST = "08006"

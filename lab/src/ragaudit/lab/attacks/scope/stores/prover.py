@@ -18,8 +18,6 @@ from ragaudit.lab.attacks.scope.probes import (
 )
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Scene, Store
 
-__all__ = ["Prover"]
-
 _RECEIPTS = 20
 
 

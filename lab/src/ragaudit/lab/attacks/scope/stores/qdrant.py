@@ -19,8 +19,6 @@ from ragaudit.lab.attacks.scope.probes import (
 )
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
-__all__ = ["Qdrant"]
-
 _SHOWN = {"with_payload": True, "with_vector": True}
 
 
