@@ -193,12 +193,6 @@ def test_salts_have_32_bytes(length: int) -> None:
         digests.leaf_data(bytes(length), "record", b"x")
 
 
-def test_new_salts_differ() -> None:
-    salts = {digests.new_salt() for _ in range(100)}
-    assert len(salts) == 100
-    assert {len(salt) for salt in salts} == {digests.SALT_BYTES}
-
-
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_salt_and_kind_separate(a: bytes, b: bytes) -> None:
     one, two = bytes(32), bytes([1]) * 32

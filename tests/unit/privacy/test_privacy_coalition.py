@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from ragaudit import core
-from ragaudit.circuits.sketch import hamming
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy.coalition import (
     Estimate,
@@ -70,6 +69,10 @@ def test_threshold_refusals(theta: str, bits: int) -> None:
         hamming_threshold(theta, bits)
 
 
+def differing(a: bytes, b: bytes) -> int:
+    return (int.from_bytes(a) ^ int.from_bytes(b)).bit_count()
+
+
 def by_definition(records: list[Record], tau: int, threshold: int, life: int = 0) -> Estimate:
     """Breadth-first search over the account graph, pair by pair."""
     accounts = sorted({r.account for r in records})
@@ -78,7 +81,7 @@ def by_definition(records: list[Record], tau: int, threshold: int, life: int = 0
         if (
             x.account != y.account
             and abs(x.time - y.time) <= tau + (life if x.anchored or y.anchored else 0)
-            and hamming(x.sketch, y.sketch) <= threshold
+            and differing(x.sketch, y.sketch) <= threshold
         ):
             near[x.account].add(y.account)
             near[y.account].add(x.account)

@@ -91,7 +91,6 @@ def exp_negative(value: Fraction, bits: int) -> Interval:
     return result
 
 
-SAMPLER_ID = "ragaudit/v1/dgs"
 THRESHOLD_BYTES = 16
 THRESHOLD_BITS = 8 * THRESHOLD_BYTES
 KEY_BYTES = 32

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.parameters import LIMITS, B
 
-__all__ = ["IntegerRows", "distance", "quantise", "quantise_rows", "row_type", "squared_norms"]
+__all__ = ["IntegerRows", "distance", "quantise", "quantise_rows", "row_type"]
 
 IntegerRows = npt.NDArray[np.int8 | np.int16]
 """Vectors of integers: int8 where B = 127, int16 where B = 4095."""
@@ -113,17 +113,6 @@ def quantise_rows(matrix: npt.ArrayLike, norm_bound: int = B) -> IntegerRows:
         # Signs come last: -x has the integers of x with the other sign (spec 2.1).
         result[block] = np.copysign(_rounded_at_largest_scale(sizes, norm_bound), values[block])
     return result
-
-
-def squared_norms(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the integer squared norms int64[N] of integer rows [N, d].
-
-    Args:
-        rows: integers [N, d] of absolute value below 2^15, so that no sum overflows.
-    """
-    wide = rows.astype(np.int64)
-    norms: npt.NDArray[np.int64] = np.einsum("ij,ij->i", wide, wide)
-    return norms
 
 
 def distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int:

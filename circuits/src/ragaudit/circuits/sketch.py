@@ -9,7 +9,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import enc
 
-__all__ = ["hamming", "hyperplanes", "sketch", "sketches"]
+__all__ = ["hyperplanes", "sketch", "sketches"]
 
 SEED_BYTES = 32
 
@@ -56,20 +56,6 @@ def sketches(queries: npt.NDArray[np.int16], seed: bytes, bits: int) -> npt.NDAr
     # Sums of at most 4096 numbers of 16 bits: exact in doubles, and BLAS has no integers.
     products = queries.astype(np.float64) @ hyperplanes(seed, bits, queries.shape[1]).T
     return np.packbits(products >= 0, axis=1, bitorder="little")
-
-
-def hamming(a: bytes, b: bytes) -> int:
-    """Return the number of differing bits of two sketches.
-
-    Args:
-        a, b: of one policy, bits / 8 bytes each; the distance is what spec 7.1 bounds.
-
-    Raises:
-        MalformedError: different lengths.
-    """
-    if len(a) != len(b):
-        raise MalformedError("sketches have different lengths", expected=f"{len(a)} bytes")
-    return (int.from_bytes(a, "little") ^ int.from_bytes(b, "little")).bit_count()
 
 
 # A window's queries all have the policy's seed: its vectors are hashed once.

@@ -1,20 +1,14 @@
 """Salted digests, digests of structures, log leaves (docs/spec/01-encoding.md §1.2)."""
 
-import secrets
 from hashlib import sha256
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import DIGEST_BYTES, Field, enc
 
-__all__ = ["DIGEST_BYTES", "SALT_BYTES", "leaf_data", "new_salt", "salted", "structure"]
+__all__ = ["DIGEST_BYTES", "SALT_BYTES", "leaf_data", "salted", "structure"]
 
 SALT_BYTES = 32
 PREFIX = "ragaudit/v1/"
-
-
-def new_salt() -> bytes:
-    """Return 32 fresh random bytes from the operating system."""
-    return secrets.token_bytes(SALT_BYTES)
 
 
 def salted(salt: bytes, value: Field) -> bytes:
