@@ -54,3 +54,10 @@ def test_lines_of_code_and_functions_of_one_line(goals: ModuleType, tmp_path: Pa
 def test_the_repository_is_measured(goals: ModuleType) -> None:
     assert ROOT / "tools/goals.py" in goals.tracked("tools/", "*.py")
     assert goals.importers()["ragaudit.encoding.errors"] > 100
+
+
+def test_the_files_of_a_question_are_those_that_answer_it(goals: ModuleType) -> None:
+    files = {path.relative_to(ROOT).as_posix() for path in goals.question_files()}
+    assert "prover/src/ragaudit/prover/answering/answering.py" in files
+    assert "ledger/src/ragaudit/ledger/log/fence.py" in files
+    assert not any("/lab/" in each or each.startswith("lab/") for each in files)
