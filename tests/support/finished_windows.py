@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from ragaudit.ledger.log.overwriting import cut_journal
+from ragaudit.ledger.log.database import cut_journal
 from ragaudit.prover.lifecycle.retention import Retention
 from ragaudit.prover.store import tables
 from scenario import ProverScenario

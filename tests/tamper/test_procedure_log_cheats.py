@@ -14,9 +14,9 @@ from ragaudit.encoding.tagged import enc
 from ragaudit.lab.attacks.cheats.log import TwoCheckpoints
 from ragaudit.lab.scenario.policy import CLOSED, START
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.log.checkpoints import SplitView, verify_split_view
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, parse_note
-from ragaudit.ledger.log.split_view import SplitView, verify_split_view
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import items as names

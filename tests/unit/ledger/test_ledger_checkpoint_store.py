@@ -17,9 +17,8 @@ from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.checkpoints import sign_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign, verify_cosigned
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, NoteSignature, SigningKey
-from ragaudit.ledger.log.right_edge import RightEdge
 from ragaudit.ledger.log.store import LogStore
-from ragaudit.ledger.log.tiles import TileHashSource, decode_entry_bundle, tile_path
+from ragaudit.ledger.log.tiles import RightEdge, TileHashSource, decode_entry_bundle, tile_path
 from ragaudit.ledger.log.tlog_proof import verify_tlog_proof
 from ragaudit.ledger.log.tree import EMPTY_ROOT, leaf_hash, verify_consistency
 from sqlalchemy import text

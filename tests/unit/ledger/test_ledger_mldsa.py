@@ -9,7 +9,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.errors import MalformedNote, NoteRejected
-from ragaudit.ledger.log import mldsa
+from ragaudit.ledger.log import notes
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosignatures import (
     CosignerPolicy,
@@ -18,11 +18,12 @@ from ragaudit.ledger.log.cosignatures import (
     verify_cosignature,
     verify_cosigned,
 )
-from ragaudit.ledger.log.mldsa import MlDsaPrivateKey, MlDsaPublicKey
 from ragaudit.ledger.log.notes import (
     COSIGNATURE_V1,
     ED25519,
     MLDSA_COSIGNATURE,
+    MlDsaPrivateKey,
+    MlDsaPublicKey,
     NoteSignature,
     SigningKey,
     VerifierKey,
@@ -180,8 +181,8 @@ def test_a_library_without_the_algorithm_is_named(monkeypatch: pytest.MonkeyPatc
 
         from_public_bytes = from_seed_bytes
 
-    monkeypatch.setattr(mldsa, "MLDSA44PrivateKey", Missing)
-    monkeypatch.setattr(mldsa, "MLDSA44PublicKey", Missing)
+    monkeypatch.setattr(notes, "MLDSA44PrivateKey", Missing)
+    monkeypatch.setattr(notes, "MLDSA44PublicKey", Missing)
     with pytest.raises(UnsupportedError, match="cryptography"):
         MlDsaPrivateKey.generate()
     with pytest.raises(UnsupportedError, match="cryptography"):

@@ -10,11 +10,17 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import MalformedNote, MalformedProof, NoteRejected, ProofRejected
 from ragaudit.ledger.log import cosigner_protocol as protocol
-from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint, verify_checkpoint
+from ragaudit.ledger.log.checkpoints import (
+    Checkpoint,
+    SplitView,
+    find_split_view,
+    sign_checkpoint,
+    verify_checkpoint,
+    verify_split_view,
+)
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, cosign, verify_cosigned
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, judge
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey, parse_note
-from ragaudit.ledger.log.split_view import SplitView, find_split_view, verify_split_view
 from ragaudit.ledger.log.tlog_proof import TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import MemoryTree, TreeHead, leaf_hash
 

@@ -9,13 +9,13 @@ import pytest
 from ragaudit.encoding.errors import InternalError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.database import (
+    Rows,
     make_private,
     open_engine,
     read_transaction,
     refused_statements,
     write_transaction,
 )
-from ragaudit.ledger.log.rows import Rows
 from sqlalchemy import Column, Engine, Integer, LargeBinary, MetaData, Table, Text
 
 metadata = MetaData()

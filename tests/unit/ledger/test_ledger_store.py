@@ -20,16 +20,15 @@ from ragaudit.ledger.errors import (
     UnknownResource,
 )
 from ragaudit.ledger.log.database import (
+    Prepared,
     close_engine,
     open_engine,
     read_transaction,
     write_transaction,
 )
 from ragaudit.ledger.log.notes import ED25519, SigningKey
-from ragaudit.ledger.log.prepared import Prepared
-from ragaudit.ledger.log.right_edge import Frontier, RightEdge
 from ragaudit.ledger.log.store import LogStore
-from ragaudit.ledger.log.tiles import Tile, TileHashSource, tiles_of
+from ragaudit.ledger.log.tiles import Frontier, RightEdge, Tile, TileHashSource, tiles_of
 from ragaudit.ledger.log.tree import EMPTY_ROOT, MemoryTree, leaf_hash
 from sqlalchemy import (
     Boolean,

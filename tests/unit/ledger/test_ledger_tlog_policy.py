@@ -12,11 +12,11 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import MalformedNote, MalformedTrustPolicy, NoteRejected
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
-from ragaudit.ledger.log.mldsa import MlDsaPrivateKey
 from ragaudit.ledger.log.notes import (
     COSIGNATURE_V1,
     ED25519,
     MLDSA_COSIGNATURE,
+    MlDsaPrivateKey,
     NoteSignature,
     SigningKey,
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.ledger.log.waiting import await_server
+from ragaudit.ledger.log.database import await_server
 from sqlalchemy.exc import OperationalError
 
 URL = "postgresql+psycopg://u:secret@127.0.0.1:1/d"
@@ -59,7 +59,7 @@ def test_what_is_waited_for(
         ("FATAL:  no pg_hba.conf entry for host", 1, 60, True, 1),
     ):
         server = Server(words, often)
-        monkeypatch.setattr("ragaudit.ledger.log.waiting.open_engine", lambda _, made=server: made)
+        monkeypatch.setattr("ragaudit.ledger.log.database.open_engine", lambda _, made=server: made)
         caplog.clear()
         failed = ""
         with caplog.at_level(logging.WARNING):

@@ -19,7 +19,7 @@ from ragaudit.encoding.errors import (
     UnsupportedError,
 )
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
-from ragaudit.ledger.log import pools
+from ragaudit.ledger.log import database
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.serving.clock import system_clock
 from ragaudit.verifier.history import FencePlace
@@ -304,7 +304,7 @@ def test_sessions_that_are_cut_off(
     remote: VerifierScenario, postgresql: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by a restart between two requests: the next one takes a new session."""
-    monkeypatch.setattr(pools, "_FRESH_SECONDS", 0)  # no restart is as fast as this
+    monkeypatch.setattr(database, "_FRESH_SECONDS", 0)  # no restart is as fast as this
     postgresql.execute(
         "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = 'verifier'"
     )

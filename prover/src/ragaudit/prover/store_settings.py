@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pydantic import Field, model_validator
-from ragaudit.ledger.log.waiting import WAIT_SECONDS
+from ragaudit.ledger.log.database import WAIT_SECONDS
 from ragaudit.serving.settings import Section, beside, read_secret_file
 
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.log.mldsa import MlDsaPrivateKey
-from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, VerifierKey
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, MlDsaPrivateKey, SigningKey, VerifierKey
 from ragaudit.ledger.messages.shown import ShownKeys
 
 COSIGNER, VERIFIER, VERDICT = "cosigner.key", "verifier.key", "verdict.key"

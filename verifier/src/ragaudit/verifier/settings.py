@@ -17,7 +17,7 @@ from pydantic_settings import (
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.log.waiting import WAIT_SECONDS
+from ragaudit.ledger.log.database import WAIT_SECONDS
 from ragaudit.serving.jobs.opening import JobSettings
 from ragaudit.serving.peers import ProxyNetwork
 from ragaudit.serving.rounds import BeaconSettings

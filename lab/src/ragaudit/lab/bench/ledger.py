@@ -18,9 +18,8 @@ from ragaudit.lab.bench.harness import Measurement, Notify, measure, measure_onc
 from ragaudit.ledger.log import schema
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
-from ragaudit.ledger.log.database import open_engine, read_transaction, write_transaction
+from ragaudit.ledger.log.database import Prepared, open_engine, read_transaction, write_transaction
 from ragaudit.ledger.log.notes import ED25519, SigningKey
-from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.store import LEAF_BYTES, LogStore
 from ragaudit.ledger.log.tree import leaf_hash, verify_inclusion
 from sqlalchemy import (

@@ -28,9 +28,8 @@ from ragaudit.ledger.log.cosignatures import (
     verify_cosignature,
     verify_cosigned,
 )
-from ragaudit.ledger.log.database import read_transaction, write_transaction
+from ragaudit.ledger.log.database import Prepared, read_transaction, write_transaction
 from ragaudit.ledger.log.notes import Note, NoteSignature, SigningKey, VerifierKey
-from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.store import Leaves, LogStore
 from ragaudit.ledger.log.tiles import (
     TILE_WIDTH,

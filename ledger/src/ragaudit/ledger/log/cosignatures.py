@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from ragaudit.encoding.signing import SIGNATURE_BYTES
 from ragaudit.ledger.errors import MalformedNote, NoteRejected
 from ragaudit.ledger.log.checkpoints import Checkpoint, SignedCheckpoint, verify_checkpoint
-from ragaudit.ledger.log.mldsa import MLDSA_SIGNATURE_BYTES
 from ragaudit.ledger.log.notes import (
     COSIGNATURE_V1,
     MLDSA_COSIGNATURE,
+    MLDSA_SIGNATURE_BYTES,
     NoteSignature,
     SigningKey,
     VerifierKey,

@@ -1,4 +1,4 @@
-"""Engines and transactions: SQLite now, PostgreSQL by another URL.
+"""Engines, their pools, transactions and rows: SQLite now, PostgreSQL by another URL.
 
 A transaction that writes locks before it reads. SQLite: BEGIN IMMEDIATE, a write-ahead log,
 synchronous=FULL, so that a commit that returned survives a loss of power. PostgreSQL: the writer
@@ -7,30 +7,260 @@ whatever the cluster's default.
 """
 
 import fcntl
+import logging
+import math
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Generic, TypeVar, get_type_hints
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
-from ragaudit.ledger.log.pools import KEPT, ping_rested
-from ragaudit.ledger.log.prepared import Prepared
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Dialect,
+    Engine,
+    Executable,
+    Select,
+    Table,
+    create_engine,
+    event,
+    insert,
+    select,
+    text,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
     DatabaseError,
     DBAPIError,
+    InvalidatePoolError,
     NoSuchModuleError,
     OperationalError,
     SQLAlchemyError,
 )
 from sqlalchemy.exc import InternalError as DatabaseInternalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+__all__ = [
+    "KEPT",
+    "LOCK_SECONDS",
+    "WAIT_SECONDS",
+    "DatabaseLock",
+    "Prepared",
+    "Row",
+    "Rows",
+    "T",
+    "await_server",
+    "close_engine",
+    "cut_journal",
+    "database_errors",
+    "database_file",
+    "demand_writer",
+    "make_private",
+    "open_engine",
+    "overwrite_deleted",
+    "ping_rested",
+    "read_transaction",
+    "refused_statements",
+    "single_statements",
+    "take_database",
+    "write_transaction",
+]
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+_Processor = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A statement in one dialect.
+
+    Attributes:
+        text: SQL.
+        names: parameters in the statement's order, None if the driver takes them by name.
+        constants: values of the parameters that the statement itself sets.
+        results: a converter to Python for each column; None where no column needs one.
+    """
+
+    text: str
+    names: Sequence[str] | None
+    constants: dict[str, Any]
+    results: tuple[_Processor | None, ...] | None
+
+    def parameters(self, values: dict[str, Any]) -> Any:
+        """Return what the driver takes for the values of the parameters, by name."""
+        named = {**self.constants, **values}
+        return named if self.names is None else [named[name] for name in self.names]
+
+
+class Prepared:
+    """One statement. Its parameters are integers, texts, bytes or None."""
+
+    def __init__(self, statement: Executable) -> None:
+        self._statement = statement
+        self._compiled: dict[Dialect, _Compiled] = {}
+
+    def rows(self, connection: Connection, **values: Any) -> list[Row]:
+        """Run a query and return its rows.
+
+        Args:
+            connection: in whose transaction it runs.
+            values: of the statement's parameters, by name.
+
+        Raises:
+            DBAPIError: as `Connection.execute` raises it.
+        """
+        fetched, compiled = self._run(connection, values, _fetch)
+        rows: list[Row] = [tuple(row) for row in fetched]
+        if compiled.results is None:
+            return rows
+        return [
+            tuple(
+                value if process is None else process(value)
+                for process, value in zip(compiled.results, row, strict=True)
+            )
+            for row in rows
+        ]
+
+    def row(self, connection: Connection, **values: Any) -> Row | None:
+        """Run a query of at most one row and return it, or None.
+
+        Args:
+            connection, values: as of `rows`.
+
+        Raises:
+            InternalError: several rows; other errors as `rows`.
+        """
+        rows = self.rows(connection, **values)
+        if len(rows) > 1:
+            raise InternalError("more than one row", where="database")
+        return rows[0] if rows else None
+
+    def change(self, connection: Connection, **values: Any) -> int:
+        """Run a statement that writes; return how many rows it changed. Raises as `rows`.
+
+        Args:
+            connection, values: as of `rows`.
+        """
+        changed, _ = self._run(connection, values, _count)
+        return changed
+
+    def change_each(self, connection: Connection, many: Sequence[dict[str, Any]]) -> None:
+        """Run a statement that writes, once for each of many sets of values. Raises as `rows`.
+
+        Args:
+            connection: as of `rows`.
+            many: values of the statement's parameters, by name.
+        """
+        if many:
+            self._run(connection, many, _nothing)
+
+    def _run(
+        self,
+        connection: Connection,
+        values: dict[str, Any] | Sequence[dict[str, Any]],
+        take: Callable[[Any], T],
+    ) -> tuple[T, _Compiled]:
+        """Run the statement and return what ``take`` reads from the cursor.
+
+        SQLite runs most of a query only while its rows are fetched, so ``take`` is called in here.
+        """
+        dialect = connection.dialect
+        compiled = self._compiled.get(dialect)
+        if compiled is None:
+            compiled = self._compiled[dialect] = _compile(self._statement, dialect)
+        driver = connection.connection.driver_connection
+        assert driver is not None and dialect.loaded_dbapi is not None
+        try:
+            cursor = driver.cursor()
+            if isinstance(values, dict):
+                cursor.execute(compiled.text, compiled.parameters(values))
+            else:
+                cursor.executemany(compiled.text, [compiled.parameters(each) for each in values])
+            result = take(cursor)
+            cursor.close()
+        except dialect.loaded_dbapi.Error as error:
+            if dialect.is_disconnect(error, driver, None):
+                connection.invalidate()
+            # No statement and no parameters in the error: they hold salts and bodies.
+            raise DBAPIError.instance(
+                None, None, error, dialect.loaded_dbapi.Error, hide_parameters=True,
+                dialect=dialect,
+            ) from None  # fmt: skip
+        return result, compiled
+
+
+def _fetch(cursor: Any) -> Sequence[Sequence[Any]]:
+    rows: Sequence[Sequence[Any]] = cursor.fetchall()
+    return rows
+
+
+def _nothing(_cursor: Any) -> None:
+    return None
+
+
+def _count(cursor: Any) -> int:
+    return int(cursor.rowcount)
+
+
+def _compile(statement: Executable, dialect: Dialect) -> _Compiled:
+    compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
+    columns = getattr(statement, "selected_columns", ())
+    results = tuple(column.type.dialect_impl(dialect) for column in columns)
+    processors = tuple(column.result_processor(dialect, None) for column in results)
+    return _Compiled(
+        text=str(compiled),
+        names=compiled.positiontup if compiled.positional else None,
+        constants={name: value for name, value in compiled.params.items() if value is not None},
+        results=processors if any(processors) else None,
+    )
+
+
+KEPT: Final[dict[str, Any]] = {"pool_size": 10, "max_overflow": 16, "pool_use_lifo": True}
+"""Of an engine: as many stay open as threads answer; opening one costs more than a transaction."""
+
+# No server restarts within it: a connection that was used so lately lives, or nobody's does.
+_FRESH_SECONDS = 0.05
+
+
+def ping_rested(engine: Engine) -> None:
+    """Have connections that rested asked for a sign of life before their next use.
+
+    After a restart of the server each of them would fail once otherwise. SQLAlchemy's own ping is
+    made at every use, and costs more than most of the statements that follow.
+
+    Args:
+        engine: of a server.
+    """
+    driver = engine.dialect.loaded_dbapi
+    assert driver is not None
+
+    def used(_connection: object, record: Any) -> None:
+        record.info["used"] = time.monotonic()
+
+    def taken(connection: Any, record: Any, _proxy: object) -> None:
+        if time.monotonic() - record.info.get("used", -math.inf) < _FRESH_SECONDS:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except driver.Error as error:
+            # All others are as old, or older.
+            raise InvalidatePoolError from error
+
+    for name in ("connect", "checkin"):
+        event.listen(engine, name, used)
+    event.listen(engine, "checkout", taken)
+
 
 LOCK_SECONDS = 30
 _WRITES, _SILENT = "ragaudit_writes", "ragaudit_silent_seconds"
@@ -392,3 +622,145 @@ def demand_writer(connection: Connection) -> None:
     """
     if not connection.get_execution_options().get(_WRITES, False):
         raise InternalError("not a writing transaction", where="ledger", expected="transaction()")
+
+
+_log = logging.getLogger(__name__)
+
+WAIT_SECONDS = 60
+"""Default of the services' settings: a server recovers, or another takes over, in less."""
+_PAUSE_SECONDS = 0.5
+# What no waiting mends, in a server's words; in another language it is waited for, too.
+_FINAL = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied")
+
+
+def await_server(
+    url: str,
+    seconds: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return once the server of a database takes sessions; with SQLite, which has none, at once.
+
+    Args:
+        url: of SQLAlchemy.
+        seconds: to wait at most, beside one attempt.
+        clock: seconds, rising.
+        pause: waits so many of them.
+
+    Raises:
+        MalformedError, UnsupportedError: as `open_engine`.
+        StoreUnavailable: no session in time, or the server declines for good.
+    """
+    engine = open_engine(url)
+    deadline, told = clock() + seconds, False
+    try:
+        while engine.name != "sqlite":
+            try:
+                with database_errors(), engine.connect():
+                    return
+            except StoreUnavailable as error:
+                if clock() >= deadline or any(words in error.what for words in _FINAL):
+                    raise
+                if not told:
+                    _log.warning("waiting at most %d s: %s", seconds, error.what)
+                told = True
+            pause(_PAUSE_SECONDS)
+    finally:
+        engine.dispose()
+
+
+def overwrite_deleted(connection: Connection) -> None:
+    """Have SQLite overwrite with zeros what is deleted from here on; a server leaves it to itself.
+
+    Args:
+        connection: of a transaction that writes.
+    """
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("PRAGMA secure_delete=ON")
+
+
+def cut_journal(engine: Engine) -> None:
+    """Empty SQLite's write-ahead log, which holds rows that were deleted, if nobody reads it now.
+
+    Raises:
+        StoreUnavailable: the database does not answer.
+    """
+    if engine.name != "sqlite":
+        return
+    with database_errors(), engine.connect() as connection:
+        # By the driver: within a transaction there would be somebody who reads.
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+class Rows(Generic[T]):
+    """The rows of a table as instances of ``kind``, each field of which is a column's name.
+
+    Fields of an enumeration are read as its members. Binary columns are bytes, whatever the driver
+    gives: SQLAlchemy's `LargeBinary` sees to that.
+
+    Attributes:
+        columns: of the fields, in their order.
+    """
+
+    def __init__(self, kind: type[T], table: Table) -> None:
+        hints = get_type_hints(kind)
+        self._kind = kind
+        self._table = table
+        self._names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+        self._enums = {
+            name: hints[name] for name in self._names if _is_enumeration(hints[name])
+        }  # looked up once: rows are built in every answer
+        self.columns = [table.c[name] for name in self._names]
+
+    def select(self, *conditions: ColumnElement[bool]) -> Select[Any]:
+        """Return the query of the rows for which all conditions hold."""
+        return select(*self.columns).where(*conditions)
+
+    def of(self, values: Sequence[Any]) -> T:
+        """Return the instance of a row's values, in the order of `columns`.
+
+        Args:
+            values: as the driver gives them.
+        """
+        if not self._enums:
+            return self._kind(*values)
+        named = dict(zip(self._names, values, strict=True))
+        return self._kind(**named | {name: kind(named[name]) for name, kind in self._enums.items()})
+
+    def find(self, connection: Connection, *conditions: ColumnElement[bool]) -> T | None:
+        """Return the only row for which all conditions hold, or None.
+
+        Args:
+            connection: in whose transaction it is read.
+            conditions: that hold for one row at most.
+
+        Raises:
+            MultipleResultsFound: several do.
+        """
+        row = connection.execute(self.select(*conditions)).one_or_none()
+        return None if row is None else self.of(row)
+
+    def all(self, connection: Connection, query: Select[Any]) -> list[T]:
+        """Return the rows of a query that `select` began, in its order.
+
+        Args:
+            connection: in whose transaction it is read.
+            query: of `select`, perhaps with an order and a limit.
+        """
+        return [self.of(row) for row in connection.execute(query)]
+
+    def insert(self, connection: Connection, row: T, **further: Any) -> None:
+        """Insert a row.
+
+        Args:
+            further: values of columns that are no fields, such as whose row it is.
+        """
+        values = {name: getattr(row, name) for name in self._names}
+        connection.execute(insert(self._table).values(**values, **further))
+
+
+def _is_enumeration(hint: object) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)

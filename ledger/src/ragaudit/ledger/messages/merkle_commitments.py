@@ -7,14 +7,8 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import enc, read_int, read_text
 from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord, ProofRejected
-from ragaudit.ledger.log.right_edge import Frontier
-from ragaudit.ledger.log.tree import (
-    HASH_BYTES,
-    MemoryTree,
-    TreeHead,
-    leaf_hash,
-    verify_inclusion,
-)
+from ragaudit.ledger.log.tiles import Frontier
+from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree, TreeHead, leaf_hash, verify_inclusion
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW, Value, read_columns
 from ragaudit.ledger.messages.encoded import field_count, parsed_body
 from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant, check_window

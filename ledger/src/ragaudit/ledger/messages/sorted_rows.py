@@ -11,7 +11,7 @@ from typing import Annotated, Final, TypeAlias
 
 from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.ledger.errors import ProofRejected
-from ragaudit.ledger.log.right_edge import Frontier
+from ragaudit.ledger.log.tiles import Frontier
 from ragaudit.ledger.log.tlog_proof import MAX_PATH
 from ragaudit.ledger.log.tree import MemoryTree, TreeHead, leaf_hash, verify_inclusion
 from ragaudit.ledger.messages.kernel import Digest, Integer, Items, Message

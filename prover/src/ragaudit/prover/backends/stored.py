@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.backends.interface import MIN_DOCUMENTS, Document
 from ragaudit.prover.errors import IndexInUse, MalformedDocument

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.ledger.log.waiting import await_server
+from ragaudit.ledger.log.database import await_server
 from ragaudit.prover.command.console import JsonOption, SettingsOption, emit
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.database import Store

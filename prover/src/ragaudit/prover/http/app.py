@@ -6,7 +6,7 @@ from functools import partial
 
 import anyio.to_thread
 from fastapi import FastAPI
-from ragaudit.ledger.log.waiting import await_server
+from ragaudit.ledger.log.database import await_server
 from ragaudit.prover.http import account, operator, owner, public
 from ragaudit.prover.http.turns import FairTurns, known_caller
 from ragaudit.prover.http.window_metrics import WindowMetrics

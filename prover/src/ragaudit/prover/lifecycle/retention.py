@@ -16,7 +16,7 @@ from ragaudit.encoding.errors import NotFound, RagauditError, RejectedError, Too
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
-from ragaudit.ledger.log.overwriting import cut_journal, overwrite_deleted
+from ragaudit.ledger.log.database import cut_journal, overwrite_deleted
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.deletion import ProviderDeletion
 from ragaudit.ledger.messages.policy import Policy

@@ -15,8 +15,7 @@ from ragaudit.encoding.errors import (
     NotAuthenticated,
 )
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.log.prepared import Prepared
-from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.log.database import Prepared, Rows
 from ragaudit.prover.errors import UnknownAccount, UnknownTenant
 from ragaudit.prover.keys import token_digest
 from ragaudit.prover.store import tables

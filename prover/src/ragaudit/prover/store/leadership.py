@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ragaudit.ledger.log.advisory import Session, is_locked, key_of
-from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.database import Prepared
 from ragaudit.prover.errors import NotLeading
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store

@@ -3,7 +3,7 @@
 import hmac
 
 from ragaudit.encoding.errors import NotAuthenticated
-from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.database import Prepared
 from ragaudit.prover.errors import UnknownTenant
 from ragaudit.prover.keys import token_digest
 from ragaudit.prover.store import tables

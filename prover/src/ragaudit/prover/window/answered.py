@@ -13,7 +13,7 @@ from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.errors import Conflict, MalformedRequest
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.records import MAX_ROWS
 from ragaudit.ledger.messages.requests import Request

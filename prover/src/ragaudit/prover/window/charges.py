@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generated import GenerationRequest, LoggedEntry

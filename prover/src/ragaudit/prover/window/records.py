@@ -13,7 +13,7 @@ from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import SALT_BYTES, leaf_data
 from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.ledger.errors import CorruptLog, MalformedRecord
-from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry

@@ -11,8 +11,7 @@ from typing import Any
 from ragaudit.encoding.errors import Conflict
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
-from ragaudit.ledger.log.prepared import Prepared
-from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.log.database import Prepared, Rows
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import KeyChanged, UnknownWindow, WindowUnusable
 from ragaudit.prover.store import tables

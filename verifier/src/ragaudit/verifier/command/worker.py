@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.ledger.log.waiting import await_server
+from ragaudit.ledger.log.database import await_server
 from ragaudit.serving import log_lines
 from ragaudit.serving.clock import system_clock
 from ragaudit.serving.jobs.opening import open_queue, work

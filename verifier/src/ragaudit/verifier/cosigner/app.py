@@ -14,7 +14,7 @@ from ragaudit.ledger.log.cosigner_protocol import (
     MAX_REQUEST_BYTES,
     UNKNOWN_ORIGIN,
 )
-from ragaudit.ledger.log.waiting import await_server
+from ragaudit.ledger.log.database import await_server
 from ragaudit.serving.application import application
 from ragaudit.serving.bodies import BodyLimit
 from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock

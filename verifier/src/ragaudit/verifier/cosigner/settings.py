@@ -10,9 +10,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.log.mldsa import MlDsaPrivateKey
-from ragaudit.ledger.log.notes import COSIGNATURE_V1, MLDSA_COSIGNATURE, SigningKey
-from ragaudit.ledger.log.waiting import WAIT_SECONDS
+from ragaudit.ledger.log.database import WAIT_SECONDS
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, MLDSA_COSIGNATURE, MlDsaPrivateKey, SigningKey
 from ragaudit.serving.settings import FileSettings, OperationSettings, beside
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.history import FencePlace

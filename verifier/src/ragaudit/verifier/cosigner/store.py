@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from ragaudit.encoding.errors import ClockStepped, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.database import (
+    Rows,
     make_private,
     open_engine,
     read_transaction,
@@ -22,7 +23,6 @@ from ragaudit.ledger.log.database import (
     write_transaction,
 )
 from ragaudit.ledger.log.notes import VerifierKey
-from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.verifier.history import (
     NEW,

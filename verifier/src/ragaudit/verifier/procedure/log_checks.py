@@ -4,8 +4,12 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
-from ragaudit.ledger.log.split_view import SplitView, find_split_view
+from ragaudit.ledger.log.checkpoints import (
+    SignedCheckpoint,
+    SplitView,
+    find_split_view,
+    verify_checkpoint,
+)
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.charges import Charge, Generated, Void

@@ -11,8 +11,8 @@ from enum import StrEnum
 from ragaudit.encoding.errors import Conflict, RejectedError
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.log.notes import Note
-from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.log.timestamps import check_library, read_roots, verify_stamp
 from ragaudit.ledger.log.tlog_policy import QuorumFinding
 from ragaudit.ledger.messages.policy import Policy

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from ragaudit.ledger.log.waiting import await_server
+from ragaudit.ledger.log.database import await_server
 from ragaudit.serving.bodies import Room, anonymous_room
 from ragaudit.serving.jobs.opening import PROCESS, open_runner
 from ragaudit.serving.jobs.runner import Runner

@@ -22,8 +22,8 @@ from ragaudit.ledger.log.cosigner_protocol import (
     encode_cosignatures,
     judge,
 )
+from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.log.notes import Note, NoteSignature, SigningKey, parse_note
-from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.history import Statement

@@ -15,6 +15,7 @@ from typing import NewType, TypeVar
 from ragaudit.encoding.errors import ClockStepped, InternalError
 from ragaudit.ledger.errors import CorruptLog, RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.database import (
+    Rows,
     close_engine,
     make_private,
     open_engine,
@@ -22,7 +23,6 @@ from ragaudit.ledger.log.database import (
     refused_statements,
     write_transaction,
 )
-from ragaudit.ledger.log.rows import Rows
 from ragaudit.serving.revisions import Schema, Upgrade
 from ragaudit.verifier.history import (
     NEW,

@@ -12,7 +12,7 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import Conflict, NotFound, RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.messages.bodies import DisputesBody, FindingBody, StatementBody
 from ragaudit.ledger.messages.disputes import (
     Dispute,

@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
-from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.messages.bodies import CloseBody
 from ragaudit.ledger.messages.handover import (
     KINDS,

@@ -13,7 +13,7 @@ from typing import Any
 
 from ragaudit.encoding.errors import Conflict, MalformedError, NotFound, RejectedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.messages.identifiers import check_provider
 from ragaudit.ledger.messages.policy import FORMAT
 from ragaudit.verifier.service import tables, windows

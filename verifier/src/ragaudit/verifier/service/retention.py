@@ -12,7 +12,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InternalError, NotFound
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
-from ragaudit.ledger.log.overwriting import cut_journal, overwrite_deleted
+from ragaudit.ledger.log.database import cut_journal, overwrite_deleted
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.deletion import Deletion

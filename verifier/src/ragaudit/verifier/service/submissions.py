@@ -14,7 +14,7 @@ from typing import Any
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.messages.bodies import HeldBody
 from ragaudit.ledger.messages.disputes import HolderStatement
 from ragaudit.ledger.messages.policy import Policy

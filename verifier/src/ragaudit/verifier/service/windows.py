@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import Conflict, InternalError, NotFound, TooEarly
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.policy import Policy
