@@ -41,6 +41,7 @@ _STAMP = {"size": 1, "token": "AAAA"}
 _SIGNED = [{"signature": "00"}]
 _PAID = {"position": 1, "vector": [300, -301, 302, 303, 304], "blinding": _D}
 _USED = {"position": 1, "id": "a", "content": "text", "attributes": "{}", "salt": _D}
+_VERSION = {"version": 1, "rows": 3, "null_rows": 0, "time": None}
 _VOTES = {"public": 5, "voters": [50257, -1]}
 # Of those that no vector holds, by name.
 MADE: dict[str, Any] = {
@@ -52,8 +53,9 @@ MADE: dict[str, Any] = {
         "window": "w1",
         "tenant": "t1",
         "in_force": 1,
-        "versions": [{"version": 1, "rows": 3, "null_rows": 0, "time": None}],
+        "versions": [_VERSION],
     },
+    "ShownVersion": _VERSION,
     "CosignedBody": {"checkpoints": ["note"]},
     "StampsBody": {"stamps": [_STAMP]},
     "TimeStamp": _STAMP,

@@ -37,6 +37,7 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.public_halves import PublicHalf, is_words
 from ragaudit.ledger.messages.receipt_check import StepResult
 from ragaudit.ledger.messages.receipts import ReceiptFile
@@ -178,7 +179,7 @@ def check(
             steps = [check_pin(target)]
             facts = Facts(
                 anchor=anchor,
-                promise=None if promise is None else offline.read_promise(promise),
+                promise=None if promise is None else offline.read_as(promise, Promise.parse),
                 embed=offline.embed_of(target),
             )
             if account is not None:
@@ -217,7 +218,7 @@ def promised(
     It must have been made between the writing of the two files, by this machine's clock.
     """
     with failing(as_json):
-        name = offline.read_promise(file).promised.window
+        name = offline.read_as(file, Promise.parse).promised.window
         target = load_named(name, window, prover, pins_of(policy, verifier_key, allow_unpinned))
         view = offline.account_view(offline.read_account(account), target)
         facts = Facts(view, embed=offline.embed_of(target))

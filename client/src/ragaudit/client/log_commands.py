@@ -240,15 +240,13 @@ def verify_missing(
     All keys are the policy's.
     """
     with failing(as_json):
-        with of_file(file):
-            proof = read_missing(read_bytes(file))
+        proof = offline.read_as(file, read_missing)
         signed = proof.verify(offline.read_policy(policy))
     _say(proof, signed, as_json)
 
 
 def _last(path: Path) -> Entry:
-    with of_file(path):
-        entries = Entries.parse(read_bytes(path)).messages
+    entries = offline.read_as(path, Entries.parse).messages
     if not entries:
         raise MalformedError("no entries", where=str(path), expected="public/entries.json")
     return entries[-1]
@@ -309,8 +307,7 @@ def verify_count(
     """
     with failing(as_json):
         terms = offline.read_policy(policy)
-        with of_file(file):
-            proof = AccountProof.parse(read_bytes(file))
+        proof = offline.read_as(file, AccountProof.parse)
         proof.verify(terms)
         for path in receipt or []:
             _check_counted(of_record(path), proof, terms, path)
@@ -569,8 +566,7 @@ def stamp(
     target = output or file.with_name(file.name + ".tsr")
     with failing(as_json):
         checkpoint = read_checkpoint(file)
-        with of_file(roots):
-            trusted = read_roots(read_bytes(roots))
+        trusted = offline.read_as(roots, read_roots)
         request = StampRequest.of(checkpoint)
         token = _ask(service_url(authority, "--authority"), request.body)
         found = verify_stamp(token, checkpoint, trusted, nonce=request.nonce)
@@ -588,10 +584,8 @@ def stamped(
     """Check a kept stamp offline, and say by when the checkpoint existed."""
     with failing(as_json):
         checkpoint = read_checkpoint(file)
-        with of_file(roots):
-            trusted = read_roots(read_bytes(roots))
-        with of_file(token):
-            found = verify_stamp(read_bytes(token), checkpoint, trusted)
+        trusted = offline.read_as(roots, read_roots)
+        found = offline.read_as(token, lambda data: verify_stamp(data, checkpoint, trusted))
     _show(found, checkpoint, as_json)
 
 

@@ -1,8 +1,8 @@
 """What a command is given: files, keys, a window with its pins; and the check of receipt files."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from ragaudit.client.blocking import call
@@ -55,16 +55,16 @@ __all__ = [
     "pins_of",
     "public_half",
     "read_account",
+    "read_as",
     "read_file",
     "read_holder",
     "read_json",
     "read_policy",
-    "read_promise",
     "read_request",
     "read_window",
 ]
 
-
+T = TypeVar("T")
 SavedWindow = Annotated[
     Path | None, typer.Option("--window", help="Saved reply of GET /v1/windows/{window}.")
 ]
@@ -188,6 +188,17 @@ def public_half(value: Mapping[str, Any], path: Path) -> PublicHalf:
         ) from error
 
 
+def read_as(path: Path, parse: Callable[[bytes], T]) -> T:
+    """Return what ``parse`` makes of a file's bytes; what is malformed names the file.
+
+    Args:
+        path: of at most 2^28 bytes.
+        parse: raises MalformedError for other bytes.
+    """
+    with of_file(path):
+        return parse(read_bytes(path))
+
+
 def read_window(path: Path, pins: Pins) -> Window:
     """Return the window saved from `GET /v1/windows/{w}`; raises as `authenticate`.
 
@@ -265,19 +276,6 @@ def read_request(path: Path) -> Request | GenerationRequest:
         return (Request if "top_k" in asked else GenerationRequest).from_json(asked)
 
 
-def read_promise(path: Path) -> Promise:
-    """Return the promise at ``path``.
-
-    Args:
-        path: canonical JSON, as the provider sent it.
-
-    Raises:
-        MalformedError: not a promise.
-    """
-    with of_file(path):
-        return Promise.parse(read_bytes(path))
-
-
 def read_policy(path: Path) -> Policy:
     """Return the policy at ``path``.
 
@@ -287,8 +285,7 @@ def read_policy(path: Path) -> Policy:
     Raises:
         MalformedError: not a policy, or not in its canonical bytes.
     """
-    with of_file(path):
-        return Policy.from_json(canonical_json.loads(read_bytes(path).rstrip(b"\n")))
+    return read_as(path, lambda data: Policy.parse(data.rstrip(b"\n")))
 
 
 def load_embedder(window: Window) -> "Embedder | None":
@@ -387,7 +384,7 @@ def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: i
         StateConflict: it was made before it was asked for: perhaps an earlier one, still pending.
         CannotClaim: no time is left to claim it.
     """
-    promise, request, policy = read_promise(file), read_request(query), window.view.policy
+    promise, request, policy = read_as(file, Promise.parse), read_request(query), window.view.policy
     check_promise(
         promise, request, window.view, CoreOperations(),
         account=facts.account, embed=facts.embed,

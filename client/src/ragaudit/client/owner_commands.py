@@ -247,8 +247,9 @@ def counts(
         typer.echo(json.dumps(shown.to_json()))
         return
     table = Table("version", "rows", "null rows", "")
-    for number, (rows, null, _) in enumerate(shown.versions, start=1):
-        table.add_row(*map(str, (number, rows, null)), "in force" * (number == shown.in_force))
+    for each in shown.versions:
+        numbers = map(str, (each.version, each.rows, each.null_rows))
+        table.add_row(*numbers, "in force" * (each.version == shown.in_force))
     Console().print(table)
 
 
@@ -386,14 +387,14 @@ def _keep(proof: DocumentProof | RowProof, out: Path | None) -> None:
 
 def _check_counts(shown: ShownCounts, window: Window) -> None:
     """Check the rows of each version with the log of the window."""
-    for number, (rows, _, _) in enumerate(shown.versions, start=1):
-        # One that is not cosigned yet is not in the window as it is shown.
-        for each in window.view.schedule.versions:
-            place = (each.index.tenant, each.index.version)
-            if place == (shown.tenant, number) and each.index.rows != rows:
-                raise AnswerRejected(
-                    f"{rows} rows", where=f"version {number}", expected=f"{each.index.rows}"
-                )
+    rows = {each.version: each.rows for each in shown.versions}
+    # One that is not cosigned yet is not in the window as it is shown.
+    for logged in (each.index for each in window.view.schedule.versions):
+        said = rows.get(logged.version, logged.rows)
+        if logged.tenant == shown.tenant and said != logged.rows:
+            raise AnswerRejected(
+                f"{said} rows", where=f"version {logged.version}", expected=f"{logged.rows}"
+            )
 
 
 def _report(found: Found, result: OwnerResult, as_json: bool) -> None:

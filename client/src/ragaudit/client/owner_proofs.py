@@ -9,7 +9,7 @@ import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import quote
 
 from ragaudit.client import offline
@@ -21,12 +21,11 @@ from ragaudit.client.window import Pins, Window, parsed
 from ragaudit.encoding.commands import of_file
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord
+from ragaudit.ledger.errors import CommitmentRejected
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.columns import canonical_text
 from ragaudit.ledger.messages.document_proof import DocumentProof
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
-from ragaudit.ledger.messages.kernel import MAX_TIME
+from ragaudit.ledger.messages.kernel import Count, Items, Message, Milliseconds, Name
 from ragaudit.ledger.messages.opened_entry import Place
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import Embed, StepResult
@@ -82,6 +81,47 @@ class Batch:
     faults: dict[int, RagauditError]
 
 
+class ShownVersion(Message):
+    """How many rows a version of an index has; null rows are the provider's word.
+
+    Attributes:
+        version: from 1.
+        rows, null_rows: how many.
+        time: of its entry; None of version 1.
+    """
+
+    version: Count
+    rows: Count
+    null_rows: Count
+    time: Milliseconds | None
+
+    def _check(self) -> None:
+        if not 0 < self.rows >= self.null_rows:
+            raise MalformedError("more null rows than rows, or none", where="null_rows")
+
+
+class ShownCounts(Message, where="counts"):
+    """The versions of an index as the provider says; nothing is proven.
+
+    Attributes:
+        window, tenant: names.
+        in_force: number of the version that is.
+        versions: in order, from 1.
+    """
+
+    window: Name
+    tenant: Name
+    in_force: Count
+    versions: Annotated[tuple[ShownVersion, ...], Items(1, 1001)]
+
+    def _check(self) -> None:
+        if [each.version for each in self.versions] != [*range(1, len(self.versions) + 1)]:
+            raise MalformedError("not in order", where="versions", expected="1, 2, ...")
+        if not 1 <= self.in_force <= len(self.versions):
+            expected = f"1..{len(self.versions)}"
+            raise MalformedError("no such version", where="in_force", expected=expected)
+
+
 class OwnerService:
     """One window of a provider, asked with the API key of an owner."""
 
@@ -96,7 +136,7 @@ class OwnerService:
         self._service = service
         self._path = f"/v1/owner/windows/{window.name}"
 
-    async def counts(self) -> "ShownCounts":
+    async def counts(self) -> ShownCounts:
         """Return how many rows each version has, as the provider says.
 
         Raises:
@@ -207,44 +247,6 @@ class OwnerService:
                 proofs.index.check(index, [row], self.window.view.policy, _COMMIT)
             except RagauditError as error:
                 yield at, error
-
-
-@dataclass(frozen=True, slots=True)
-class ShownCounts(JsonMessage):
-    """How many rows the versions of an index have, as the provider says; nothing is proven.
-
-    Attributes:
-        versions: of each version, rising from 1: rows, null rows, and the entry's Unix
-            milliseconds, None of version 1.
-    """
-
-    MEMBERS = "window tenant in_force versions"
-    WHERE = "counts"
-
-    window: str
-    tenant: str
-    in_force: int
-    versions: tuple[tuple[int, int, int | None], ...]
-
-    def _members(self) -> dict[str, Any]:
-        shown = [
-            {"version": number, "rows": rows, "null_rows": null, "time": time}
-            for number, (rows, null, time) in enumerate(self.versions, start=1)
-        ]
-        head = {"window": self.window, "tenant": self.tenant, "in_force": self.in_force}
-        return {**head, "versions": shown}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        versions = []
-        for number, (where, item) in enumerate(f.objects("versions", 1, 1001), start=1):
-            v = Fields(item, "version rows null_rows time", MalformedRecord, where)
-            v.constant("version", number)
-            time = v.optional(v.integer, "time", 0, MAX_TIME)
-            rows = v.integer("rows", 1, MAX_TIME)
-            versions.append((rows, v.integer("null_rows", 0, rows), time))
-        force = f.integer("in_force", 1, len(versions))
-        return cls(f.text("window", 1, 64), f.text("tenant", 1, 64), force, tuple(versions))
 
 
 def _fitting(wanted: Sequence[str] | Sequence[int]) -> int:
