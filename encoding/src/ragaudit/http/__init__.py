@@ -67,7 +67,7 @@ class HttpClient:
         *,
         timeout: float,
         most: int = MAX_ANSWER_BYTES,
-        verify: ssl.SSLContext | bool = True,
+        verify: ssl.SSLContext | None = None,
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
         transport: httpx.BaseTransport | None = None,
@@ -81,7 +81,7 @@ class HttpClient:
             timeout: seconds for each phase of a call; a whole one, to the last byte of its answer,
                 has `ANSWER_TIMEOUTS` of them, and more where it has a long body.
             most: bytes that are read of an answer.
-            verify: as of `trusted_authorities`.
+            verify: as `trusted_authorities` returns it; None for the usual authorities.
             headers: sent with every call; may hold a secret.
             params: of the query of every call.
             transport: instead of the network, for tests.
@@ -264,10 +264,10 @@ class _BoundedTransport(httpx.HTTPTransport):
     """
 
     def __init__(
-        self, timeout: float, verify: ssl.SSLContext | bool, connects: int, proxy: str | None
+        self, timeout: float, verify: ssl.SSLContext | None, connects: int, proxy: str | None
     ) -> None:
         super().__init__(
-            verify=_usual_authorities() if verify is True else verify,
+            verify=verify or _usual_authorities(),
             trust_env=False,
             retries=connects - 1,
             proxy=proxy,
@@ -361,8 +361,8 @@ def _left(timeout: float | None) -> float | None:
     return left if timeout is None else min(timeout, left)
 
 
-def trusted_authorities(authorities: Path | None, setting: str) -> ssl.SSLContext | bool:
-    """Return the authorities that servers' certificates are checked by; True for the usual.
+def trusted_authorities(authorities: Path | None, setting: str) -> ssl.SSLContext | None:
+    """Return the authorities that servers' certificates are checked by; None for the usual.
 
     Args:
         authorities: a PEM file.
@@ -372,7 +372,7 @@ def trusted_authorities(authorities: Path | None, setting: str) -> ssl.SSLContex
         MalformedSettings: no certificates in the file.
     """
     if authorities is None:
-        return True
+        return None
     try:
         return ssl.create_default_context(cafile=authorities)
     except (OSError, ssl.SSLError):

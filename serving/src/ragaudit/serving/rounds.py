@@ -271,7 +271,7 @@ class RoundFinder:
 
 
 def _reader(
-    source: str, settings: BeaconSettings, verify: ssl.SSLContext | bool
+    source: str, settings: BeaconSettings, verify: ssl.SSLContext | None
 ) -> Callable[[BeaconChain, int], BeaconRound]:
     if not source.startswith(_WEB):
         return lambda _chain, number: _of_file(Path(source), number)
