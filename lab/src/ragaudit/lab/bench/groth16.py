@@ -13,7 +13,7 @@ from typing import Any
 
 from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
 from ragaudit.lab.bench.harness import digits, duration, machine
-from ragaudit.lab.bench.matrix import UNCOMMITTED, Results
+from ragaudit.lab.bench.matrix import UNCOMMITTED, Results, reading
 from ragaudit.lab.bench.targets import measurement, table
 
 NONE = "Not part of these results."
@@ -62,7 +62,7 @@ def circuits(path: Path) -> list[Circuit]:
     Raises:
         MalformedError: not readable, or a member missing or unknown.
     """
-    try:
+    with reading("matrix, [[groth16]]", path):
         declared = tomllib.loads(path.read_text()).get("groth16", [])
         return [
             Circuit(**dict(zip(each, values, strict=True)))
@@ -71,8 +71,6 @@ def circuits(path: Path) -> list[Circuit]:
                 *(value if isinstance(value, list) else [value] for value in each.values())
             )
         ]
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise MalformedError(f"matrix: {error}", where=f"{path}, [[groth16]]") from error
 
 
 def load(path: Path) -> list[Report]:
@@ -86,10 +84,8 @@ def load(path: Path) -> list[Report]:
     """
     if not path.exists():
         return []
-    try:
-        reports = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise MalformedError(f"not JSON: {error}", where=str(path)) from error
+    with reading("reports", path):
+        reports: list[Report] = json.loads(path.read_text())
     if not isinstance(reports, list) or any(
         not isinstance(each, dict) or each.get("schema") != SCHEMA for each in reports
     ):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,23 @@ _MEMBERS = ("scenario", "rows", "dimension", "top_k", "sigma", "records", "cores
 _WITH_RECORDS = ("verify", "audit")
 _WITHOUT_RUNS = ("audit",)
 _WITHOUT_KEEPING = ("answer-http",)
+
+
+@contextmanager
+def reading(what: str, path: Path) -> Iterator[None]:
+    """Say of a file that is not as it should be, whatever is wrong with it, which one it is.
+
+    Args:
+        what: it holds.
+        path: of the file, which is read inside.
+
+    Raises:
+        MalformedError: it is not readable, or a member is missing, unknown or of a wrong type.
+    """
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MalformedError(f"{what}: {error!r}", where=str(path)) from error
 
 
 @dataclass(frozen=True)
@@ -90,10 +108,8 @@ def load_cases(path: Path, cores: int, max_rows: int | None = None) -> list[Case
     Raises:
         MalformedError: not readable, or a member missing, unknown or of a wrong type.
     """
-    try:
+    with reading("matrix", path):
         document = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise MalformedError(f"matrix: {error}", where=str(path)) from error
     defaults = document.get("defaults", {})
     found = {
         case
@@ -161,10 +177,8 @@ class Results:
         """
         if not path.exists():
             return cls()
-        try:
+        with reading("results", path):
             document = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            raise MalformedError(f"results: {error}", where=str(path)) from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise MalformedError("another format", where=str(path), expected=FORMAT)
         return cls(tuple(document["results"]))

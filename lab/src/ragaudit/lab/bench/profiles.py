@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
+from ragaudit.encoding.errors import InternalError, UnsupportedError
 from ragaudit.lab.bench.harness import PIPES, WANTED
-from ragaudit.lab.bench.matrix import Case
+from ragaudit.lab.bench.matrix import Case, reading
 from ragaudit.lab.bench.targets import Outcome, table
 
 # A prime, so that samples do not fall into step with timers.
@@ -59,13 +59,11 @@ def load(path: Path) -> list[Profile]:
     """
     if not path.exists():
         return []
-    try:
+    with reading("profiles", path):
         return [
             Profile(**{**each, "shares": tuple((p, d, f) for p, d, f in each["shares"])})
             for each in json.loads(path.read_text())
         ]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise MalformedError(f"profiles: {error!r}", where=str(path)) from error
 
 
 def save(path: Path, profiles: Sequence[Profile]) -> None:
@@ -82,11 +80,9 @@ def bounds(path: Path) -> Bounds:
     Raises:
         MalformedError: not readable, or a member missing.
     """
-    try:
+    with reading("bounds", path):
         entries = tomllib.loads(path.read_text()).get("bound", [])
         return {(each["what"], each["rows"]): each["why"] for each in entries}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise MalformedError(f"bounds: {error!r}", where=str(path)) from error
 
 
 def possible() -> bool:

@@ -16,7 +16,7 @@ from ragaudit.cli import figures as drawing
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.bench import answering, groth16, profiles, targets, workload
 from ragaudit.lab.bench.harness import available_cores, digits, duration
-from ragaudit.lab.bench.matrix import Case, Results, commit, load_cases, run_cases
+from ragaudit.lab.bench.matrix import Case, Results, commit, load_cases, reading, run_cases
 from ragaudit.lab.bench.profiles import Bounds, Profile, unmet
 from ragaudit.lab.bench.targets import (
     Fit,
@@ -307,10 +307,8 @@ def load_published(path: Path) -> Mapping[str, Any]:
     """
     if not path.exists():
         return {}
-    try:
+    with reading("published figures", path):
         found = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise MalformedError(f"published figures: {error}", where=str(path)) from error
     for name, members in (("table1", _MODEL), ("published", _OTHERS)):
         for number, each in enumerate(found.get(name, []), start=1):
             missing = [member for member in members if member not in each]
@@ -629,10 +627,8 @@ def render(places: Places) -> None:
         MalformedError: an input.
     """
     inputs = places.inputs
-    try:
+    with reading("template", inputs):
         template = (inputs / "document.md").read_text()
-    except OSError as error:
-        raise MalformedError(f"template: {error}", where=str(inputs)) from error
     made = Inputs(
         template,
         targets.load(inputs / "targets.toml"),

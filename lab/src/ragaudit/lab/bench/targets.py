@@ -12,7 +12,7 @@ from typing import Any
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.bench.harness import STEP
-from ragaudit.lab.bench.matrix import Results
+from ragaudit.lab.bench.matrix import Results, reading
 from scipy.stats import t as student_t
 
 UNITS = ("seconds", "seconds a record", "bytes")
@@ -100,11 +100,8 @@ def load(path: Path) -> list[Target]:
     Raises:
         MalformedError: not readable, or a member missing, unknown or of a wrong type.
     """
-    try:
-        tables = tomllib.loads(path.read_text())["target"]
-        return [_target(table) for table in tables]
-    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
-        raise MalformedError(f"targets: {error!r}", where=str(path)) from error
+    with reading("targets", path):
+        return [_target(table) for table in tomllib.loads(path.read_text())["target"]]
 
 
 def _target(table: Mapping[str, Any]) -> Target:
