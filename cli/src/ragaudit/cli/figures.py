@@ -98,6 +98,16 @@ def canvas() -> Iterator["Figure"]:
         yield figure
 
 
+def check_installed() -> None:
+    """Check that figures can be drawn: a missing library is told before the work, not after.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
+    """
+    with canvas():
+        pass
+
+
 def render(figure: "Figure", name: str) -> dict[str, bytes]:
     """Return the figure's files, ``name.png`` and ``name.svg``, without date or tool version.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import ragaudit.privacy  # noqa: F401 - every command needs it; said at once if it is missing
 import typer
+from ragaudit.cli.figures import check_installed
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.lab.reproduce import rad
@@ -145,11 +146,7 @@ def attacks(
     from rich.progress import Progress, TaskID  # noqa: PLC0415
 
     if output is not None:
-        # A missing library is told before the work, not after.
-        from ragaudit.cli.figures import axes  # noqa: PLC0415
-
-        with axes("", "", ""):
-            pass
+        check_installed()
     chosen = list(dict.fromkeys(figure or Figure))
     with Progress(console=Console(stderr=True), disable=as_json_text, transient=True) as progress:
         tasks: dict[str, TaskID] = {}
@@ -221,11 +218,7 @@ def generation(
     from rich.progress import Progress  # noqa: PLC0415
 
     if output is not None:
-        # A missing library is told before the work, not after.
-        from ragaudit.cli.figures import axes  # noqa: PLC0415
-
-        with axes("", "", ""):
-            pass
+        check_installed()
     size = generation_arms.Size(seeds)
     worlds = WORLDS
     if quick:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from ragaudit.cli.figures import check_installed
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.reproduce.comparison import Table, as_csv, as_json, as_text, write_files
 
@@ -80,12 +81,9 @@ def command(
     )
 
     if output is not None:
-        # A missing library is told before the simulations, not after.
-        from ragaudit.cli.figures import axes  # noqa: PLC0415
         from ragaudit.lab.reproduce import rad_figures  # noqa: PLC0415
 
-        with axes("", "", ""):
-            pass
+        check_installed()
     applied = rad_audits.applicability()
     found = _simulated(runs, trainings, seed, quiet=as_json_text)
     audits = found.audits
