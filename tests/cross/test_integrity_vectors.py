@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from for_each import for_each
-from ragaudit.circuits.columns import ColumnArrays
+from ragaudit.circuits.selection import ColumnArrays
 from ragaudit.encoding.digests import leaf_data, salted
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.columns import NULL_ROW, columns_text, read_columns

@@ -10,8 +10,7 @@ import pytest
 from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit import core
-from ragaudit.circuits.norm_openings import NormOpening, shifted, split_proof
-from ragaudit.circuits.statements import IndexStatement
+from ragaudit.circuits.statements import IndexStatement, NormOpening, shifted, split_proof
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.lab.attacks.cheats.norms import InnerProducts
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment

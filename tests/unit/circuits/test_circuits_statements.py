@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from ragaudit.circuits import statements
 from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
-from ragaudit.circuits.statement_bytes import charge_bytes, read_charge
+from ragaudit.circuits.statements import charge_bytes, read_charge
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.parameters import SQUARED_NORM
 

@@ -10,7 +10,7 @@ from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from integrity_scene import policy_value
-from ragaudit.circuits.columns import ColumnArrays
+from ragaudit.circuits.selection import ColumnArrays
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord
 from ragaudit.ledger.messages.columns import (

@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement, ChargeStatement
-from ragaudit.circuits.statement_bytes import (
+from ragaudit.circuits.statements import (
+    IndexStatement,
+    SelectionStatement,
     budget_bytes,
     charge_bytes,
     read_budget,
@@ -24,7 +26,6 @@ from ragaudit.circuits.statement_bytes import (
     selection_bytes,
     several,
 )
-from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding.tagged import decode, enc, read_int
 from ragaudit.prover.store import tables
 from ragaudit.serving.jobs.job import Array, Arrays, Job, Kinds, Progress

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.budgets import BudgetStatement
-from ragaudit.circuits.statement_bytes import (
+from ragaudit.circuits.statements import (
+    IndexStatement,
     budget_bytes,
     charge_bytes,
     read_budget,
@@ -23,7 +24,6 @@ from ragaudit.circuits.statement_bytes import (
     selection_bytes,
     several,
 )
-from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.errors import InternalError, RagauditError, UnavailableError
 from ragaudit.encoding.tagged import decode, enc, read_int
 from ragaudit.privacy.coalition import join_links, parts_of

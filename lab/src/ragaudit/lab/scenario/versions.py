@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.metrics import INNER_PRODUCT
-from ragaudit.circuits.norm_openings import NormOpening, shifted
 from ragaudit.circuits.quantise import quantise_rows
-from ragaudit.circuits.statements import IndexStatement
+from ragaudit.circuits.statements import IndexStatement, NormOpening, shifted
 from ragaudit.lab.scenario.accounts import TenantIndex
 from ragaudit.lab.scenario.policy import COLUMNS, full_policy_document
 from ragaudit.lab.scenario.window import Window

@@ -38,7 +38,7 @@ M = TypeVar("M")
 class Table(Protocol[M]):
     """The public columns of all rows of an index, compared all at once.
 
-    `ragaudit.circuits.columns.ColumnArrays` is one; M is which rows pass.
+    `ragaudit.circuits.selection.ColumnArrays` is one; M is which rows pass.
     """
 
     def compare(self, op: str, key: str, value: "Value | tuple[Value, ...]", /) -> M:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.metrics import INNER_PRODUCT
-from ragaudit.circuits.norm_openings import NormOpening, shifted
-from ragaudit.circuits.statements import IndexStatement
+from ragaudit.circuits.statements import IndexStatement, NormOpening, shifted
 from ragaudit.embedders.base import (
     Embedder,
     checked_embeddings,

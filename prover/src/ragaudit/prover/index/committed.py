@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.columns import ColumnArrays
+from ragaudit.circuits.selection import ColumnArrays
 from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW, Value, parse_text
 from ragaudit.ledger.messages.filters import Filter

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from ragaudit.circuits.columns import ColumnArrays
 from ragaudit.circuits.noise import noise_key
 from ragaudit.circuits.quantise import quantise
+from ragaudit.circuits.selection import ColumnArrays
 from ragaudit.circuits.sketch import sketch
 from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.digests import salted

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Generic, Literal, TypeVar, overload
 
-from ragaudit.circuits.columns import ColumnArrays
+from ragaudit.circuits.selection import ColumnArrays
 from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.notes import VerifierKey

@@ -3,8 +3,7 @@
 from fractions import Fraction
 
 from ragaudit.circuits.metrics import INNER_PRODUCT
-from ragaudit.circuits.norm_openings import NormOpening, split_proof
-from ragaudit.circuits.statements import IndexStatement, check_index_size
+from ragaudit.circuits.statements import IndexStatement, NormOpening, check_index_size, split_proof
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.messages.columns import NULL_ROW
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment

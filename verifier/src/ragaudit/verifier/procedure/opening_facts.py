@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ragaudit.circuits.columns import ColumnArrays
+from ragaudit.circuits.selection import ColumnArrays
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy

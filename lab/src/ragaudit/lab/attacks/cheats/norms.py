@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.norm_openings import NormOpening
-from ragaudit.circuits.statements import IndexStatement
+from ragaudit.circuits.statements import IndexStatement, NormOpening
 from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.versions import Row
