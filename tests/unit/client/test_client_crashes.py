@@ -14,6 +14,7 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
     StateConflict,
 )
+from ragaudit.client.options import system_clock
 from ragaudit.client.results import SearchResult
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
@@ -257,3 +258,35 @@ def test_answers_that_a_plain_client_missed_are_counted(opened: Open) -> None:
     two.search("question 1")
     two.search("question 2")
     assert one.search("question 3").missed == 2
+
+
+def test_an_answer_that_a_plain_client_had_is_no_false_one(
+    options: Callable[..., dict[str, Any]], provider: Any, verifier: Any, tmp_path: Path
+) -> None:
+    """Also before it was started anew: a provider repeats an answer for a while (spec 8.6)."""
+    replies: list[Any] = []
+
+    def repeating(call: str, reply: Any) -> Any:
+        replies.extend([reply] if call == "query" else [])
+        return replies[0] if call == "query" else reply
+
+    def plain(folder: Path | None) -> Client:
+        given = options(
+            state_dir=folder, anchored=True, clock=lambda: system_clock() + verifier.ahead
+        )
+        return Client("http://provider", provider.api_key, **{**given, "anchored": False})
+
+    provider.interfere = repeating
+    with plain(tmp_path / "plain") as client:
+        first = client.search("what is it?").receipt
+        assert client.search("what is it?").receipt.file == first.file
+        first.complete()
+    assert first.path is not None
+    kept = first.path.read_bytes()
+    verifier.ahead = 60_000  # and every clock but that of the first answer
+    with plain(tmp_path / "plain") as client:
+        assert client.search("what is it?").receipt.path == first.path
+    # The receipt that is kept stays complete.
+    assert first.path.read_bytes() == kept
+    with plain(None) as client, pytest.raises(AnswerRejected, match="made at"):
+        client.search("what is it?")

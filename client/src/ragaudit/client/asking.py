@@ -132,11 +132,12 @@ class Asking:
         await session.follow(entry)
         receipt = checked(file, await asyncio.to_thread(self._checker.receipt, file, None))
         # A question that was asked before may get the answer, and the time, of then (8.6).
-        again = session.answers.get(entry.counter) == file.public.identity
-        if not again and not (generated and session.asked_before(entry.counter)):
+        if await session.had(file):
+            receipt.path = session.kept_at(file)  # where it may have its proofs already
+            return receipt, missed
+        if not (generated and session.asked_before(entry.counter)):
             await session.timed(partial(self._checker.plain_time, file, request_time))
             missed = session.plain_counter(entry.counter)
-        session.answers[entry.counter] = file.public.identity
         receipt.path = await session.keep(file)
         return receipt, missed
 

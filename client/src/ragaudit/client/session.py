@@ -35,7 +35,7 @@ from ragaudit.client.window import (
     check_mine,
     parsed,
 )
-from ragaudit.encoding.errors import InternalError, UnavailableError
+from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
 from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
 from ragaudit.ledger.messages.generated import GeneratedFile
@@ -225,12 +225,34 @@ class Session:
         self.last_counter = counter
         return missed
 
+    async def had(self, file: ReceiptFile | GeneratedFile) -> bool:
+        """Return whether a plain account's receipt was accepted before, as far as is known here.
+
+        Args:
+            file: with or without proofs, which nobody signed.
+        """
+        counter, path = queried(file.public).counter, self.kept_at(file)
+        if counter not in self.answers and path is not None:
+            with suppress(FileNotFoundError, MalformedError):
+                kept = type(file).parse(await asyncio.to_thread(path.read_bytes))
+                self.answers[counter] = kept.public.identity
+        return self.answers.get(counter) == file.public.identity
+
+    def kept_at(self, file: ReceiptFile | GeneratedFile) -> Path | None:
+        """Return where a receipt is kept, or would be; None without a state directory."""
+        generated = isinstance(file, GeneratedFile)
+        if self.state is None:
+            return None
+        return self.state.path_of(queried(file.public).counter, generated=generated)
+
     async def keep(self, file: ReceiptFile | GeneratedFile) -> Path | None:
         """Make a receipt durable; return where it is, None without a state directory."""
+        counter = queried(file.public).counter
+        self.answers[counter] = file.public.identity
         if self.state is None:
             return None
         keep = partial(self.state.keep_receipt, generated=isinstance(file, GeneratedFile))
-        return await asyncio.to_thread(keep, queried(file.public).counter, file.encode())
+        return await asyncio.to_thread(keep, counter, file.encode())
 
     async def timed(self, check: Callable[[], T]) -> T:
         """Run a check. A time that does not fit is no lie where this machine's clock is off.

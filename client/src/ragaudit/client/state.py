@@ -289,9 +289,13 @@ class StateDirectory:
             receipt_file: canonical JSON, both parts.
             generated: whether it is of a generated answer.
         """
-        path = (self._answers if generated else self._receipts) / f"{counter}.json"
+        path = self.path_of(counter, generated=generated)
         write_durably(path, receipt_file)
         return path
+
+    def path_of(self, counter: int, *, generated: bool) -> Path:
+        """Return where a receipt is kept, or would be; arguments as of `keep_receipt`."""
+        return (self._answers if generated else self._receipts) / f"{counter}.json"
 
     def keep_rejected(self, counter: int, evidence: bytes) -> Path:
         """Keep evidence that a check refused; return where. No counter advances.
