@@ -26,7 +26,7 @@ _STORE = "ragaudit.ledger.log.checkpoint_store:"
 _CALLS = "ragaudit.prover.verifier.client:VerifierClient."
 _CHALLENGES = "ragaudit.prover.lifecycle.challenges:ChallengeWorker."
 _SERVICE = "ragaudit.verifier.service."
-_PARTS = f"{_SERVICE}parted_handover:PartedHandover."
+_PARTS = f"{_SERVICE}handover:Handover."
 _SAMPLER = f"{_SERVICE}challenge:Sampler."
 _AUDIT = f"{_SERVICE}audit:AuditRunner."
 
@@ -52,7 +52,7 @@ VERIFIER = (
     Step("it is released", f"{_SERVICE}releases:release_activation", "after"),
     Step("a cosignature is made", f"{_SERVICE}cosigner:_persist", "after"),
     Step("it is kept", f"{_SERVICE}cosigner:add_checkpoint", "after"),
-    Step("a part of the handover is read", f"{_SERVICE}handover_parts:check", "after"),
+    Step("a part of the handover is read", f"{_SERVICE}handover:check_part", "after"),
     Step("the part is kept", f"{_PARTS}put_part", "after"),
     Step("the parts are joined and read", f"{_SERVICE}handover:_derive", "after"),
     Step("the handover is taken", f"{_PARTS}put_parts", "after"),

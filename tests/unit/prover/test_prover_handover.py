@@ -12,7 +12,7 @@ from ragaudit.prover.lifecycle import closing
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.records import entries
-from ragaudit.verifier.service import handover_parts
+from ragaudit.verifier.service import handover
 
 pytestmark = ON_EACH_ENGINE
 
@@ -22,7 +22,7 @@ PART = 2
 @pytest.fixture
 def ended(scenario: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A window of several parts that is over, and not handed over."""
-    for module in (closing, handover_parts):
+    for module in (closing, handover):
         monkeypatch.setattr(module, "PART_ENTRIES", PART)
     scenario.open()
     for _ in range(4):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from ragaudit.verifier.service.capacity import SPECIFIED, check_capacity, shortfalls
-from ragaudit.verifier.service.states import State
+from ragaudit.verifier.service.windows import State
 from ragaudit.verifier.settings import MIB, Limits
 from verifier_service_harness import WINDOW, VerifierScenario, problem_of
 

@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.command.cli import app
-from ragaudit.verifier.service import bundles, download
+from ragaudit.verifier.service import download, evidence
 from ragaudit.verifier.service.download import BundleChanged, Opened, ServiceAway
 from ragaudit.verifier.service.remote import Remote
 from service_audit import decide
@@ -196,7 +196,7 @@ def test_a_day_later_the_bundle_is_opened_anew(
     judged: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = opened(judged).headers["content-location"]
-    monkeypatch.setattr(bundles, "RESUMABLE_MS", 0)
+    monkeypatch.setattr(evidence, "RESUMABLE_MS", 0)
     answer = judged[0].client.get(place, headers=headers(judged[0]))
     problem_of(answer, 404, "not-found")
 

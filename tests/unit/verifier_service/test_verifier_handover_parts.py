@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from databases import ON_EACH_ENGINE
-from ragaudit.verifier.service import handover_parts, windows
+from ragaudit.verifier.service import handover, windows
 from verifier_service_harness import END, ORIGIN, problem_of
 
 pytestmark = ON_EACH_ENGINE
@@ -16,7 +16,7 @@ PARTS = "records/parts"
 @pytest.fixture
 def ended(story: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A window after its end; a part has two entries."""
-    monkeypatch.setattr(handover_parts, "PART_ENTRIES", 2)
+    monkeypatch.setattr(handover, "PART_ENTRIES", 2)
     story.cosign()
     story.scenario.clock.at(END)
     return story
@@ -118,7 +118,7 @@ def test_parts_have_no_more_entries_or_bytes_than_the_log(
     monkeypatch.setattr(service, "most_entries", lambda _: 3)
     problem_of(put(ended, 1, second), 422, "rejected")
     monkeypatch.undo()
-    monkeypatch.setattr(handover_parts, "PART_ENTRIES", 2)
+    monkeypatch.setattr(handover, "PART_ENTRIES", 2)
     monkeypatch.setattr(service, "records_bytes", lambda _: len(first) + len(second) - 1)
     problem_of(put(ended, 1, second), 429, "cap-reached")
     assert held(ended) == (1, False)

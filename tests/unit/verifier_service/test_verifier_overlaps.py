@@ -10,7 +10,7 @@ from ragaudit.ledger.messages.items import OVERLAPS
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.overlaps import Overlaps
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.service import other_windows, windows
+from ragaudit.verifier.service import windows
 from recording_auditor import RecordingAuditor
 from verifier_service_harness import (
     END,
@@ -69,7 +69,7 @@ def test_a_window_countersigned_later_is_in_the_evidence_of_an_earlier_one(scena
     with scenario.service.database.read() as connection:
         for name, other in (("first", "inside"), ("inside", "first")):
             window = windows.get(connection, windows.of(PROVIDER, name))
-            held = other_windows.overlaps(connection, window)
+            held = windows.overlaps(connection, window)
             assert beside(Evidence.of(held)) == [(other, 100, 1)]
 
 
@@ -114,4 +114,4 @@ def test_a_policy_that_nobody_can_read_overlaps_nothing(scenario: Any) -> None:
     assert scenario.register(window="broken", sigma="no number").status_code == 201
     with scenario.service.database.read() as connection:
         window = windows.get(connection, windows.of(PROVIDER, "broken"))
-        assert other_windows.overlaps(connection, window) == {}
+        assert windows.overlaps(connection, window) == {}

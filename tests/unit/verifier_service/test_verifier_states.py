@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.verifier.service import windows
-from ragaudit.verifier.service.states import FINAL, State, check_state, check_transition
+from ragaudit.verifier.service.windows import FINAL, State, check_state, check_transition
 from verifier_service_harness import ORIGIN
 
 ALLOWED = {

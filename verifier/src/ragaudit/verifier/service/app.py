@@ -12,12 +12,7 @@ from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.serving.application import add_routes, application
 from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
 from ragaudit.serving.observed import Observed, Observer
-from ragaudit.verifier.service import (
-    routes_audit,
-    routes_disputes,
-    routes_log,
-    routes_opening,
-)
+from ragaudit.verifier.service import routes
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Clock
@@ -61,8 +56,7 @@ def create_app(
     app = application("ragaudit verifier", lifespan=lifespan, redirect_slashes=False)
     app.state.service = service
     app.add_middleware(Observed, observer=observer)
-    modules = (routes_opening, routes_log, routes_disputes, routes_audit)
-    add_routes(app, *(module.router for module in modules))
+    add_routes(app, routes.opening, routes.router)
     return app
 
 

@@ -28,8 +28,7 @@ from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin
 from ragaudit.verifier.service.disputes import Disputes
 from ragaudit.verifier.service.retention import Retention
-from ragaudit.verifier.service.states import State
-from ragaudit.verifier.service.windows import Window
+from ragaudit.verifier.service.windows import State, Window
 
 RETRY_SECONDS = 1.0
 HOUR_MS = 3_600_000

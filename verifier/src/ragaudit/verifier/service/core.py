@@ -13,17 +13,17 @@ from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.generating import GeneratorService
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.service.attestations import Attestations
 from ragaudit.verifier.service.audit import AuditRunner, Scheduler
 from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
-from ragaudit.verifier.service.bundles import Bundles
 from ragaudit.verifier.service.capacity import shortfalls
 from ragaudit.verifier.service.challenge import Sampler
+from ragaudit.verifier.service.cosigner import Attestations
 from ragaudit.verifier.service.database import Clock, Database
 from ragaudit.verifier.service.disputes import Disputes
+from ragaudit.verifier.service.evidence import Bundles
+from ragaudit.verifier.service.handover import Handover
 from ragaudit.verifier.service.intake import Intake
 from ragaudit.verifier.service.later_versions import LaterVersions
-from ragaudit.verifier.service.parted_handover import PartedHandover
 from ragaudit.verifier.service.registration import Registrar
 from ragaudit.verifier.service.retention import Retention
 from ragaudit.verifier.settings import Settings, make_data_folder
@@ -61,7 +61,7 @@ class Service:
     later_versions: LaterVersions
     intake: Intake
     disputes: Disputes
-    handover: PartedHandover
+    handover: Handover
     attestations: Attestations
     sampler: Sampler
     runner: AuditRunner
@@ -120,7 +120,7 @@ class Service:
             later_versions=LaterVersions(database, auditor, settings.limits),
             intake=Intake(database, settings.limits.submitted_bytes),
             disputes=disputes,
-            handover=PartedHandover(database, settings.limits),
+            handover=Handover(database, settings.limits),
             attestations=Attestations(database, settings.time_stamp_root_bytes),
             sampler=sampler,
             runner=runner,

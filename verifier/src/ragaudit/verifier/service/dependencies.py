@@ -14,15 +14,15 @@ from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.serving.bodies import SMALL_BYTES, Body, receive, receive_anonymous
 from ragaudit.serving.settings import HEX32_PATTERN, NAME_PATTERN
 from ragaudit.verifier.service import providers, windows
-from ragaudit.verifier.service.authentication import (
+from ragaudit.verifier.service.core import Service
+from ragaudit.verifier.service.database import Origin
+from ragaudit.verifier.service.providers import (
     Provider,
     claimed,
     demand_digest,
     verify_request,
     verify_token,
 )
-from ragaudit.verifier.service.core import Service
-from ragaudit.verifier.service.database import Origin
 
 WindowName = Annotated[str, Path(pattern=NAME_PATTERN, description="The window.")]
 PseudonymText = Annotated[str, Path(pattern=HEX32_PATTERN, description="An account's, in hex.")]

@@ -1,37 +1,48 @@
-"""The evidence of a window: sealed from its rows, read and counted.
+"""The evidence of a window: what goes into it, who opened it, and the bundles that leave.
 
 Sealing writes everything that the evidence derives from rows (activations, checkpoints, receipts
-and so on) as items.
+and so on) as items. Of signed test results (docs/spec 10.11) the reference alone is kept.
+
+Whoever opens confidential evidence is recorded, with the time and the reason, before the first
+byte of it leaves: in items beside the evidence, which was sealed before there was anything to open.
+
+Bundles are downloads that may be interrupted (docs/spec/08-services.md §8.3). One is made while it
+is sent, block by block; what it takes to begin anywhere in it, sizes and digests of its items, is
+kept for the windows that were asked about last.
 """
 
+import hashlib
 import tempfile
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, BinaryIO, cast
+from urllib.parse import quote
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import MalformedError, NotFound
+from ragaudit.encoding.errors import Conflict, InternalError, MalformedError, NotFound
+from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
 from ragaudit.ledger.messages.evidence import Entries
+from ragaudit.ledger.messages.evidence_access import BUNDLE, EvidenceAccess
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.items import Clock
+from ragaudit.ledger.messages.items import CONFIDENTIAL, PUBLIC, Clock
 from ragaudit.ledger.messages.records import Version
-from ragaudit.serving.bodies import MEMORY_BYTES
+from ragaudit.ledger.messages.result_references import MAX_REFERENCES, References, ResultReference
+from ragaudit.serving.bodies import MEMORY_BYTES, Resumable
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier.account_records import account_records
+from ragaudit.verifier.bundle import Archive, Part
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import (
-    accesses,
-    attached_results,
-    attestations,
     cosigner,
     disputes,
     handover,
-    handover_parts,
     later_versions,
-    other_windows,
     releases,
     submissions,
     windows,
@@ -39,10 +50,128 @@ from ragaudit.verifier.service import (
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin, Transaction
-from ragaudit.verifier.service.states import State
+from ragaudit.verifier.service.errors import CapReached, TooLate
 from ragaudit.verifier.service.submissions import Kind
-from ragaudit.verifier.service.windows import Window
+from ragaudit.verifier.service.windows import State, Window
 from sqlalchemy import Connection
+
+_RESULTS = "test-results/"  # no evidence yet: sealing writes the list of them
+
+
+def attach(database: Database, origin: Origin, name: str, body: ReferenceBody) -> ResultReference:
+    """Verify a result, and keep a reference to it for the verdict.
+
+    Args:
+        name: of the result, as the auditor chose it.
+
+    Raises:
+        MalformedError: not a signed test-result.
+        EnvelopeRejected, OtherResult: not signed with that key, or not about this window.
+        Conflict: the window is not countersigned, or another result
+            has the name. None is ever replaced: who attaches shall not choose by what was found.
+        TooLate: the evidence is sealed.
+        CapReached: more than MAX_REFERENCES.
+    """
+    with database.write() as transaction:
+        connection = transaction.connection
+        window = windows.demand_countersigned(windows.get(connection, origin))
+        if window.sealed is not None:
+            raise TooLate("the audit has begun", where=origin)
+        policy = windows.policy(connection, window)
+        envelope = canonical_json.dumps(body.result)
+        reference = ResultReference.of(name, envelope, body.key, policy.canonical)
+        held = {each.name: each for each in attached_results(connection, origin)}
+        if name in held:
+            if held[name] != reference:
+                raise Conflict("another result has this name", where=name, expected="a new name")
+            return reference
+        if len(held) >= MAX_REFERENCES:
+            raise CapReached("too many test results", where=origin, expected=str(MAX_REFERENCES))
+        windows.put_item(transaction, origin, _RESULTS + name, reference.encode())
+    return reference
+
+
+def attached_results(connection: Connection, origin: Origin) -> tuple[ResultReference, ...]:
+    """Return what was attached to a window, by rising name."""
+    names = [item.name for item in windows.list_items(connection, origin, _RESULTS)]
+    held = [windows.read_item(connection, origin, name) for name in names]
+    return tuple(ResultReference.parse(each) for each in held if each is not None)
+
+
+def sealed_results(connection: Connection, origin: Origin) -> bytes | None:
+    """Return the item `public/test-results.json` of a window; None if nothing was attached."""
+    found = attached_results(connection, origin)
+    return References(found).encode() if found else None
+
+
+_ACCESSES = "accesses/"
+
+
+def record_access(
+    database: Database, keys: VerifierKeys, origin: Origin, what: str, said: AccessBody
+) -> EvidenceAccess:
+    """Store that evidence is opened now, durably, and return the record.
+
+    Args:
+        keys: `keys.verifier` signs it.
+        what: as of `EvidenceAccess`.
+        said: by whoever opens it.
+
+    Raises:
+        NotFound: no such window.
+    """
+    with database.write() as transaction:
+        window = windows.get(transaction.connection, origin)
+        earlier = list_accesses(transaction.connection, origin)
+        access = EvidenceAccess.issue(
+            keys.statement,
+            origin=window.origin,
+            before=earlier[-1] if earlier else None,
+            what=what,
+            reader=said.reader,
+            reason=said.reason,
+            time=transaction.now,
+        )
+        content = canonical_json.dumps(access.to_json())
+        windows.put_item(transaction, origin, _access_name(access.number), content)
+    return access
+
+
+def list_accesses(connection: Connection, origin: Origin) -> list[EvidenceAccess]:
+    """Return all accesses of a window, from the first.
+
+    Raises:
+        InternalError: one is missing.
+    """
+    return [
+        read_access(connection, origin, number)
+        for number in range(count_accesses(connection, origin))
+    ]
+
+
+def count_accesses(connection: Connection, origin: Origin) -> int:
+    """Return how often confidential evidence of a window was opened."""
+    return windows.count_items(connection, origin, _ACCESSES)
+
+
+def read_access(connection: Connection, origin: Origin, number: int) -> EvidenceAccess:
+    """Return an access.
+
+    Args:
+        number: below `count_accesses`.
+
+    Raises:
+        InternalError: it is missing.
+    """
+    data = windows.read_item(connection, origin, _access_name(number))
+    if data is None:
+        raise InternalError("an access is missing", where=f"{origin}: {number}")
+    return EvidenceAccess.from_json(canonical_json.loads(data))
+
+
+def _access_name(number: int) -> str:
+    return f"{_ACCESSES}{number}.json"
+
 
 _LISTS = {
     names.RECEIPTS: (Kind.RECEIPT, Kind.UNCOSIGNED),
@@ -96,15 +225,15 @@ def seal(
         names.JUDGED: _array(disputes.judged(connection, origin)),
     }
     if policy.cosigners is not None:
-        shown = attestations.all_of(connection, origin, attestations.Kind.COSIGNED)
+        shown = cosigner.attested(connection, origin, cosigner.Kind.COSIGNED)
         notes = [each.document.decode() for each in shown]
         derived[names.COSIGNED] = canonical_json.dumps(notes)
     if policy.time_stamps is not None:
         # With their roots: whoever repeats the audit sees whom this verifier trusted.
-        derived[names.TIME_STAMPS] = attestations.time_stamps(connection, origin).encode()
+        derived[names.TIME_STAMPS] = cosigner.time_stamps(connection, origin).encode()
         derived[names.STAMP_ROOTS] = stamp_roots
-    derived |= other_windows.overlaps(connection, window)
-    referred = attached_results.sealed(connection, origin)
+    derived |= windows.overlaps(connection, window)
+    referred = sealed_results(connection, origin)
     if referred is not None:
         derived[names.TEST_RESULTS] = referred
     for item, kinds in _LISTS.items():
@@ -114,7 +243,7 @@ def seal(
     if window.records is None:
         _put_list(transaction, origin, names.ENTRIES, _given_entries(connection, origin))
         # Parts without an end are no evidence, and nobody would ever delete them.
-        handover_parts.forget(transaction, origin)
+        handover.forget_parts(transaction, origin)
     for item, content in derived.items():
         windows.put_item(transaction, origin, item, content)
     later_versions.drop_unlogged(transaction, origin, _logged_versions(connection, origin))
@@ -177,7 +306,7 @@ def status(
             "disputes": disputes.count(connection, origin),
             "statements": submissions.count(connection, origin, Kind.STATEMENT),
             "responses": windows.count_items(connection, origin, names.RESPONSES),
-            "accesses": accesses.count(connection, origin),
+            "accesses": count_accesses(connection, origin),
             "sampled": _sampled(connection, sampler, window),
         }
         deleted = windows.find_item(connection, origin, windows.DELETION)
@@ -297,3 +426,83 @@ def _given_entries(connection: Connection, origin: Origin) -> Iterator[bytes]:
     for given in handover.entries_of(connection, origin):
         entry = Entry(given.index, given.kind, given.salt, given.body)
         yield canonical_json.dumps(entry.to_json())
+
+
+MOST_KEPT = 4
+RESUMABLE_MS = 24 * 3600 * 1000
+
+
+class Bundles:
+    """Makes the bundles of decided windows. Safe to use from several threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._kept: OrderedDict[tuple[Origin, Part], tuple[bytes, Archive]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, origin: Origin, part: Part) -> Resumable:
+        """Return the bundle of a window.
+
+        Args:
+            part: "public" leaves out every confidential item.
+
+        Raises:
+            NotFound: there is no verdict yet.
+        """
+        archive = self._archive(origin, part)
+        return Resumable(archive.size, archive.tag, archive.pieces)
+
+    def place(self, origin: Origin, number: int) -> str:
+        """Return the path at which a download goes on that an access began.
+
+        Args:
+            number: of the access.
+        """
+        with self._database.read() as connection:
+            window = windows.get(connection, origin)
+        path = f"/v1/windows/{quote(window.name, safe='')}/bundle/confidential/{number}"
+        return f"{path}?provider={quote(window.provider, safe='')}"
+
+    def demand_opened(self, origin: Origin, number: int) -> None:
+        """Check that an access opened the whole bundle within the last day.
+
+        Args:
+            number: of the access.
+
+        Raises:
+            NotFound: no such access, or too long ago: whoever still needs the bundle opens it anew.
+        """
+        with self._database.read() as connection:
+            windows.get(connection, origin)
+            known = number < count_accesses(connection, origin)
+            access = read_access(connection, origin, number) if known else None
+        if access is None or access.what != BUNDLE:
+            raise NotFound("no such access to the bundle", where=str(number))
+        if self._database.now() >= access.time + RESUMABLE_MS:
+            raise NotFound("opened more than a day ago", where=str(number), expected="open it anew")
+
+    def _archive(self, origin: Origin, part: Part) -> Archive:
+        signed = verdict(self._database, origin)
+        state = self._state(origin, signed)
+        key = origin, part
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None and kept[0] == state:
+                self._kept.move_to_end(key)
+                return kept[1]
+        # Not under the lock: it reads every item, and others ask for other windows.
+        archive = Archive.of(stored(self._database, origin), signed, part=part)
+        with self._lock:
+            self._kept[key] = state, archive
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return archive
+
+    def _state(self, origin: Origin, signed: bytes) -> bytes:
+        """Digest of verdict and items as they are now: confidential ones may have been deleted."""
+        digest = hashlib.sha256(signed)
+        with self._database.read() as connection:
+            for item in windows.list_items(connection, origin):
+                if item.name.startswith((PUBLIC, CONFIDENTIAL)):
+                    digest.update(enc("item", item.name, item.digest))
+        return digest.digest()

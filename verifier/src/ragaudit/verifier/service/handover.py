@@ -2,8 +2,10 @@
 
 The handover is read as a stream of frames; its leaf data and its entries other than records are
 derived from it (docs/spec/10-verdict.md §10.1). Whether it is the log's is check 5 of the audit.
+It may come in parts, kept until all are there, so that whoever is interrupted goes on (8.3).
 """
 
+import hashlib
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,12 +16,13 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.database import Rows
-from ragaudit.ledger.messages.bodies import CloseBody
+from ragaudit.ledger.messages.bodies import CloseBody, HeldParts, RecordsBody
 from ragaudit.ledger.messages.handover import (
     KINDS,
     LENGTH_BYTES,
     MAX_FRAME_BYTES,
     MAX_OPENING_BYTES,
+    PART_ENTRIES,
     Entry,
     read_frame,
     read_frames,
@@ -28,13 +31,102 @@ from ragaudit.ledger.messages.items import ENTRIES, FINAL_CHECKPOINT, LEAVES, RE
 from ragaudit.ledger.messages.records import Record, Registration, Version
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
-from ragaudit.verifier.service import capacity, cosigner, handover_parts, tables, windows
+from ragaudit.verifier.service import capacity, cosigner, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached, TooLate
-from ragaudit.verifier.service.states import State
-from ragaudit.verifier.service.windows import Window, check_due
+from ragaudit.verifier.service.windows import Item, State, Window, check_due
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import Connection, func, select
+
+# No item of the evidence (spec 10.1): they are gone once the handover is one.
+_PREFIX = "handover/"
+
+
+def check_part(file: BinaryIO, number: int, most: int) -> None:
+    """Check the form of a part, before anything of it is kept.
+
+    Args:
+        file: of its bytes.
+        number: of the part, from 0.
+        most: entries that the log may have.
+
+    Raises:
+        MalformedError: not frames of the entries that belong here.
+        RejectedError: more entries than the log has.
+    """
+    start = number * PART_ENTRIES
+    last = start - 1
+    for entry, _ in read_frames(file, start):
+        entry.demand_sketch()
+        last = entry.index
+        if last >= start + PART_ENTRIES:
+            raise MalformedError(
+                "too many frames", where=f"part {number}", expected=f"at most {PART_ENTRIES}"
+            )
+        if last >= most:
+            raise RejectedError(
+                "more entries than the log has", where="handover", expected=f"at most {most}"
+            )
+    if last < start:
+        raise MalformedError("no frames", where=f"part {number}", expected="at least one")
+
+
+def put_part(transaction: Transaction, origin: Origin, number: int, body: Body, limit: int) -> None:
+    """Keep a part.
+
+    Args:
+        number: of the part.
+        body: of `check_part`.
+        limit: bytes that all parts together may have.
+
+    Raises:
+        Conflict: another one of this number is there, or the one before is not.
+        CapReached: too many bytes.
+    """
+    there = held_parts(transaction.connection, origin)
+    if number > len(there):
+        raise Conflict(
+            "a part before it is missing", where=f"part {number}", expected=f"{len(there)}"
+        )
+    if number < len(there):
+        if there[number].digest != body.digest:
+            raise Conflict("another part was given", where=f"part {number}")
+        return
+    if sum(item.size for item in there) + body.size > limit:
+        raise CapReached("too many bytes", where=f"part {number}", expected=f"at most {limit}")
+    windows.put_item(transaction, origin, _part_name(number), body.file)
+
+
+def held_parts(connection: Connection, origin: Origin) -> list[Item]:
+    """Return the parts that there are, in order: 0, 1, 2, .. without a gap."""
+    return windows.list_items(connection, origin, _PREFIX)
+
+
+def joined_parts(connection: Connection, origin: Origin, parts: list[Item], file: BinaryIO) -> Body:
+    """Return the parts as one body.
+
+    Args:
+        parts: of `held_parts`.
+        file: that it is written to.
+    """
+    digest, size = hashlib.sha256(), 0
+    for item in parts:
+        for data in windows.stream_item(connection, origin, item.name):
+            file.write(data)
+            digest.update(data)
+            size += len(data)
+    return Body(file, size, digest.digest())
+
+
+def forget_parts(transaction: Transaction, origin: Origin) -> None:
+    """Remove all parts."""
+    for item in held_parts(transaction.connection, origin):
+        windows.remove_item(transaction, origin, item.name)
+
+
+def _part_name(number: int) -> str:
+    return f"{_PREFIX}{number:09}"  # their order is that of the numbers
+
 
 _PAGE_ENTRIES = 1000  # read from the database at a time
 
@@ -73,7 +165,7 @@ _ENTRIES = Rows(StoredEntry, tables.entry)
 
 
 class Handover:
-    """Takes entries, records and the close of a window."""
+    """Takes entries, records (as a whole, or in parts) and the close of a window."""
 
     def __init__(self, database: Database, limits: Limits) -> None:
         self._database = database
@@ -198,7 +290,7 @@ class Handover:
                     frame = read_frame(body.file, offset, index)
                     entry = StoredEntry.of(index, frame.kind, frame.salt, frame.body)
                     _put_entry(transaction, origin, entry)
-                handover_parts.forget(transaction, origin)
+                forget_parts(transaction, origin)
                 windows.note(transaction, origin, records=transaction.now)
 
     def _given(self, origin: Origin) -> Iterator[StoredEntry]:
@@ -241,6 +333,68 @@ class Handover:
             # V's own copy: the same head may come back with other lines of strangers under it.
             windows.put_item(transaction, origin, FINAL_CHECKPOINT, latest.note)
             windows.advance(transaction, origin, State.CLOSED)
+
+    def put_part(self, origin: Origin, number: int, body: Body) -> None:
+        """Keep a part of the handover.
+
+        Args:
+            number: of the part, from 0.
+            body: frames of the entries from `PART_ENTRIES` times the number on.
+
+        Raises:
+            MalformedError: see `read_handover`; too many or no frames.
+            RejectedError: more entries than the log has.
+            Conflict: another part of this number was given, the one before was not, or the handover
+                was taken.
+            CapReached: more bytes than a handover may have.
+            TooEarly, TooLate: as for `put_records`.
+        """
+        check_part(body.file, number, self.most_entries(origin))
+        limit = self.records_bytes(origin)
+        with self._database.write() as transaction:
+            window = windows.get(transaction.connection, origin)
+            if window.records is not None:
+                raise Conflict("the log was handed over", where=origin)
+            check_in_time(transaction, window)
+            put_part(transaction, origin, number, body, limit)
+
+    def held_parts(self, origin: Origin) -> HeldParts:
+        """Return how much of a handover there is."""
+        with self._database.read() as connection:
+            window = windows.demand_countersigned(windows.get(connection, origin))
+            held = held_parts(connection, origin)
+        return HeldParts(len(held), window.records is not None)
+
+    def put_parts(self, origin: Origin, request: RecordsBody) -> None:
+        """Take the parts as the handover.
+
+        Args:
+            request: which they are.
+
+        Raises:
+            As `put_records`; RejectedError also if the parts have another digest, Conflict if there
+            are not so many. Parts that are refused are forgotten.
+        """
+        with self._database.read() as connection:
+            item = windows.find_item(connection, origin, RECORDS)
+            held = held_parts(connection, origin)
+        if item is not None:
+            if item.digest != request.digest:
+                raise Conflict("another handover was given", where=origin)
+            return
+        if len(held) != request.parts:
+            raise Conflict(f"{len(held)} parts", where=origin, expected=f"{request.parts} parts")
+        with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
+            with self._database.read() as connection:
+                body = joined_parts(connection, origin, held, cast(BinaryIO, file))
+            try:
+                if body.digest != request.digest:
+                    raise RejectedError("the parts have another digest", where="digest")
+                self.put_records(origin, body)
+            except (MalformedError, RejectedError):
+                with self._database.write() as transaction:
+                    forget_parts(transaction, origin)
+                raise
 
 
 def entries_of(

@@ -19,8 +19,7 @@ from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.capacity import MOST_VERSIONS
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached
-from ragaudit.verifier.service.states import State, check_state
-from ragaudit.verifier.service.windows import check_before
+from ragaudit.verifier.service.windows import State, check_before, check_state
 from ragaudit.verifier.settings import Limits
 from ragaudit.verifier.terms import Terms
 from sqlalchemy import Connection

@@ -38,15 +38,13 @@ from ragaudit.serving.bodies import Body
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
-from ragaudit.verifier.service import other_windows, providers, releases, windows
+from ragaudit.verifier.service import providers, releases, windows
 from ragaudit.verifier.service.auditor import Auditor
-from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.capacity import check_capacity
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import RefusedWindow, TooLate
-from ragaudit.verifier.service.providers import NAME, check_identity
-from ragaudit.verifier.service.states import State, check_state
-from ragaudit.verifier.service.windows import Window
+from ragaudit.verifier.service.providers import NAME, Provider, check_identity
+from ragaudit.verifier.service.windows import State, Window, check_state
 from ragaudit.verifier.settings import Limits
 from ragaudit.verifier.terms import Terms
 from sqlalchemy import Connection
@@ -140,7 +138,7 @@ class Registrar:
             chain_salt=secrets.token_bytes(SECRET_BYTES),
         )
         # As V holds it now: a window that ends later changes nothing of this evidence (10.1).
-        previous = other_windows.previous(transaction.connection, provider.name, policy)
+        previous = windows.previous_window(transaction.connection, provider.name, policy)
         if previous is not None:
             documents = {**documents, PREVIOUS: previous}
         for item, content in documents.items():
@@ -219,7 +217,7 @@ class Registrar:
     def _decide(self, window: Window, request: OpeningBody, given: dict[str, bytes]) -> bytes:
         while True:
             with self._database.read() as connection:
-                beside = other_windows.overlaps(connection, window)
+                beside = windows.overlaps(connection, window)
                 held = {**given, **beside, TERMS: self._terms.canonical}
                 evidence = _evidence(connection, window, held)
             # Outside of any transaction: checks 1 to 4 may take minutes, and nobody else could
@@ -252,7 +250,7 @@ class Registrar:
                 windows.unchecked_policy(transaction.connection, window.origin)
             )
             # Two that overlap, each checked before the other was countersigned, would both pass.
-            if other_windows.overlaps(transaction.connection, window) != beside:
+            if windows.overlaps(transaction.connection, window) != beside:
                 raise _Overlapped
             # A countersignature after an instant would commit to a value that is out already.
             if transaction.now >= 1000 * min(policy.start, *policy.activation_instants):

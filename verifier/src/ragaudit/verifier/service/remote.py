@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.evidence_access import EvidenceAccess
 from ragaudit.ledger.messages.result_references import ResultReference
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.verifier.service.download import Opened, ServiceAway, go_on, receive
-from ragaudit.verifier.service.states import FINAL
+from ragaudit.verifier.service.windows import FINAL
 
 TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 0.5

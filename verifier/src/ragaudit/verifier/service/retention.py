@@ -17,7 +17,7 @@ from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.deletion import Deletion
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.service import space, tables, windows
+from ragaudit.verifier.service import submissions, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.submissions import Kind
 from sqlalchemy import Connection
@@ -88,7 +88,7 @@ def _remove_rows(connection: Connection, origin: Origin) -> None:
     claims, disputes = tables.submission, tables.dispute
     of_kind = claims.c.kind == str(Kind.CLAIM)
     connection.execute(delete_from(claims).where(claims.c.window == origin, of_kind))
-    space.forget(connection, origin, Kind.CLAIM)
+    submissions.forget_space(connection, origin, Kind.CLAIM)
     connection.execute(delete_from(disputes).where(disputes.c.window == origin))
 
 

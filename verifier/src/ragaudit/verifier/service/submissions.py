@@ -5,6 +5,9 @@ says: never a signature, as a signer can sign one statement in as many ways as i
 both in common is the same submission. Two that differ at one place prove all that there is to
 prove, so no more are kept; and each account has a share of the space, which no other account fills.
 What an account signed for with the dispute key of its registration is held by it.
+
+The space that is taken is summed as submissions come and go: each asks whether there is room for
+one more, and adding up the documents every time would take quadratic time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +23,48 @@ from ragaudit.ledger.messages.disputes import HolderStatement
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import MAX_CLAIM_BYTES
 from ragaudit.ledger.messages.records import Registration
-from ragaudit.verifier.service import handover, space, tables
+from ragaudit.verifier.service import handover, tables
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached
-from sqlalchemy import ColumnElement, Connection, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+
+_space = tables.submission_space
+
+
+def taken_space(
+    connection: Connection, window: Origin, kind: str, account: bytes | None = None
+) -> int:
+    """Return the bytes of the documents of a kind.
+
+    Args:
+        account: whose they are; None for all together.
+    """
+    query = select(func.sum(_space.c.bytes)).where(
+        _space.c.window == window, _space.c.kind == str(kind)
+    )
+    if account is not None:
+        query = query.where(_space.c.account == account)
+    return int(connection.scalar(query) or 0)
+
+
+def add_space(connection: Connection, window: Origin, kind: str, account: bytes, size: int) -> None:
+    """Count a document that came, or one that went.
+
+    Args:
+        connection: of a writing transaction, of which there is one at a time.
+        size: of the document, bytes; below 0 for one that went.
+    """
+    own = (_space.c.window == window) & (_space.c.kind == str(kind)) & (_space.c.account == account)
+    more = update(_space).where(own).values(bytes=_space.c.bytes + size)
+    if not connection.execute(more).rowcount:
+        row = {"window": window, "kind": str(kind), "account": account, "bytes": size}
+        connection.execute(insert(_space).values(row))
+
+
+def forget_space(connection: Connection, window: Origin, kind: str) -> None:
+    """Count none any more: all documents of a kind went."""
+    gone = (_space.c.window == window) & (_space.c.kind == str(kind))
+    connection.execute(delete(_space).where(gone))
 
 
 class Kind(StrEnum):
@@ -93,7 +134,7 @@ def put(transaction: Transaction, window: Origin, submission: Submission) -> boo
     connection = transaction.connection
     _SUBMISSIONS.insert(connection, submission, window=window, received=transaction.now)
     size = len(submission.document)
-    space.add(connection, window, submission.kind, submission.account, size)
+    add_space(connection, window, submission.kind, submission.account, size)
     return True
 
 
@@ -109,7 +150,7 @@ def make_room(transaction: Transaction, window: Origin, submission: Submission, 
         share: bytes that claims of one account may take.
     """
     connection, kind, account = transaction.connection, submission.kind, submission.account
-    excess = space.taken(connection, window, kind, account) + len(submission.document) - share
+    excess = taken_space(connection, window, kind, account) + len(submission.document) - share
     if excess <= 0:
         return
     own = _of(window, kind) & (_table.c.account == account)
@@ -122,7 +163,7 @@ def make_room(transaction: Transaction, window: Origin, submission: Submission, 
         if excess <= 0:
             return
         connection.execute(delete(_table).where(own & (_table.c.position == position)))
-        space.add(connection, window, kind, account, -size)
+        add_space(connection, window, kind, account, -size)
         excess -= size
 
 
@@ -148,9 +189,9 @@ def hold(transaction: Transaction, window: Origin, batch: Sequence[Submission], 
             continue
         before, stored_size = known
         connection.execute(update(_table).where(same).values(held=True, account=account))
-        space.add(connection, window, kind, before, -stored_size)
-        space.add(connection, window, kind, account, stored_size)
-    excess = space.taken(connection, window, kind, account) + new - share
+        add_space(connection, window, kind, before, -stored_size)
+        add_space(connection, window, kind, account, stored_size)
+    excess = taken_space(connection, window, kind, account) + new - share
     if excess <= 0:
         return
     own = _of(window, kind) & (_table.c.account == account)
@@ -161,7 +202,7 @@ def hold(transaction: Transaction, window: Origin, batch: Sequence[Submission], 
             return
         place = (_table.c.position == position) & (_table.c.identity == identity)
         connection.execute(delete(_table).where(own & place))
-        space.add(connection, window, kind, account, -size)
+        add_space(connection, window, kind, account, -size)
         excess -= size
 
 
@@ -223,7 +264,7 @@ def check_cap(connection: Connection, window: Origin, kind: Kind, cap: int) -> N
     Raises:
         CapReached: they exceed ``cap`` bytes.
     """
-    if space.taken(connection, window, kind) > cap:
+    if taken_space(connection, window, kind) > cap:
         raise CapReached(f"too many {kind}s", where=window, expected=f"at most {cap} bytes in all")
 
 
@@ -238,7 +279,7 @@ def check_share(
     Raises:
         CapReached: they exceed its ``share``, in bytes.
     """
-    if space.taken(connection, window, kind, account) > share:
+    if taken_space(connection, window, kind, account) > share:
         whose = account.hex() or "accounts that are not registered"
         raise CapReached(f"too many {kind}s", where=whose, expected=f"at most {share} bytes")
 
@@ -248,8 +289,8 @@ def fits(
 ) -> bool:
     """Return whether one more document keeps within its account's ``share`` and ``cap``, bytes."""
     kind, size = submission.kind, len(submission.document)
-    own = space.taken(connection, window, kind, submission.account)
-    return own + size <= share and space.taken(connection, window, kind) + size <= cap
+    own = taken_space(connection, window, kind, submission.account)
+    return own + size <= share and taken_space(connection, window, kind) + size <= cap
 
 
 def share(cap: int, slots: int) -> int:

@@ -1,28 +1,100 @@
 """Windows and their items, as stored: one row each, and an item's bytes in chunks.
 
-A window's row says when things happened; its state follows from that, and moves only along
-`states`. Items are the evidence under the names of `ragaudit.verifier.evidence`, and the verdict.
+A window's row says when things happened; its state follows from that, and moves only so
+(docs/spec/08-services.md §8.3):
+
+registered -> countersigned -> closed -> challenged -> auditing -> decided
+registered -> refused
+countersigned | closed -> auditing
+
+Items are the evidence under the names of `ragaudit.verifier.evidence`, and the verdict. A policy
+may continue an earlier window of its provider, and stand beside others at the same time (9.10).
 """
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import count
 from typing import Any, BinaryIO
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import Conflict, InternalError, NotFound, TooEarly
+from ragaudit.encoding.errors import (
+    Conflict,
+    InternalError,
+    MalformedError,
+    NotFound,
+    TooEarly,
+    UnsupportedError,
+)
 from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.messages.identifiers import log_origin
-from ragaudit.ledger.messages.items import POLICY
+from ragaudit.ledger.messages.items import FINAL_CHECKPOINT, OVERLAPS, POLICY, TERMS, PreviousWindow
+from ragaudit.ledger.messages.overlaps import OverlappingWindow, Overlaps, overlap, shared_tenants
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.errors import Ambiguous, TooLate
-from ragaudit.verifier.service.states import State, check_transition
+from ragaudit.verifier.terms import Terms
 from sqlalchemy import Connection, delete, func, insert, select, update
+
+
+class State(StrEnum):
+    """A window's state, as it is shown; it follows from the times of its row."""
+
+    REGISTERED = "registered"
+    COUNTERSIGNED = "countersigned"
+    CLOSED = "closed"
+    CHALLENGED = "challenged"
+    AUDITING = "auditing"
+    DECIDED = "decided"
+    REFUSED = "refused"
+
+
+# A window that was not closed and handed over in time, or whose handover cannot be read, is audited
+# without a sample.
+_NEXT: Mapping[State, frozenset[State]] = {
+    State.REGISTERED: frozenset({State.COUNTERSIGNED, State.REFUSED}),
+    State.COUNTERSIGNED: frozenset({State.CLOSED, State.AUDITING}),
+    State.CLOSED: frozenset({State.CHALLENGED, State.AUDITING}),
+    State.CHALLENGED: frozenset({State.AUDITING}),
+    State.AUDITING: frozenset({State.DECIDED}),
+    State.DECIDED: frozenset(),
+    State.REFUSED: frozenset(),
+}
+
+FINAL = (State.DECIDED, State.REFUSED)
+
+
+def check_transition(window: str, before: State, after: State) -> None:
+    """Check that ``after`` may follow ``before``.
+
+    Args:
+        window: for the message only.
+
+    Raises:
+        Conflict: it may not.
+    """
+    if after not in _NEXT[before]:
+        allowed = ", ".join(sorted(_NEXT[before])) or "nothing: the window is finished"
+        raise Conflict(f"a {before} window cannot become {after}", where=window, expected=allowed)
+
+
+def check_state(window: str, state: State, allowed: tuple[State, ...]) -> None:
+    """Check that ``state`` is one of ``allowed``.
+
+    Args:
+        window: for the message only.
+
+    Raises:
+        Conflict: it is none of them.
+    """
+    if state not in allowed:
+        raise Conflict(f"the window is {state}", where=window, expected=" or ".join(allowed))
+
 
 CHUNK_BYTES = 2**20
 VERDICT = "verdict.json"  # not evidence: signed over it
@@ -397,3 +469,72 @@ def check_before(transaction: Transaction, origin: Origin, until: int) -> None:
     """
     if transaction.now >= 1000 * until:
         raise TooLate("taken no more", where=origin, expected=f"before {until}")
+
+
+def previous_window(
+    connection: Connection, provider: str, unchecked: dict[str, Any]
+) -> bytes | None:
+    """Return what V holds of the window whose checkpoint a policy names; None if nothing.
+
+    Args:
+        provider: whose window it must be.
+        unchecked: policy that nobody has checked.
+    """
+    note = unchecked.get("previous_checkpoint")
+    try:
+        origin = parse_checkpoint(str(note).encode("utf-8", "replace")).checkpoint.origin
+    except MalformedError:
+        return None
+    before = find(connection, Origin(origin))
+    # Of another provider, or never countersigned: V vouches for no such log.
+    if before is None or before.provider != provider or before.countersigned is None:
+        return None
+    keys = policy(connection, before).keys
+    final = read_item(connection, before.origin, FINAL_CHECKPOINT)
+    ended = None if final is None else final.decode()
+    return PreviousWindow(keys.log, keys.cosigner, ended).encode()
+
+
+def overlaps(connection: Connection, window: Window) -> dict[str, bytes]:
+    """Return the item of evidence about overlapping windows, as it is now; none without any.
+
+    A window counts from its countersignature on, whatever becomes of it. After the end of this one
+    none is added: what is countersigned begins later.
+
+    Args:
+        window: registered; none overlaps it as long as its policy cannot be read.
+    """
+    try:
+        own = Policy.from_json(unchecked_policy(connection, window.origin))
+    except (MalformedError, UnsupportedError):
+        return {}  # check 1 says so
+    read = {window.origin: own}
+    found = _beside(connection, own, read)
+    if not found:
+        return {}
+    listed = []
+    for origin in found:
+        its = read[origin]
+        stored = read_item(connection, origin, TERMS)
+        if stored is None:
+            raise InternalError("a countersigned window without terms", where=origin)
+        sharing = {*_beside(connection, its, read), window.origin}
+        shared = sum(bool(shared_tenants(its, read[each])) for each in sharing)
+        allowed = int(Terms.parse(stored).bounds["most_overlapping_windows"])
+        listed.append(OverlappingWindow(its, allowed, shared))
+    listed.sort(key=lambda each: each.policy.window)
+    return {OVERLAPS: Overlaps(tuple(listed)).encode()}
+
+
+def _beside(connection: Connection, own: Policy, read: dict[Origin, Policy]) -> list[Origin]:
+    """Return the provider's countersigned windows that overlap one; their policies are added."""
+    columns = tables.window.c
+    # A verdict comes after its window's end: what was decided before the start had ended.
+    open_ = columns.decided.is_(None) | (columns.decided >= 1000 * own.start)
+    mine = columns.provider == own.provider
+    query = select(columns.origin).where(mine, columns.countersigned.is_not(None), open_)
+    found = [Origin(origin) for (origin,) in connection.execute(query)]
+    for origin in found:
+        if origin not in read:
+            read[origin] = policy(connection, get(connection, origin))
+    return [origin for origin in found if overlap(own, read[origin])]
