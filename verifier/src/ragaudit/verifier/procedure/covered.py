@@ -114,7 +114,7 @@ EPOCHS: Final = (
 )
 
 UNLOGGED: Final = (
-    "Answers in words that are in no log, and of which no account sent a receipt: documents pay "
+    "Generated answers that are in no log, and of which no account sent a receipt: documents pay "
     "for no answer that was given beside the log."
 )
 
