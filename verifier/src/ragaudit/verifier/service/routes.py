@@ -267,7 +267,7 @@ _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 
 @router.post("/receipts", openapi_extra=described(ReceiptsBody), responses=_SUBMITTED)
 def receipts(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
-    """Submit public halves of receipts, of records and of answers in words."""
+    """Submit public parts of receipts, of records and of generated answers."""
     document = parse(ReceiptsBody, body)
     shown = service.handover.shown(window, document.registration)
     return service.intake.receipts(window, document, shown)
