@@ -11,9 +11,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ragaudit.client.checks import AnyRequest, Checker
+from ragaudit.client.channels import AnyRequest, channel_of, queried
+from ragaudit.client.checks import Checker
 from ragaudit.client.errors import ProviderRefusal, ServiceUnreachable
-from ragaudit.client.results import CheckedAnswer, CheckedReceipt, checked, queried
+from ragaudit.client.results import CheckedAnswer, CheckedReceipt, checked
 from ragaudit.client.revealing import Revealing, request_body
 from ragaudit.client.session import POLL_SECONDS, Session
 from ragaudit.encoding.errors import (
@@ -123,8 +124,8 @@ class Asking:
         return await self._revealing.reveal(promise), 0
 
     async def _plain(self, request: AnyRequest) -> tuple[CheckedReceipt | CheckedAnswer, int]:
-        session, generated = self._session, isinstance(request, GenerationRequest)
-        path, request_time = session.path("ask" if generated else "query"), session.clock()
+        session, channel = self._session, channel_of(request)
+        path, request_time = session.path(channel.asks), session.clock()
         # Never repeated: the first may be logged already, and a second would use up another query.
         data = await session.provider.request("POST", path, request_body(request), repeatable=False)
         file = await asyncio.to_thread(self._checker.answer, data, request)
@@ -135,7 +136,7 @@ class Asking:
         if await session.had(file):
             receipt.path = session.kept_at(file)  # where it may have its proofs already
             return receipt, missed
-        if not (generated and session.asked_before(entry.counter)):
+        if not (channel.reuses and session.asked_before(entry.counter)):
             await session.timed(partial(self._checker.plain_time, file, request_time))
             missed = session.plain_counter(entry.counter)
         receipt.path = await session.keep(file)

@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.vector_operations import VectorOperations
+from ragaudit.client.channels import AnyFile, AnyRequest, channel_of, queried
 from ragaudit.client.errors import AnswerRejected, StateConflict
-from ragaudit.client.results import queried
 from ragaudit.client.session import Session
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt, GenerationRequest
-from ragaudit.ledger.messages.generated_check import (
-    check_generated_file,
-    check_generated_inclusion,
-)
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.public_halves import PublicHalf
@@ -32,22 +27,16 @@ from ragaudit.ledger.messages.receipt_check import (
     Embed,
     StepResult,
     WindowView,
-    check_inclusion,
     check_promise,
     check_quorum,
-    check_receipt_file,
 )
-from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import QueryEntry
-from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.ties import TiesStatement
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
 __all__ = [
-    "AnyFile",
-    "AnyRequest",
     "Checker",
     "CoreOperations",
     "Facts",
@@ -57,10 +46,6 @@ __all__ = [
     "embedding",
     "pending",
 ]
-
-AnyFile = ReceiptFile | GeneratedFile
-"""Of either channel: with the documents of an answer, or with a generated one."""
-AnyRequest = Request | GenerationRequest
 
 _PLAIN = -1  # in the name of an evidence file: no counter was expected
 SCALAR_BYTES = 32
@@ -167,14 +152,10 @@ def check_file(file: AnyFile, window: Window, facts: Facts) -> list[StepResult]:
     Raises:
         RejectedError: the first step that fails.
     """
-    known: dict[str, Any] = {
-        "anchor": facts.anchor, "promise": facts.promise, "embed": facts.embed,
-        "account": facts.account,
-    }  # fmt: skip
-    if isinstance(file, GeneratedFile):
-        steps = check_generated_file(file, window.view, CoreOperations(), **known)
-    else:
-        steps = check_receipt_file(file, window.view, CoreOperations(), **known)
+    steps = channel_of(file).check(
+        file, window.view, CoreOperations(), anchor=facts.anchor, promise=facts.promise,
+        embed=facts.embed, account=facts.account,
+    )  # fmt: skip
     return [check_pin(window), *steps, *check_quorum(file.public, window.view.policy)]
 
 
@@ -203,10 +184,7 @@ def check_completed(public: PublicHalf, view: WindowView) -> list[StepResult]:
     Raises:
         StepRejected: a proof is false.
     """
-    if isinstance(public, GeneratedReceipt):
-        included = check_generated_inclusion(public, view)
-    else:
-        included = check_inclusion(public, view)
+    included = channel_of(public).included(public, view)
     return [included, *check_quorum(public, view.policy)]
 
 
@@ -278,9 +256,8 @@ class Checker:
         Raises:
             AnswerRejected: not a receipt file, or one of another request; the evidence is kept.
         """
-        kind = GeneratedFile if isinstance(request, GenerationRequest) else ReceiptFile
         try:
-            file = kind.parse(data)
+            file = channel_of(request).file.parse(data)
             # Otherwise a provider could answer an easier question, rightly signed.
             if file.request != request:
                 raise AnswerRejected("an answer to another request", where="request")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from ragaudit.client import log_commands, offline, owner_commands, owner_proofs
 from ragaudit.client.blocking import call
+from ragaudit.client.channels import channel_of
 from ragaudit.client.checks import Facts, check_completed, check_pin
 from ragaudit.client.offline import (
     AllowUnpinned,
@@ -36,11 +37,9 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.bodies import Submission
-from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_halves import PublicHalf, is_words
+from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.receipt_check import StepResult
-from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.shown import WindowList
 from rich.markup import escape
 from rich.table import Table
@@ -355,8 +354,7 @@ def complete(
     with failing(as_json):
         for path in files:
             value = offline.read_file(path)
-            kind = GeneratedFile if is_words(value) else ReceiptFile
-            public = kind.from_json(value).public
+            public = channel_of(value).file.from_json(value).public
             if not again and None not in public.proofs:
                 continue
             # For each file by itself: they may be of different windows.

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
+from ragaudit.client.channels import queried
+from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.public_halves import PublicHalf
 from ragaudit.ledger.messages.receipt_check import StepResult
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.requests import Document
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "checked",
     "file_json",
     "public_halves",
-    "queried",
 ]
 
 COMPLETION_SECONDS = 60.0
@@ -88,11 +87,6 @@ def checked(
     if isinstance(file, GeneratedFile):
         return CheckedAnswer(file, checks, path)
     return CheckedReceipt(file, checks, path)
-
-
-def queried(public: PublicHalf) -> QueryEntry:
-    """Return the entry of a receipt that counts as a query: its record, or its charge."""
-    return public.charged if isinstance(public, GeneratedReceipt) else public.record
 
 
 AnyReceipt = CheckedReceipt | CheckedAnswer | ReceiptFile | GeneratedFile

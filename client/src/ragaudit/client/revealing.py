@@ -15,7 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ragaudit.client.checks import AnyRequest, Checker
+from ragaudit.client.channels import AnyRequest, channel_of
+from ragaudit.client.checks import Checker
 from ragaudit.client.errors import (
     AnswerRejected,
     CannotClaim,
@@ -30,7 +31,6 @@ from ragaudit.client.state import PendingPromise, StateDirectory
 from ragaudit.encoding.errors import RagauditError, RefusedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import NONCE_BYTES, NonceChain
-from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.ledger.messages.voided_charges import VoidedCharge
@@ -127,8 +127,7 @@ class Revealing:
         state, _ = self._anchored()
         session = self._session
         request, request_time, first = self.asking(asked)
-        generated = isinstance(asked, GenerationRequest)
-        place, body = session.path("ask" if generated else "promise"), request_body(request)
+        place, body = session.path(channel_of(asked).promises), request_body(request)
         try:
             value = await session.provider.post(place, body, repeatable=True)
         except ProviderRefusal as error:
@@ -265,8 +264,8 @@ class Revealing:
         """
         state, chain = self._anchored()
         body = {"counter": pending.counter, "nonce": chain.nonce(pending.counter).hex()}
-        generated = isinstance(promise.request, GenerationRequest)
-        path = self._session.path("ask/reveal" if generated else "reveal")
+        channel = channel_of(promise.request)
+        path = self._session.path(channel.reveals)
         try:
             data = await self._session.provider.request("POST", path, body, seconds=seconds)
             file = await asyncio.to_thread(self._checker.answer, data, promise.request)
@@ -287,7 +286,7 @@ class Revealing:
         except Exception:
             await self._try_claim(pending)
             raise
-        keep = partial(state.keep_answer, generated=generated)
+        keep = partial(state.keep_answer, folder=channel.folder)
         path_of_file = await asyncio.to_thread(keep, pending.counter, file.encode())
         self._reached = pending.counter + 1
         return checked(file, checks, path_of_file)

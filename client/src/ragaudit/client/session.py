@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ragaudit.client.channels import AnyFile, channel_of, queried
 from ragaudit.client.errors import (
     AnswerRejected,
     ProviderRefusal,
@@ -21,7 +22,6 @@ from ragaudit.client.options import (
     pins,
     system_clock,
 )
-from ragaudit.client.results import queried
 from ragaudit.client.state import AccountKeys, StateDirectory
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import Arbiter, Holder, VerifierService
@@ -38,9 +38,7 @@ from ragaudit.client.window import (
 from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
 from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
-from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.public_halves import PublicHalf
-from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 
@@ -225,7 +223,7 @@ class Session:
         self.last_counter = counter
         return missed
 
-    async def had(self, file: ReceiptFile | GeneratedFile) -> bool:
+    async def had(self, file: AnyFile) -> bool:
         """Return whether a plain account's receipt was accepted before, as far as is known here.
 
         Args:
@@ -238,20 +236,19 @@ class Session:
                 self.answers[counter] = kept.public.identity
         return self.answers.get(counter) == file.public.identity
 
-    def kept_at(self, file: ReceiptFile | GeneratedFile) -> Path | None:
+    def kept_at(self, file: AnyFile) -> Path | None:
         """Return where a receipt is kept, or would be; None without a state directory."""
-        generated = isinstance(file, GeneratedFile)
         if self.state is None:
             return None
-        return self.state.path_of(queried(file.public).counter, generated=generated)
+        return self.state.path_of(queried(file.public).counter, channel_of(file).folder)
 
-    async def keep(self, file: ReceiptFile | GeneratedFile) -> Path | None:
+    async def keep(self, file: AnyFile) -> Path | None:
         """Make a receipt durable; return where it is, None without a state directory."""
         counter = queried(file.public).counter
         self.answers[counter] = file.public.identity
         if self.state is None:
             return None
-        keep = partial(self.state.keep_receipt, generated=isinstance(file, GeneratedFile))
+        keep = partial(self.state.keep_receipt, folder=channel_of(file).folder)
         return await asyncio.to_thread(keep, counter, file.encode())
 
     async def timed(self, check: Callable[[], T]) -> T:

@@ -109,11 +109,10 @@ class StateDirectory:
         """
         self.directory = directory
         self._receipts = directory / "receipts"
-        self._answers = directory / "answers"
         self._promises = directory / "promises"
         self._rejected = directory / "rejected"
         with _using(directory):
-            folders = (self._receipts, self._answers, self._promises, self._rejected)
+            folders = (self._receipts, directory / "answers", self._promises, self._rejected)
             for folder in (directory, *folders):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -261,13 +260,13 @@ class StateDirectory:
             raise StateConflict("a promise awaits its answer", where=f"counter {counter}")
         self._write("progress.json", {"format": PROGRESS_FORMAT, "next": counter + 1})
 
-    def keep_answer(self, counter: int, receipt_file: bytes, *, generated: bool = False) -> Path:
+    def keep_answer(self, counter: int, receipt_file: bytes, *, folder: str = "receipts") -> Path:
         """Make the receipt durable, advance the counter, put the promise beside the receipt.
 
         Args:
             counter: of the query, from 0.
             receipt_file: canonical JSON, both parts.
-            generated: whether it is of a generated answer.
+            folder: of its channel.
 
         Returns:
             Where the receipt is.
@@ -276,26 +275,26 @@ class StateDirectory:
         if (pending := self.pending()) is not None:
             write_durably(self._promises / f"{counter}.json", dumps(pending.promise))
         # In this order a crash makes the client reveal again; it never skips or repeats a counter.
-        path = self.keep_receipt(counter, receipt_file, generated=generated)
+        path = self.keep_receipt(counter, receipt_file, folder=folder)
         self._write("progress.json", {"format": PROGRESS_FORMAT, "next": counter + 1})
         self.drop_promise()
         return path
 
-    def keep_receipt(self, counter: int, receipt_file: bytes, *, generated: bool = False) -> Path:
+    def keep_receipt(self, counter: int, receipt_file: bytes, *, folder: str = "receipts") -> Path:
         """Make a receipt durable, a plain account's or a completed one; return where it is.
 
         Args:
             counter: of the query; an earlier file of it is replaced.
             receipt_file: canonical JSON, both parts.
-            generated: whether it is of a generated answer.
+            folder: of its channel.
         """
-        path = self.path_of(counter, generated=generated)
+        path = self.path_of(counter, folder)
         write_durably(path, receipt_file)
         return path
 
-    def path_of(self, counter: int, *, generated: bool) -> Path:
+    def path_of(self, counter: int, folder: str) -> Path:
         """Return where a receipt is kept, or would be; arguments as of `keep_receipt`."""
-        return (self._answers if generated else self._receipts) / f"{counter}.json"
+        return self.directory / folder / f"{counter}.json"
 
     def keep_rejected(self, counter: int, evidence: bytes) -> Path:
         """Keep evidence that a check refused; return where. No counter advances.
