@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.backend_settings import ChromaSettings
+from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store.states import State
-from ragaudit.prover.surface_settings import SurfaceSettings
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.chroma import collection_id
 from ragaudit.prover.vector_stores.chroma import ChromaStore
 from scenario import ProverScenario, make_scenario
 

@@ -13,7 +13,7 @@ from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.database import open_engine
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
-from ragaudit.prover.cosigner_settings import CosignerSettings
+from ragaudit.prover.settings import CosignerSettings
 from ragaudit.prover.verifier.cosigners import AskedLog, Cosigners
 
 pytestmark = pytest.mark.slow

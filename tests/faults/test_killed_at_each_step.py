@@ -35,7 +35,7 @@ PROVER = (
     Step("it is stored, and not cosigned", f"{_STORE}CheckpointStore._insert", "after"),
     Step("it is cosigned, and nobody knows here", f"{_CALLS}add_checkpoint", "after"),
     Step("its cosignature is kept", f"{_STORE}CheckpointStore.add_cosignatures", "after"),
-    Step("a receipt is signed", "ragaudit.prover.answering.selected:receipt_file", "after"),
+    Step("a receipt is signed", "ragaudit.prover.answering.query:receipt_file", "after"),
     Step("the log ends", "ragaudit.prover.lifecycle.closing:Closing._log_close", "after"),
     Step("a part of the handover is sent", f"{_CALLS}put_part", "before"),
     Step("all parts are taken", f"{_CALLS}put_parts", "after"),

@@ -14,7 +14,6 @@ MODULES = (
     "ragaudit.ledger.errors",
     "ragaudit.serving.generators",
     "ragaudit.prover.errors",
-    "ragaudit.prover.surfaces.errors",
     "ragaudit.verifier.service.errors",
     "ragaudit.client.errors",
 )

@@ -17,7 +17,7 @@ from ragaudit.ledger.log.database import open_engine
 from ragaudit.ledger.log.notes import SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
-from ragaudit.prover.cosigner_settings import CosignerSettings
+from ragaudit.prover.settings import CosignerSettings
 from ragaudit.prover.verifier.cosigners import AskedLog, Cosigners
 
 pytestmark = [pytest.mark.strangers, pytest.mark.timeout(900)]

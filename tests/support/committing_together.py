@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from ragaudit.prover.window.group_commit import GroupCommit
+from ragaudit.prover.window.log_transaction import GroupCommit
 
 PATIENCE = 30
 

@@ -8,8 +8,8 @@ import scope_runs
 from ragaudit.lab.attacks.scope import canaries
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store.states import State
-from ragaudit.prover.surface_settings import SurfaceSettings
 from scenario import ProverScenario
 
 WINDOW = {

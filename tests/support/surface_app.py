@@ -16,10 +16,9 @@ from fastapi import FastAPI
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.ledger.messages.columns import PublicColumn
 from ragaudit.ledger.messages.filters import Filter
-from ragaudit.prover.errors import MalformedQuery
+from ragaudit.prover.errors import MalformedQuery, NotServed
+from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.surface_settings import SurfaceSettings
-from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.mount import Surfaces
 from ragaudit.prover.surfaces.queries import Answer, Completion, Forwarded, Hit, Index, Query
 from ragaudit.prover.surfaces.tokens import Tokens

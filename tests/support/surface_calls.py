@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastapi.testclient import TestClient
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.chroma import collection_id
 
 BEARER = {"Authorization": "Bearer key-acme"}
 CHROMA_KEY = {"x-chroma-token": "key-acme"}

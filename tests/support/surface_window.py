@@ -4,8 +4,8 @@ from typing import Any
 
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store import tables
-from ragaudit.prover.surface_settings import SurfaceSettings
 from scenario import ProverScenario
 from sqlalchemy import func, select
 

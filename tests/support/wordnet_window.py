@@ -26,7 +26,7 @@ from ragaudit.cli.up.run import Options, Parties, Stop, run_integrity
 from ragaudit.cli.up.store import Found, chosen, chroma_collections
 from ragaudit.embedders import registry
 from ragaudit.ledger.messages.verdict import Verdict
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.chroma import collection_id
 
 BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 NAME, K, PAGE = "glosses", 10, 2000

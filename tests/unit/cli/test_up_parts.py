@@ -22,10 +22,9 @@ from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.prover.backends.interface import Document
-from ragaudit.prover.settings import load_settings
+from ragaudit.prover.settings import WriteSettings, load_settings
 from ragaudit.prover.store.accounts import Accounts
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.surface_settings import WriteSettings
 from ragaudit.serving.clock import UNTIL_CONFIRMED, system_clock
 from ragaudit.verifier import settings as verifier_settings
 from typer.testing import CliRunner

@@ -9,8 +9,13 @@ from pydantic import ValidationError
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import NONE
 from ragaudit.encoding.errors import MalformedSettings
-from ragaudit.prover.backend_settings import BackendSettings, ChromaSettings, absolute_backend
-from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
+from ragaudit.prover.backend_settings import (
+    BackendSettings,
+    ChromaSettings,
+    EmbedderSettings,
+    absolute_backend,
+    absolute_embedder,
+)
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.vector_stores.chroma import ChromaStore
 from ragaudit.prover.vector_stores.opening import check_dimensions, open_embedder

@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 import pytest
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.chroma import collection_id
 from scenario import ProverScenario
 from surface_window import CHROMA, VECTOR, WINDOW, logged, start
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
+from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store.states import State
-from ragaudit.prover.surface_settings import SurfaceSettings
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.chroma import collection_id
 from scenario import ProverScenario
 from surface_window import CHROMA, SURFACES, VECTOR, WINDOW, logged, start
 from whole_windows import verdict

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from memory_taken import peak
 from ragaudit.ledger.messages.charges import Charge
-from ragaudit.prover.lifecycle.channel_evidence import charges_among
-from ragaudit.prover.lifecycle.tenant_charges import TenantCharges
+from ragaudit.prover.lifecycle.evidence import TenantCharges, charges_among
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from sqlalchemy import insert

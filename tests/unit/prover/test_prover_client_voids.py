@@ -10,7 +10,7 @@ from generation_channel import QUESTION, channel, make_channel, model, model_url
 from ragaudit.client import AnswerRejected
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.voided_charges import VoidedCharge
-from ragaudit.prover.answering.promised_charges import PromisedCharges
+from ragaudit.prover.answering.answering import PromisedCharges
 from ragaudit.prover.errors import ChargeVoided
 from scenario import ProverScenario
 from words_clients import Crash, Open, crash, opened

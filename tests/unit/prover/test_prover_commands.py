@@ -14,14 +14,12 @@ from chapters import DOCS, blocks, run_program, shell
 from ragaudit.encoding.errors import InternalError, MalformedRequest, NotAuthenticated
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.prover.command.cli import app
-from ragaudit.prover.command.console import emit_rows
-from ragaudit.prover.command.operator_commands import read_overrides
+from ragaudit.prover.command.operator_commands import emit_rows, read_overrides
 from ragaudit.prover.errors import VerifierUnreachable
 from ragaudit.prover.jobs import log_once
 from ragaudit.prover.settings import Settings, load_settings
-from ragaudit.prover.store.accounts import Accounts
+from ragaudit.prover.store.accounts import Accounts, Owners
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.owners import Owners
 from ragaudit.prover.store.states import State
 from ragaudit.serving.problems import status_of
 from typer.testing import CliRunner

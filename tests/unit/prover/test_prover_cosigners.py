@@ -20,7 +20,7 @@ from ragaudit.ledger.log.notes import parse_note
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.prover.cosigner_settings import CosignerSettings, read_trust
+from ragaudit.prover.settings import CosignerSettings, read_trust
 from ragaudit.prover.verifier.cosigners import AskedLog, Cosigners
 
 ORIGIN = KEY.name

@@ -16,7 +16,7 @@ from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.cosigner_settings import CosignerSettings
+from ragaudit.prover.settings import CosignerSettings
 from ragaudit.prover.store.states import State
 
 WAIT_SECONDS = 15

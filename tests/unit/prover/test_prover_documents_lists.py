@@ -13,12 +13,12 @@ from ragaudit.ledger.messages.records import Close, Opening
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import VerifierUnreachable
-from ragaudit.prover.index.stored import find_index, load_indexes
+from ragaudit.prover.index.committed import find_index, load_indexes
 from ragaudit.prover.lifecycle.refreshing import Refresher
 from ragaudit.prover.lifecycle.retention import _TABLES
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.documents import document_list
+from ragaudit.prover.window.lists import document_list
 from ragaudit.prover.window.records import entries_of
 from ragaudit.verifier.procedure.indexes import check_place
 from scenario import ProverScenario

@@ -31,7 +31,7 @@ from ragaudit.ledger.messages.records import Close
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.generation import channel as settling
-from ragaudit.prover.generation.due import coins_of
+from ragaudit.prover.generation.charging import coins_of
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, charged_rows, unanswered

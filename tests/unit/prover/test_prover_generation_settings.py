@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.privacy.accounting.generation import channel_loss
-from ragaudit.prover.generation_settings import ChannelSettings
+from ragaudit.prover.backend_settings import ChannelSettings
 
 KEYWORDS: dict[str, Any] = {
     "epsilon_choice": 1,

@@ -25,8 +25,7 @@ from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.window.group_commit import GroupCommit
-from ragaudit.prover.window.log_transaction import LogTransaction
+from ragaudit.prover.window.log_transaction import GroupCommit, LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import append_entry, entries, records
 from ragaudit.prover.window.registrations import find

@@ -17,7 +17,7 @@ from ragaudit.prover.answering import mechanism
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument, NoWindowOpen, UnknownRecord
-from ragaudit.prover.lifecycle.answers import receipt_id
+from ragaudit.prover.lifecycle.asking import receipt_id
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.answered import Place, ties_of
 from scenario import ProverScenario

@@ -11,7 +11,7 @@ from keyword_channel import KEYWORD_CHANNEL, KEYWORDS, keyword_channel
 from ragaudit.ledger.messages.charges import Void
 from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
-from ragaudit.prover.generation.due import coins_of
+from ragaudit.prover.generation.charging import coins_of
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, made_of

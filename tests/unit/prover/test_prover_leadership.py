@@ -12,10 +12,9 @@ from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.advisory import Session, Turns, key_of
 from ragaudit.ledger.log.database import open_engine
 from ragaudit.prover.errors import NotLeading
-from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.database import Store, mark_stale, marks_of
 from ragaudit.prover.store.fences import FenceFolder
 from ragaudit.prover.store.leadership import Leadership, LeadersStore
-from ragaudit.prover.store.staleness import mark_stale, marks_of
 
 __all__ = ["on_each_engine"]
 

@@ -24,7 +24,7 @@ from ragaudit.prover.http.app import create_app
 from ragaudit.prover.keys import load_key
 from ragaudit.prover.service import Service
 from ragaudit.prover.settings import VerifierSettings
-from ragaudit.prover.store.disk import check_folder, check_space
+from ragaudit.prover.store.fences import check_folder, check_space
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.connection import check_pins
 from ragaudit.verifier.service import providers

@@ -15,10 +15,9 @@ from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument
-from ragaudit.prover.lifecycle.answers import receipt_id
+from ragaudit.prover.lifecycle.asking import receipt_id
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.staleness import marks_of, taken_marks
+from ragaudit.prover.store.database import Store, marks_of, taken_marks
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.log_transaction import LogTransaction
 from scenario import ProverScenario

@@ -12,7 +12,7 @@ from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, chec
 from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.prover.errors import VerifierMessageRejected
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.promised import note_nonce
+from ragaudit.prover.window.records import note_nonce
 from ragaudit.verifier.service import intake
 
 pytestmark = ON_EACH_ENGINE_SLOWLY

@@ -11,9 +11,9 @@ from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown import ShownWindow
-from ragaudit.prover.command.restoring import restorer_of
 from ragaudit.prover.errors import ClocksDiffer, VerifierUnreachable, WrongState
 from ragaudit.prover.lifecycle.restoring import Restored
+from ragaudit.prover.service import restorer_of
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import entries_of

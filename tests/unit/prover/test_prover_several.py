@@ -17,7 +17,7 @@ from ragaudit.ledger.messages.deletion import ProviderDeletion
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.errors import NotLeading, QueryRefused
 from ragaudit.prover.jobs import Background
-from ragaudit.prover.lifecycle.answers import receipt_id
+from ragaudit.prover.lifecycle.asking import receipt_id
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.registrations import find

@@ -10,7 +10,7 @@ import pytest
 from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.prover.errors import BackendUnavailable, MalformedQuery, UnknownAccount
 from ragaudit.prover.lifecycle.exporting import Export
-from ragaudit.prover.surface_settings import DelegationSettings
+from ragaudit.prover.settings import DelegationSettings
 from ragaudit.prover.surfaces.caller import named_user, names_user
 from ragaudit.prover.surfaces.prover_port import ServicePort
 from scenario import ProverScenario

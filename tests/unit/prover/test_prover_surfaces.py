@@ -13,7 +13,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.errors import UnknownAccount
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.chroma import collection_id
 from ragaudit.prover.surfaces.queries import PRIVATE_DISTANCE
 from ragaudit.prover.window.registrations import find
 from scenario import ProverScenario

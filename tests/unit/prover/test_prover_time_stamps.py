@@ -13,8 +13,8 @@ from ragaudit.encoding.text import b64_decode
 from ragaudit.lab.scenario.stamped import authority as scenario_authority
 from ragaudit.ledger.messages.time_stamps import TimeStamp
 from ragaudit.prover.errors import VerifierRefused
-from ragaudit.prover.lifecycle.stamping import Stamping
-from ragaudit.prover.stamp_settings import StampSettings
+from ragaudit.prover.lifecycle.cosigning import Stamping
+from ragaudit.prover.settings import StampSettings
 from ragaudit.prover.store.states import State
 from scenario import ProverScenario
 from time_authority import Authority, AuthorityServer

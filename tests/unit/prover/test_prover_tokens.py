@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from fastapi.testclient import TestClient
 from ragaudit import http
 from ragaudit.encoding.errors import NotAuthenticated, UnavailableError
-from ragaudit.prover.surface_settings import JwtSettings
+from ragaudit.prover.settings import JwtSettings
 from ragaudit.prover.surfaces import tokens
 from ragaudit.prover.surfaces.tokens import Tokens
 from raw_server import dripping

@@ -10,9 +10,8 @@ from fastapi.security.utils import get_authorization_scheme_param
 from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.http import turns
 from ragaudit.prover.http.turns import FairTurns, Turns
-from ragaudit.prover.settings import LimitSettings
-from ragaudit.prover.store.callers import Caller
-from ragaudit.prover.surface_settings import SurfaceSettings
+from ragaudit.prover.settings import LimitSettings, SurfaceSettings
+from ragaudit.prover.store.accounts import Caller
 from ragaudit.prover.surfaces.mount import Surfaces
 from starlette.datastructures import Headers
 

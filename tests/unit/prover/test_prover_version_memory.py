@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from exact_windows import ask, change, later, start
 from ragaudit.encoding.errors import InternalError
-from ragaudit.prover.index.committed import CommittedIndex
-from ragaudit.prover.index.stored import load_index
+from ragaudit.prover.index.committed import CommittedIndex, load_index
 from ragaudit.prover.lifecycle import open_windows
-from ragaudit.prover.window.index_versions import IndexVersions
+from ragaudit.prover.window.open_window import IndexVersions
 from scenario import ProverScenario
 from whole_windows import checked, verdict
 

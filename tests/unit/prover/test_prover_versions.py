@@ -24,10 +24,9 @@ from ragaudit.prover.errors import (
     VerifierUnreachable,
     WrongState,
 )
-from ragaudit.prover.index.builder import Source
-from ragaudit.prover.index.versions import following
+from ragaudit.prover.index.builder import Source, following
 from ragaudit.prover.lifecycle.refreshing import Refresher
-from ragaudit.prover.store.staleness import marks_of, taken_marks
+from ragaudit.prover.store.database import marks_of, taken_marks
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import entries_of
 from scenario import ProverScenario

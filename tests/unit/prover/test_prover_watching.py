@@ -20,9 +20,9 @@ from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backend_settings import BackendSettings, ChromaSettings
 from ragaudit.prover.index.form import IndexForm
 from ragaudit.prover.jobs import Background
-from ragaudit.prover.lifecycle.watching import Watcher
+from ragaudit.prover.lifecycle.refreshing import Watcher
 from ragaudit.prover.settings import TimingSettings
-from ragaudit.prover.store.staleness import marks_of, taken_marks
+from ragaudit.prover.store.database import marks_of, taken_marks
 from ragaudit.prover.store.states import State
 from ragaudit.prover.vector_stores.chroma import ChromaStore
 from scenario import ProverScenario
@@ -225,7 +225,7 @@ class TestWatching:
         self, watched: Watched, caplog: pytest.LogCaptureFixture
     ) -> None:
         watched.server.before = lambda request: httpx.Response(503)
-        with caplog.at_level(logging.WARNING, "ragaudit.prover.lifecycle.watching"):
+        with caplog.at_level(logging.WARNING, "ragaudit.prover.lifecycle.refreshing"):
             assert watched.outcomes() == watched.outcomes() == ["failed"]
         [line] = [r.message for r in caplog.records if r.name.endswith("watching")]
         assert line.startswith("window w1: the store of one is not compared: ")

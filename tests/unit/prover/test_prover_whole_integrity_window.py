@@ -10,7 +10,7 @@ from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backends.interface import Document
-from ragaudit.prover.lifecycle.answers import receipt_id
+from ragaudit.prover.lifecycle.asking import receipt_id
 from ragaudit.prover.store import tables
 from scenario import ProverScenario
 from sqlalchemy import update

@@ -8,8 +8,8 @@ from ragaudit.ledger.messages.documents import Documents, check_secret, id_key
 from ragaudit.ledger.messages.records import Opening
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.index.stored import load_indexes
-from ragaudit.prover.window.documents import document_list
+from ragaudit.prover.index.committed import load_indexes
+from ragaudit.prover.window.lists import document_list
 from ragaudit.prover.window.records import entries_of
 from scenario import ProverScenario
 from whole_windows import checked, verdict

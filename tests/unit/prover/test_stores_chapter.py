@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ragaudit.prover.backend_settings import BackendSettings
-from ragaudit.prover.embedder_settings import EmbedderSettings
+from ragaudit.prover.backend_settings import BackendSettings, EmbedderSettings
 from ragaudit.serving.settings import Section
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.chroma import collection_id
 from ragaudit.prover.surfaces.queries import PRIVATE_DISTANCE
 from surface_app import KEYS, MemoryPort, surface_app
 from surface_calls import (

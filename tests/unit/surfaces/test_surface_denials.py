@@ -8,7 +8,7 @@ import chroma_server
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.chroma import collection_id
 from surface_app import MemoryPort
 
 # What somebody looked at and serves: docs/surfaces.md says how much of it.

@@ -10,7 +10,7 @@ import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ragaudit.prover.surfaces.chroma.shapes import DATABASE, TENANT, collection_id
+from ragaudit.prover.surfaces.chroma import DATABASE, TENANT, collection_id
 from schemathesis import GenerationMode
 from surface_app import MemoryPort, surface_app
 from surface_calls import MCP_HEADERS, assert_shape

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 from ragaudit.prover.backend_settings import ChromaSettings
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.surfaces.chroma import collection_id
 from ragaudit.prover.surfaces.queries import Forwarded
 from ragaudit.prover.vector_stores.chroma import ChromaStore
 from surface_app import COLLECTIONS, DIMENSION, KEYS, MemoryPort, surface_app

@@ -16,7 +16,7 @@ from ragaudit.encoding import json_structure
 from ragaudit.encoding.errors import MalformedError, MalformedRequest
 from ragaudit.encoding.json_structure import check_structure
 from ragaudit.prover import surfaces
-from ragaudit.prover.surfaces.wire import MAX_MEMBERS, Body, read_member
+from ragaudit.prover.surfaces.dialects import MAX_MEMBERS, Body, read_member
 
 ITEMS: tuple[Any, ...] = (
     1, 0.125, 123456789, "ab", "abcdefghijklmn", None, [], {}, {"a": 1}, [1] * 99, ["ab" * 9] * 9,

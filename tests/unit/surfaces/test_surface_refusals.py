@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from ragaudit.prover.surface_settings import SurfaceSettings
-from ragaudit.prover.surfaces.chroma.shapes import collection_id
+from ragaudit.prover.settings import SurfaceSettings
+from ragaudit.prover.surfaces.chroma import collection_id
 from surface_app import MemoryPort, surface_app
 from surface_calls import (
     ASKING,

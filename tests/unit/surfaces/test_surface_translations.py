@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.json_structure import MAX_DEPTH
 from ragaudit.ledger.messages.filters import Filter
+from ragaudit.prover.errors import NotServed
+from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store.accounts import Account, check_user
-from ragaudit.prover.surface_settings import SurfaceSettings
-from ragaudit.prover.surfaces import dify, openai
-from ragaudit.prover.surfaces.chroma import bodies as chroma
-from ragaudit.prover.surfaces.errors import NotServed
-from ragaudit.prover.surfaces.qdrant import filters as qdrant
-from ragaudit.prover.surfaces.qdrant.shapes import point_id, row_id
+from ragaudit.prover.surfaces import chroma, dify, openai, qdrant
+from ragaudit.prover.surfaces.dialects import read_json, vector_bytes
+from ragaudit.prover.surfaces.qdrant import point_id, row_id
 from ragaudit.prover.surfaces.queries import Hit
-from ragaudit.prover.surfaces.wire import read_json, vector_bytes
 from surface_app import COLUMNS
 
 ROWS: list[dict[str, Any]] = [

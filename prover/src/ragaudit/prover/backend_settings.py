@@ -1,13 +1,17 @@
-"""Settings of the backends: which store, and which of its collections or tables is whose.
+"""Settings of what the prover builds on: the document store, the embedder, the language model.
 
-Secrets (a token, a connection string) are in files of their own.
+Secrets (a token, a connection string, a key) are in files of their own.
 """
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from ragaudit.embedders import registry
+from ragaudit.encoding.errors import MalformedSettings
+from ragaudit.privacy.accounting.generation import channel_loss
 from ragaudit.serving.settings import Section, Url, beside
 
 # Chroma's own rule for names, which also keeps a name inside its place in a path.
@@ -143,3 +147,237 @@ def absolute_backend(folder: Path, settings: BackendSettings) -> BackendSettings
     if pgvector is not None:
         pgvector = beside(folder, pgvector, "dsn_file")
     return settings.model_copy(update={"chroma": chroma, "pgvector": pgvector})
+
+
+Probe = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class EndpointSettings(Section):
+    """A service that speaks OpenAI's ``POST /embeddings``; ``url`` ends before ``/embeddings``.
+
+    ``send_dimension`` asks it for embeddings of this length; ``probes`` are the texts whose
+    embeddings C_emb commits to (the built-in ones if there are none here).
+    """
+
+    url: Url
+    model: str = Field(min_length=1, max_length=256)
+    dimension: int = Field(ge=1, le=3072)
+    send_dimension: bool = False
+    prompt_template: str = Field(default="{text}", pattern=r"\{text\}", max_length=4096)
+    probes: tuple[Probe, ...] = Field(default=(), max_length=64)
+    key_file: Path | None = None
+    ca_file: Path | None = None
+    batch: int = Field(default=64, ge=1, le=2048)
+    timeout_seconds: float = Field(default=30.0, gt=0, le=600)
+
+
+class EmbedderSettings(Section):
+    """Which embedder; what it is made of is what C_emb commits to.
+
+    ``folder`` is of ``sentence-transformers``, ``endpoint`` of ``openai-compatible``.
+    """
+
+    name: str = registry.DEFAULT
+    folder: Path | None = None
+    endpoint: EndpointSettings | None = None
+
+    @model_validator(mode="after")
+    def _section_of_the_name(self) -> Self:
+        for member, name in (("folder", "sentence-transformers"), ("endpoint", registry.ENDPOINT)):
+            given = getattr(self, member) is not None
+            if given != (self.name == name):
+                say = "is given" if given else "is missing"
+                raise ValueError(f"{member} {say}, and the embedder is {self.name}")
+        return self
+
+
+def absolute_embedder(folder: Path, settings: EmbedderSettings) -> EmbedderSettings:
+    """Return the settings with paths relative to the folder of the settings file.
+
+    Args:
+        folder: of the settings file.
+        settings: are not changed.
+    """
+    settings = beside(folder, settings, "folder")
+    if settings.endpoint is None:
+        return settings
+    endpoint = beside(folder, settings.endpoint, "key_file", "ca_file")
+    return settings.model_copy(update={"endpoint": endpoint})
+
+
+_RATIO = r"^[1-9][0-9]{0,11}(/[1-9][0-9]{0,11})?$"
+
+
+def _text(value: object) -> object:
+    """YAML reads 2 as a number; a fraction is text, a float is none."""
+    return str(value) if type(value) is int else value
+
+
+Ratio = Annotated[
+    str,
+    BeforeValidator(_text),
+    Field(pattern=_RATIO),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": _RATIO}, {"type": "integer"}]}),
+]
+
+
+class GeneratorSettings(Section):
+    """A service that speaks OpenAI's API; ``url`` ends before ``/completions``.
+
+    ``manifest_file`` is what new windows commit to. ``vocabulary_file`` is a JSON list of the texts
+    of all tokens, of a model that is asked for one at a time; without it whole answers are asked
+    for. ``questions`` are answers that are generated at a time.
+    """
+
+    url: Url
+    manifest_file: Path
+    vocabulary_file: Path | None = None
+    served_as: str | None = Field(default=None, min_length=1, max_length=256)
+    key_file: Path | None = None
+    ca_file: Path | None = None
+    batch: int = Field(default=16, ge=1, le=2048)
+    parallel: int = Field(default=4, ge=1, le=64)
+    questions: int = Field(default=4, ge=1, le=64)
+    timeout_seconds: float = Field(default=30.0, gt=0, le=600)
+    deadline_seconds: float = Field(default=120.0, gt=0, le=3600)
+
+    def beside(self, folder: Path) -> "GeneratorSettings":
+        """Return the section with its files relative to ``folder``, that of the settings."""
+        return beside(folder, self, "manifest_file", "vocabulary_file", "key_file", "ca_file")
+
+
+class BinSettings(Section):
+    """Where murag-ada looks for documents: bins of scores, read until there are enough.
+
+    ``edges`` are the lower edges in lattice units, falling; ``epsilon`` of a count, a part of the
+    question's; ``enough`` documents, by a noisy sum, end the reading.
+    """
+
+    edges: list[int] = Field(min_length=1, max_length=64)
+    epsilon: Ratio
+    enough: int = Field(ge=0, le=2**32)
+
+
+class KeywordSettings(Section):
+    """Answers by keywords that many voters name (dp-ksa), in place of votes on each token.
+
+    ``epsilon_choice`` is of the choice how many, ``sigma`` half of the deviation of the test's
+    noise, ``delta_test`` of one use and ``delta_conversion`` of all. ``sizes`` are the numbers of
+    keywords to choose from, ``stop_words`` never count. ``final`` says whether the model writes the
+    answer from the keywords, or whether they are the answer.
+    """
+
+    epsilon_choice: Ratio
+    sigma: Ratio
+    delta_test: Ratio
+    delta_conversion: Ratio
+    sizes: list[int] = Field(min_length=1, max_length=64)
+    stop_words: list[str] = Field(default=[], max_length=1000)
+    final: Literal["model", "keywords"] = "model"
+
+
+class ChannelSettings(Section):
+    """The generation channel of new windows (docs/spec/11-generation.md §11.8).
+
+    ``epsilon`` is of a question; with ``keywords`` of all uses of a document together, and as small
+    as it may be without it.
+    ``threshold`` is tau in lattice units, for murag alone, and ``bins`` for murag-ada;
+    ``agreement`` the votes that are one, half of the voters without it; ``differing_votes`` those
+    of a replayed answer that are no fault if they differ, though a window with one is CONDITIONAL;
+    without it nothing is replayed.
+    """
+
+    mechanism: Literal["murag", "murag-ada", "naive"] = "murag"
+    epsilon: Ratio | None = None
+    epsilon_token: Ratio | None = None
+    keywords: KeywordSettings | None = None
+    voters: int = Field(ge=1, le=2**16)
+    slots_per_voter: int = Field(default=1, ge=1, le=2**16)
+    agreement: Ratio | None = None
+    tokens: int = Field(default=64, ge=1, le=4096)
+    uses: int = Field(ge=1, le=2**16)
+    threshold: int | None = Field(default=None, ge=0)
+    bins: BinSettings | None = None
+    prove: Literal["sampled", "all"] = "sampled"
+    group: int = Field(default=100, ge=1, le=2**16)
+    differing_votes: int | None = Field(default=None, ge=0, le=10**6)
+    answer_delay_seconds: int = Field(default=10, ge=1, le=3600)
+    reuse: bool = True
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> "ChannelSettings":
+        if self.bins is not None and self.threshold is not None:
+            raise ValueError("threshold and bins; expected one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _one_answerer(self) -> "ChannelSettings":
+        if (self.keywords is None) == (self.epsilon_token is None):
+            raise ValueError("epsilon_token or keywords; expected one of them")
+        if self.keywords is None and self.epsilon is None:
+            raise ValueError("no epsilon; expected that of a question")
+        # A member that nothing reads would look like a promise.
+        of_tokens = {"slots_per_voter", "agreement"} & self.model_fields_set
+        if self.keywords is not None and of_tokens:
+            raise ValueError(f"{min(of_tokens)} beside keywords; expected of votes on tokens alone")
+        return self
+
+    def _answerer(self) -> dict[str, Any]:
+        if self.keywords is None:
+            return {
+                "kind": "dp-rag",
+                "epsilon_token": self.epsilon_token,
+                "voters": self.voters,
+                "slots_per_voter": self.slots_per_voter,
+                "threshold": self.agreement,
+                "tokens": self.tokens,
+            }
+        return {
+            "kind": "dp-ksa",
+            **self.keywords.model_dump(),
+            # As sets: a policy has one spelling of them.
+            "sizes": sorted(set(self.keywords.sizes)),
+            "stop_words": sorted(set(self.keywords.stop_words)),
+            "voters": self.voters,
+            "tokens": self.tokens,
+        }
+
+    def _epsilon(self) -> str | None:
+        words = self.keywords
+        if words is None:
+            return self.epsilon
+        choice, sigma, delta = (
+            Fraction(each) for each in (words.epsilon_choice, words.sigma, words.delta_conversion)
+        )
+        least = channel_loss(choice, sigma, self.uses, delta)
+        if self.epsilon is not None and Fraction(self.epsilon) < least:
+            raise MalformedSettings(
+                f"{self.epsilon} is less than {self.uses} uses cost",
+                where="window.generation.epsilon",
+                expected=f"at least {least}, or none",
+            )
+        return self.epsilon or str(least)
+
+    def member(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Return the policy's member.
+
+        Args:
+            manifest: of the model, as JSON.
+
+        Raises:
+            MalformedSettings: an epsilon that is smaller than the loss.
+            InvalidArgumentError: parameters of keywords that have no loss.
+        """
+        differing, bins = self.differing_votes, self.bins
+        return {
+            "mechanism": self.mechanism,
+            "answerer": self._answerer(),
+            "epsilon": self._epsilon(),
+            "uses": self.uses,
+            "threshold": self.threshold if bins is None else bins.model_dump(),
+            "charges": {"prove": self.prove, "group": self.group},
+            "replay": None if differing is None else {"differing_votes": differing},
+            "generator": manifest,
+            "answer_delay_seconds": self.answer_delay_seconds,
+            "reuse": self.reuse,
+        }

@@ -4,7 +4,7 @@
     ├── MalformedError       MalformedDocument, MalformedQuery
     ├── RejectedError        ChallengeRejected, VerifierMessageRejected
     ├── RefusedError         WrongState, ClocksDiffer, IndexInUse, QueryRefused, KeyChanged,
-    │   │                    UnpinnedVerifier, NotPinned, WindowUnusable, LogOpen
+    │   │                    UnpinnedVerifier, NotPinned, WindowUnusable, LogOpen, NotServed
     │   ├── NotFound         UnknownTenant, UnknownAccount, UnknownWindow, UnknownRecord
     │   ├── Conflict         PromisePending, ChargeVoided, AccountAnchored
     │   ├── TooMany          TooManyRequests
@@ -59,6 +59,10 @@ class UnknownWindow(NotFound):
 
 class UnknownRecord(NotFound):
     """No entry at this index of the window's log."""
+
+
+class NotServed(RefusedError):
+    """A path, member or right that an application's key does not have here, on purpose."""
 
 
 class WrongState(RefusedError):

@@ -1,22 +1,168 @@
-"""The background threads: windows are driven, their logs signed, the store watched."""
+"""The background threads: windows are driven, their logs signed, the store and the clock watched.
+
+Every process on a database answers. One of them leads: it drives the windows, signs, talks to
+verifier and cosigners, watches the store. The others take over what it stored, and its place once
+it is gone.
+
+A machine that starts with a wrong clock would stamp records that no checkpoint confirms, and the
+window would fail (docs/spec/08 §8.7). So a process that finds a window to answer in stamps nothing
+until the verifier's clock agrees. What was agreed on holds for as long as the machine runs: a
+process that starts again while the verifier is away goes on, by a file that says the offset between
+the system's clock and the one that nobody sets, and of which start of the machine.
+"""
 
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from ragaudit.encoding.errors import RagauditError
+from ragaudit.ledger.log.durable import replace_file
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.prover.errors import ClocksDiffer
 from ragaudit.prover.lifecycle.cosigning import CosigningRounds
 from ragaudit.prover.lifecycle.driver import Driver
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
-from ragaudit.prover.lifecycle.refreshing import Refresher
+from ragaudit.prover.lifecycle.refreshing import Refresher, Watcher
 from ragaudit.prover.lifecycle.retention import Retention
-from ragaudit.prover.lifecycle.watching import Watcher
-from ragaudit.prover.settings import TimingSettings
+from ragaudit.prover.settings import Settings, TimingSettings
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.leadership import Leadership
 from ragaudit.prover.store.states import FINAL
-from ragaudit.prover.window.windows import Windows
+from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.prover.window.windows import Window, Windows
+from ragaudit.serving.clock import TOLERANCE_MS, EvenClock
+from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.server import give_back
 
 _log = logging.getLogger(__name__)
+
+SECONDS = 1.0
+_FILE = "clock"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")  # Linux's; elsewhere every start asks
+_MOVED_MS = TOLERANCE_MS // 5  # slow corrections, after which the file is written again
+
+
+class ClockWatch:
+    """A thread that has the clock confirmed; with any other than an `EvenClock` it does nothing.
+
+    Args:
+        clock: of the service.
+        verifier: is asked for its time.
+        windows: those that are answered in, and their policies' skew.
+        settings: of the service; the file is in the folder of the fences, which no back-up holds.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], int],
+        verifier: VerifierClient,
+        windows: Windows,
+        settings: Settings,
+    ) -> None:
+        self._clock = clock if isinstance(clock, EvenClock) else None
+        self._verifier = verifier
+        self._windows = windows
+        self._path = settings.store.fence_folder / _FILE
+        self._skew = settings.window.clock_skew_seconds  # where no window says it
+        self._compared = False
+        self._written = 0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="clock")
+
+    def start(self) -> None:
+        """Doubt the clock if there is a window to answer in and no word that it is right."""
+        if self._clock is None:
+            return
+        self._compared = self._known(self._clock.offset)
+        if not self._compared and any(each.countersignature for each in self._unfinished()):
+            self._clock.doubt()
+            self._attempt("")  # here, so that an answering service is not declined for a moment
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        logged = ""
+        while not self._stopping.is_set():
+            logged = self._attempt(logged)
+            self._stopping.wait(SECONDS)
+
+    def _attempt(self, logged: str) -> str:
+        """Take a step; return what was logged of it, once."""
+        try:
+            self.step()
+        except Exception as error:
+            # The thread goes on after any error: without it the clock would stay in doubt.
+            if str(error) != logged:
+                _log.warning("the clock cannot be compared: %s", error)
+            return str(error)
+        return ""
+
+    def step(self) -> None:
+        """Ask the verifier if there is something to ask, and note what it confirmed.
+
+        Raises:
+            ClocksDiffer: nothing is stamped until they agree.
+            VerifierUnreachable, VerifierRefused, VerifierMessageRejected: it does not say; what was
+                in doubt stays in doubt.
+            StoreUnavailable, OSError: the windows cannot be read, or the file not be written.
+        """
+        clock = self._clock
+        if clock is None:
+            return
+        if not self._compared or clock.stepped:
+            theirs, skew = self._verifier.keys().time, self._least_skew()
+            # After a step half of it: the clocks must not use up on the first day what they may
+            # differ by. At a start what a window is begun with.
+            if clock.confirm(theirs, (500 if self._compared else 1000) * skew):
+                self._compared = True
+            elif not self._compared:
+                clock.doubt()
+                raise ClocksDiffer(
+                    f"this machine's clock is more than {skew} s from the verifier's",
+                    where="clock",
+                    expected="both synchronised; until then nothing is stamped",
+                )
+        if self._compared and not clock.stepped and abs(clock.offset - self._written) > _MOVED_MS:
+            self._note(clock.offset)
+
+    def _unfinished(self) -> list[Window]:
+        return [each for each in self._windows.all() if each.state not in FINAL]
+
+    def _least_skew(self) -> int:
+        policies = [Policy.parse(each.policy) for each in self._unfinished()]
+        return min((each.clock_skew_seconds for each in policies), default=self._skew)
+
+    def _known(self, offset: int) -> bool:
+        """Whether the clock is as it was confirmed since this machine started."""
+        try:
+            boot, written = self._path.read_text(encoding="ascii").split()
+            known = boot == _boot() and abs(offset - int(written)) <= TOLERANCE_MS
+        except (OSError, ValueError):  # none yet, or one that a crash cut short
+            return False
+        self._written = int(written)
+        return known
+
+    def _note(self, offset: int) -> None:
+        boot = _boot()
+        if boot is not None:
+            replace_file(self._path, f"{boot} {offset}\n".encode("ascii"))
+        self._written = offset
+
+
+def _boot() -> str | None:
+    """Return what names this start of the machine, None where it is not told."""
+    try:
+        return _BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
 
 RETRY_SECONDS = 2.0
 RETENTION_SECONDS = 5.0
@@ -222,3 +368,116 @@ def log_once(name: str, error: Exception, logged: str) -> str:
     if text != logged:
         _log.log(logging.WARNING if ours else logging.ERROR, "window %s: %s", name, text)
     return text
+
+
+BEAT_SECONDS = 1.0
+
+
+class Succession:
+    """Two threads: one holds or seeks the lead, one follows what others did."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        leadership: Leadership,
+        windows: Windows,
+        open_windows: OpenWindows,
+        runner: Runner,
+        background: Callable[[], Background],
+    ) -> None:
+        """Collect the parts.
+
+        Args:
+            background: returns new threads of a leader, not started.
+        """
+        self._store = store
+        self._leadership = leadership
+        self._windows = windows
+        self._open_windows = open_windows
+        self._runner = runner
+        self.new_background = background
+        self.background: Background | None = None  # of a leader, also while it still ends
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Begin; a process that leads already begins to drive the windows."""
+        if self._leadership.leads:
+            self._lead()
+        for work in (self._beat, self._follow):
+            self._threads.append(threading.Thread(target=work, name=work.__name__))
+            self._threads[-1].start()
+
+    def stop(self) -> None:
+        """Stop all threads and wait for them; then let go of the lead."""
+        self._stopping.set()
+        # First the steps in progress: nobody else begins the same one meanwhile.
+        for thread in self._threads:
+            thread.join()
+        if self.background is not None:
+            self.background.stop()
+        self._leadership.resign()
+
+    def drive(self, name: str) -> None:
+        """Begin to drive a window that was made now; another process that leads will find it.
+
+        Args:
+            name: of an unfinished window.
+        """
+        background = self.background
+        if background is not None and self._leadership.leads:
+            background.drive(name)
+
+    def _lead(self) -> None:
+        # Whatever was compared before: another process may have signed since.
+        self._open_windows.compare_again()
+        # Jobs of windows that ended without their leader there to forget them, and what failed.
+        self._runner.keep(self._windows.unfinished())
+        self.background = self.new_background()
+        self.background.start()
+
+    def _beat(self) -> None:
+        logged = ""
+        while not self._stopping.wait(BEAT_SECONDS):
+            try:
+                self._store.hold()
+                self._keep_or_seek()
+                logged = ""
+            except Exception as error:
+                logged = log_once("of the lead", error, logged)
+
+    def _keep_or_seek(self) -> None:
+        background = self.background
+        if background is not None:
+            if self._leadership.leads:
+                return
+            # Its steps end by themselves: what they would write is refused.
+            background.quit()
+            if not background.ended:
+                return
+            self.background = None
+            _log.warning("this process does not lead any more")
+        if self._leadership.attempt():
+            _log.warning("this process leads from now on")
+            self._lead()
+
+    def _follow(self) -> None:
+        logged: dict[str, str] = {}
+        while not self._stopping.wait(BEAT_SECONDS):
+            with suppress(RagauditError):  # the next turn, or whoever asks, finds the same
+                for window in self._windows.all():
+                    if window.state in FINAL or window.unusable is not None:
+                        if not self._leadership.leads:
+                            self._open_windows.forget(window.name)
+                            self._runner.release(window.name)
+                        continue
+                    self.drive(window.name)
+                    if window.countersignature is None or window.handed_over:
+                        continue
+                    try:
+                        self._open_windows.follow(window.name)
+                        logged.pop(window.name, None)
+                    except Exception as error:
+                        last = logged.get(window.name, "")
+                        logged[window.name] = log_once(window.name, error, last)

@@ -1,56 +1,151 @@
 """The prover as one object: everything wired together, its background threads, its operations."""
 
+import asyncio
 import hmac
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ragaudit.encoding.errors import NotAuthenticated
+import httpx
+from prometheus_client import CollectorRegistry, Histogram
+from ragaudit.embedders.base import Embedder
+from ragaudit.encoding.errors import NotAuthenticated, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.answering import Answering, Promises
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.answering.stage import Context, refuse_unloaded
-from ragaudit.prover.backends.interface import check_servable
-from ragaudit.prover.clock_watch import ClockWatch
-from ragaudit.prover.commit_metrics import CommitMetrics
-from ragaudit.prover.components import Components
+from ragaudit.prover.backends.interface import Backend, check_servable
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.form import check_size
-from ragaudit.prover.jobs import Background
+from ragaudit.prover.jobs import Background, ClockWatch, Succession
 from ragaudit.prover.keys import load_digest, load_key, token_digest
 from ragaudit.prover.lifecycle.asking import Asking
-from ragaudit.prover.lifecycle.cosigning import CosigningRounds
+from ragaudit.prover.lifecycle.challenges import ChallengeWorker
+from ragaudit.prover.lifecycle.closing import Closing
+from ragaudit.prover.lifecycle.committing import Committer
+from ragaudit.prover.lifecycle.cosigning import CosigningRounds, Stamping
+from ragaudit.prover.lifecycle.driver import Checkpointer, Driver
 from ragaudit.prover.lifecycle.generating import Generating
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.owning import Owning
+from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
+from ragaudit.prover.lifecycle.refreshing import Refresher, Watcher
+from ragaudit.prover.lifecycle.restoring import Restored, Restorer
 from ragaudit.prover.lifecycle.retention import Retention
-from ragaudit.prover.randomness import SECRET_BYTES, Randomness, randomness_for
-from ragaudit.prover.settings import Settings, window_settings
-from ragaudit.prover.store.accounts import Account, Accounts
-from ragaudit.prover.store.callers import CallersKeys
+from ragaudit.prover.randomness import SECRET_BYTES, Randomness, SeedTree, randomness_for
+from ragaudit.prover.settings import Settings, StampSettings, window_settings
+from ragaudit.prover.store.accounts import Account, Accounts, CallersKeys, Owners
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.disk import check_space
-from ragaudit.prover.store.fences import FenceFolder
+from ragaudit.prover.store.fences import FenceFolder, check_space
 from ragaudit.prover.store.leadership import Leadership, LeadersStore
-from ragaudit.prover.store.owners import Owners
 from ragaudit.prover.store.states import FINAL, State
-from ragaudit.prover.succession import Succession
-from ragaudit.prover.vector_stores.opening import check_vectors
+from ragaudit.prover.vector_stores.opening import check_vectors, open_backend, open_embedder
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
 from ragaudit.prover.verifier.cosigners import Cosigners
 from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.registrations import Registrar
 from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.prover.work import JOBS, WindowWork
+from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
 from ragaudit.serving.jobs.opening import open_runner
-from ragaudit.serving.observed import Observer
+from ragaudit.serving.observed import SECONDS, Observer
 from ragaudit.serving.rounds import RoundFinder
 
-__all__ = ["Components", "Service"]
+_ANSWERS = (1, 2, 4, 8, 16, 32)
+
+
+class CommitMetrics:
+    """Counts durable transactions of windows' logs. Safe to use from several threads."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Add the metrics to a registry."""
+        self._seconds = Histogram(
+            "ragaudit_commit_seconds",
+            "Time until a transaction of a log, and its fence, are durable.",
+            buckets=SECONDS, registry=registry,
+        )  # fmt: skip
+        self._answers = Histogram(
+            "ragaudit_commit_answers",
+            "Answers and promises that one transaction made durable.",
+            buckets=_ANSWERS, registry=registry,
+        )  # fmt: skip
+
+    def committed(self, seconds: float, answers: int) -> None:
+        """Count a transaction that is durable.
+
+        Args:
+            seconds: that it took, without waiting for the one before.
+            answers: accounts whose counter it moved; without any, it is not counted.
+        """
+        if answers:
+            self._seconds.observe(seconds)
+            self._answers.observe(answers)
+
+
+def backend_of_settings(settings: Settings, store: Store) -> Backend:
+    """Return the backend that the settings name.
+
+    Args:
+        store: the prover's own database, where documents may be, too.
+    """
+    return open_backend(settings.backend, store)
+
+
+@dataclass(frozen=True)
+class Components:
+    """The parts of the prover, to be replaced one by one by other implementations.
+
+    Attributes:
+        pause: waits for so many seconds, until an answer in words is due.
+        embedder: returns the embedder of a name; None for the one that the settings describe.
+    """
+
+    mechanism: type[Mechanism] = Mechanism
+    stages: Stages = field(default_factory=Stages)
+    promises: type[Promises] = Promises
+    registrar: type[Registrar] = Registrar
+    index_builder: type[IndexBuilder] = IndexBuilder
+    seed_tree: type[SeedTree] = SeedTree
+    policy_builder: type[PolicyBuilder] = PolicyBuilder
+    committer: type[Committer] = Committer
+    checkpointer: type[Checkpointer] = Checkpointer
+    closing: type[Closing] = Closing
+    challenges: type[ChallengeWorker] = ChallengeWorker
+    driver: type[Driver] = Driver
+    refresher: type[Refresher] = Refresher
+    watcher: type[Watcher] = Watcher
+    stamping: Callable[[StampSettings, Store, VerifierClient], Stamping | None] = Stamping.of
+    backend: Callable[[Settings, Store], Backend] = backend_of_settings
+    embedder: Callable[[str], Embedder] | None = None
+    transport: httpx.BaseTransport | None = None
+    cosigner_transport: httpx.BaseTransport | None = None
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], int] = field(default_factory=lambda: EvenClock(UNTIL_CONFIRMED))
+
+    def open_embedder(self, settings: Settings, backend: Backend) -> Embedder:
+        """Return the embedder of queries and documents.
+
+        Args:
+            settings: name it.
+            backend: says how long vectors are where there is no embedder.
+
+        Raises:
+            MalformedSettings, EmbedderUnavailable: it cannot be loaded.
+        """
+        if self.embedder is not None:
+            return self.embedder(settings.embedder.name)
+        return open_embedder(settings.embedder, backend)
 
 
 class Service:
@@ -398,3 +493,44 @@ class Service:
     def refresh(self, tenant: str, *, window: str) -> int:
         """Commit to a tenant's documents as they are now; see `Refresher.refresh`."""
         return self.refresher.refresh(window, tenant)
+
+
+def restore_window(
+    settings: Settings, name: str, reason: str, components: Components | None = None
+) -> Restored:
+    """Let a window go on after a restore; the service does not run.
+
+    Args:
+        settings: of the service.
+        name: of the window.
+        reason: one of `Epoch.REASONS`.
+        components: instead of the usual, for tests.
+
+    Raises:
+        UnsupportedError: another reason.
+        RagauditError: as `Restorer.restore`, and as for a start of the service.
+    """
+    if reason not in Epoch.REASONS:
+        raise UnsupportedError(f"reason {reason!r}", expected=" or ".join(Epoch.REASONS))
+    with closing(Parts(settings, components or Components())) as service:
+        service.retention.recall()
+        return restorer_of(service).restore(name, reason)
+
+
+class Parts(Service):
+    """The service, never started; `close` is what `contextlib.closing` calls."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        self.stop()
+
+
+def restorer_of(service: Service) -> Restorer:
+    """Return what restores windows of a service that is not started."""
+    return Restorer(
+        store=service.store,
+        windows=service.windows,
+        open_windows=service.open_windows,
+        verifier=service.verifier,
+        clock=service.clock,
+    )

@@ -7,22 +7,34 @@ paths are relative to the folder of the YAML file.
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_settings import SettingsConfigDict
+from ragaudit.encoding.errors import MalformedError, MalformedSettings
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.prover.backend_settings import BackendSettings, absolute_backend
-from ragaudit.prover.cosigner_settings import CosignerSettings
-from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
-from ragaudit.prover.generation_settings import ChannelSettings, GeneratorSettings
-from ragaudit.prover.sampling_settings import AuditSettings, Decimal, Hex32, OwnerSettings
-from ragaudit.prover.stamp_settings import StampSettings
-from ragaudit.prover.store_settings import StoreSettings
-from ragaudit.prover.surface_settings import SurfaceSettings
+from ragaudit.ledger.errors import MalformedTrustPolicy
+from ragaudit.ledger.log.database import WAIT_SECONDS
+from ragaudit.ledger.log.tlog_policy import TrustPolicy
+from ragaudit.prover.backend_settings import (
+    BackendSettings,
+    ChannelSettings,
+    EmbedderSettings,
+    GeneratorSettings,
+    absolute_backend,
+    absolute_embedder,
+)
 from ragaudit.serving.jobs.opening import JobSettings
 from ragaudit.serving.peers import ProxyNetwork
 from ragaudit.serving.rounds import BeaconSettings
 from ragaudit.serving.settings import (
+    DECIMAL_PATTERN,
+    HEX32_PATTERN,
     NAME_PATTERN,
     PROVIDER_PATTERN,
     FileSettings,
@@ -31,7 +43,295 @@ from ragaudit.serving.settings import (
     Url,
     beside,
     malformed,
+    read_secret_file,
 )
+
+
+def _decimal_text(value: object) -> object:
+    """YAML reads 2 and 1 as numbers; an exact integer is a decimal, a float is not."""
+    return str(value) if type(value) is int else value
+
+
+Decimal = Annotated[
+    str,
+    BeforeValidator(_decimal_text),
+    Field(pattern=DECIMAL_PATTERN),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": DECIMAL_PATTERN}, {"type": "integer"}]}
+    ),
+]
+
+Hex32 = Annotated[str, Field(pattern=HEX32_PATTERN)]
+
+
+class TenantSampleSettings(Section):
+    """How the strata that hold all records of a tenant are sampled."""
+
+    eta: Decimal = "0.0009765625"
+    minimum: int = Field(default=10, ge=0, le=10**6)
+
+
+class SubmitterSampleSettings(Section):
+    """How the strata of submitted records are sampled: one per account, or one per tenant.
+
+    An eta as small as the tenants' would sample most of a small account's records, and the more
+    accounts submit, the more of the log.
+    """
+
+    by: Literal["account", "tenant"] = "account"
+    eta: Decimal = "0.5"
+    minimum: int = Field(default=1, ge=0, le=10**6)
+
+
+class AuditSettings(Section):
+    """How the verifier samples."""
+
+    mode: Literal["A", "B"] = "B"
+    beta: Decimal = "0.1"
+    tenants: TenantSampleSettings = TenantSampleSettings()
+    submitters: SubmitterSampleSettings = SubmitterSampleSettings()
+    deadline_seconds: int = Field(default=3600, ge=1, le=10**7)
+
+
+class RowSampleSettings(Section):
+    """How a verifier samples rows of each tenant's index."""
+
+    beta: Decimal = "0.1"
+    eta: Decimal = "0.0009765625"
+    minimum: int = Field(default=10, ge=0, le=4096)  # no verifier takes more (spec 9.11)
+
+
+class OwnerSettings(Section):
+    """What owners of documents can check of a window (docs/spec/05-records.md §5.16).
+
+    Attributes:
+        rows: how a verifier samples rows; without it none are.
+        keys: by tenant, the public key of its owner.
+    """
+
+    rows: RowSampleSettings | None = None
+    keys: dict[Annotated[str, Field(pattern=NAME_PATTERN)], Hex32] = Field(default_factory=dict)
+
+    def member(self) -> dict[str, Any]:
+        """Return the member ``owners`` of a policy."""
+        return {"rows": None if self.rows is None else self.rows.model_dump()}
+
+
+class StampSettings(Section):
+    """Who stamps opening and final checkpoints, and how long that may take.
+
+    Attributes:
+        authorities: their URLs; nobody is asked without them.
+        roots_file: PEM, the roots that vouch for them; an answer that they do not is not kept.
+        every_seconds: how often those are asked again that have not answered.
+        timeout_seconds: for each phase of a call.
+        ca_file: PEM file of the certificate authorities to trust instead of the usual, for TLS.
+        proxy: URL of the HTTP proxy through which they are reached.
+    """
+
+    authorities: tuple[Url, ...] = Field(default=(), max_length=8)
+    roots_file: Path | None = None
+    every_seconds: float = Field(default=15.0, ge=0.1, le=3600)
+    timeout_seconds: float = Field(default=10.0, gt=0, le=60)
+    ca_file: Path | None = None
+    proxy: Url | None = None
+
+
+class StoreSettings(Section):
+    """The database, and the folder of the fences, which should be another disk.
+
+    Attributes:
+        url: of SQLAlchemy.
+        url_file: a secret file with the URL instead, for one that holds a password.
+        wait_seconds: how long a service or worker that starts waits for a server to answer.
+        retention_days: after a finished window's end all but its public part is deleted; None: it
+            is kept.
+    """
+
+    url: str = "sqlite:///prover.db"
+    url_file: Path | None = None
+    wait_seconds: int = Field(default=WAIT_SECONDS, ge=0, le=3600)
+    fence_folder: Path = Path("fences")
+    free_bytes_min: int = Field(default=64 * 2**20, ge=0, le=2**50)
+    retention_days: int | None = Field(default=None, ge=1, le=36_500)
+
+    @model_validator(mode="after")
+    def _one_url(self) -> "StoreSettings":
+        if self.url_file is not None and "url" in self.model_fields_set:
+            raise ValueError("url and url_file are both given; expected one of them")
+        return self
+
+    def beside(self, folder: Path) -> "StoreSettings":
+        """Return the section with absolute paths, and with the URL of its file.
+
+        Args:
+            folder: of the settings.
+        """
+        store = beside(folder, self, "fence_folder", "url_file")
+        given = store.url if store.url_file is None else read_secret_file(store.url_file)
+        return store.model_copy(update={"url": _absolute_url(given, folder)})
+
+
+def _absolute_url(url: str, folder: Path) -> str:
+    prefix = "sqlite:///"
+    file = url.removeprefix(prefix)
+    # Otherwise the database would depend on the folder in which the service is started.
+    if file != url and file not in {"", ":memory:"} and not file.startswith("/"):
+        return prefix + str(folder / file)
+    return url
+
+
+MAX_POLICY_BYTES = 2**18
+
+
+class CosignerSettings(Section):
+    """Who is asked to cosign checkpoints beside the verifier, and how long that may take.
+
+    Attributes:
+        policy_file: a tlog-policy file (docs/spec 6.12) with the URLs of those who are asked, and
+            the quorum; without it nobody is asked.
+        every_seconds: how often they are asked, all for one checkpoint.
+        timeout_seconds: for each phase of a call.
+        wait_seconds: how long the proof of a receipt waits for the quorum; then it is given
+            without.
+        ca_file: PEM file of the certificate authorities to trust instead of the usual.
+        proxy: URL of the HTTP proxy through which they are reached.
+    """
+
+    policy_file: Path | None = None
+    every_seconds: float = Field(default=5.0, ge=0.1, le=3600)
+    timeout_seconds: float = Field(default=5.0, gt=0, le=60)
+    wait_seconds: int = Field(default=15, ge=0, le=3600)
+    ca_file: Path | None = None
+    proxy: Url | None = None
+
+
+def read_trust(settings: CosignerSettings) -> TrustPolicy | None:
+    """Return the policy of the further cosigners, None if there are none.
+
+    Raises:
+        MalformedSettings: no such file, a line that is not of the format, a line of a log, or
+            nobody with a URL.
+    """
+    path = settings.policy_file
+    if path is None:
+        return None
+    where = f"cosigners.policy_file: {path}"
+    try:
+        with path.open("rb") as file:
+            policy = TrustPolicy.parse(file.read(MAX_POLICY_BYTES + 1))
+    except OSError as error:
+        raise MalformedSettings(f"cannot read: {error.strerror}", where=where) from None
+    except MalformedTrustPolicy as error:
+        raise MalformedSettings(
+            error.what, where=f"{where}, {error.where}", expected=error.expected
+        ) from error
+    except MalformedError as error:
+        raise MalformedSettings(error.what, where=where) from error
+    # A window's log has a key of its own, which nobody knows before.
+    if policy.logs:
+        raise MalformedSettings("a line of a log", where=where, expected="witnesses only")
+    if not any(each.url for each in policy.cosigners):
+        raise MalformedSettings("nobody to ask", where=where, expected="a witness with a URL")
+    return policy
+
+
+SurfaceName = Literal["openai", "chroma", "qdrant", "mcp", "dify"]
+# Asymmetric only: with a shared secret whoever verifies a token could make one.
+Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
+Tenant = Annotated[str, Field(pattern=NAME_PATTERN)]
+# Fits every client: Chroma demands 3 to 512 characters, and the name is part of a path.
+Collection = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{1,126}[A-Za-z0-9]$")]
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
+
+USER_HEADER = "Ragaudit-User"
+
+
+class JwtSettings(Section):
+    """How an end user's token is verified: the keys, and who must have issued it for whom.
+
+    ``ca_file`` has the authorities to trust for ``jwks_url`` instead of the usual.
+    """
+
+    header: HeaderName = "Ragaudit-User-Token"
+    jwks_file: Path | None = None
+    jwks_url: Url | None = None
+    ca_file: Path | None = None
+    issuer: str = Field(min_length=1, max_length=512)
+    audience: str = Field(min_length=1, max_length=512)
+    claim: str = Field(default="sub", min_length=1, max_length=64)
+    algorithms: tuple[Algorithm, ...] = Field(default=("RS256", "ES256", "EdDSA"), min_length=1)
+    leeway_seconds: int = Field(default=5, ge=0, le=300)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.jwks_file is None) == (self.jwks_url is None):
+            raise ValueError("no source of keys, or two; expected jwks_file or jwks_url")
+        return self
+
+
+class DelegationSettings(Section):
+    """Whose key may name an end user, and how.
+
+    Attributes:
+        header: in which a name is believed as it stands; left out, ``Ragaudit-User`` without
+            ``jwt`` and none beside it: who has tokens verified wants no name that is not.
+    """
+
+    accounts: tuple[str, ...] = ()
+    jwt: JwtSettings | None = None
+    header: HeaderName | None = Field(
+        default_factory=lambda given: None if given.get("jwt") else USER_HEADER
+    )
+    register_tenants: tuple[Tenant, ...] = ()
+
+
+class WriteSettings(Section):
+    """Who writes through Chroma's interface: nobody else does, whatever may be read.
+
+    Attributes:
+        accounts: whose key writes for the account itself.
+        users: end users who write, by the account that names them.
+    """
+
+    accounts: tuple[str, ...] = ()
+    users: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+
+def _listed(writes: object) -> object:
+    if writes is not False and not isinstance(writes, dict | WriteSettings):
+        raise ValueError("not who may write; expected false, or lists of accounts and users")
+    return writes
+
+
+class QdrantSettings(Section):
+    """Where a payload has a row's text and its metadata; flat metadata if its key is null."""
+
+    content_key: str = Field(default="page_content", min_length=1, max_length=64)
+    metadata_key: str | None = Field(default="metadata", min_length=1, max_length=64)
+
+
+class SurfaceSettings(Section):
+    """Which surfaces there are, and which collection is which tenant."""
+
+    enabled: tuple[SurfaceName, ...] = ()
+    # A name that does not stand here does not exist, whatever the store has.
+    collections: dict[Collection, Tenant] = Field(default_factory=dict)
+    delegation: DelegationSettings = DelegationSettings()
+    writes: Annotated[WriteSettings | Literal[False], BeforeValidator(_listed)] = False
+    qdrant: QdrantSettings = QdrantSettings()
+    batch_max: int = Field(default=16, ge=1, le=64)
+    max_body_bytes: int = Field(default=8 * 2**20, ge=1024, le=2**26)
+
+    def beside(self, folder: Path) -> "SurfaceSettings":
+        """Return the section with its files relative to ``folder``, that of the settings."""
+        jwt = self.delegation.jwt
+        if jwt is None:
+            return self
+        absolute = beside(folder, jwt, "jwks_file", "ca_file")
+        delegation = self.delegation.model_copy(update={"jwt": absolute})
+        return self.model_copy(update={"delegation": delegation})
+
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_PROVER__"
 SETTINGS_VARIABLE = "RAGAUDIT_PROVER_SETTINGS"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ragaudit.cli.up.run import SharedClock
 from ragaudit.encoding.commands import failing
-from ragaudit.prover.components import Components
 from ragaudit.prover.http.app import create_app as create_prover
+from ragaudit.prover.service import Components
 from ragaudit.prover.settings import load_settings
 from ragaudit.serving import server
 from ragaudit.serving.clock import UNTIL_CONFIRMED, UNTIL_IT_STAYS

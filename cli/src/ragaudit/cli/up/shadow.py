@@ -25,8 +25,7 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.http import AsyncHttpClient, HttpClient
 from ragaudit.ledger.messages.policy import LARGE_B
 from ragaudit.prover.backends.interface import Backend
-from ragaudit.prover.surfaces.chroma.bodies import GetBody, QueryBody, queries_of
-from ragaudit.prover.surfaces.chroma.routes import router
+from ragaudit.prover.surfaces.chroma import GetBody, QueryBody, queries_of, router
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.requests import Request

@@ -46,10 +46,10 @@ from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.answering.stage import Context
+from ragaudit.prover.backend_settings import ChannelSettings
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.generation.charging import Charging
-from ragaudit.prover.generation_settings import ChannelSettings
 from ragaudit.prover.index.committed import BYTES, CommittedIndex
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.randomness import OsRandomness, SeedTree

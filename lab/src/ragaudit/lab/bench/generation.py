@@ -27,7 +27,7 @@ from ragaudit.lab.generation.manifest import manifest
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.generation_settings import ChannelSettings
+from ragaudit.prover.backend_settings import ChannelSettings
 from ragaudit.serving.exchange import Exchange, Phase, begun
 from ragaudit.verifier.engines import engine
 

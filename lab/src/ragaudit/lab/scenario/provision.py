@@ -12,8 +12,8 @@ from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.set_up import SetUp, set_up
 from ragaudit.prover.keys import load_key
-from ragaudit.prover.sampling_settings import AuditSettings
 from ragaudit.prover.settings import (
+    AuditSettings,
     EstimatorSettings,
     WindowSettings,
     load_settings,

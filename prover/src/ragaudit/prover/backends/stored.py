@@ -10,9 +10,7 @@ from ragaudit.prover.backends.interface import MIN_DOCUMENTS, Document
 from ragaudit.prover.errors import IndexInUse, MalformedDocument
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import check_tenant_name
-from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.inserting import insert_new
-from ragaudit.prover.store.staleness import mark_stale
+from ragaudit.prover.store.database import Store, insert_new, mark_stale
 from ragaudit.prover.store.states import HOLDS_DOCUMENTS
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select
 

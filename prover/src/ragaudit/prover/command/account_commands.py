@@ -1,4 +1,4 @@
-"""``ragaudit prover account``: works on the database, whether the service runs or not."""
+"""``ragaudit prover account`` and ``tenant``: work on the database, with the service or without."""
 
 from contextlib import closing
 from pathlib import Path
@@ -11,17 +11,17 @@ from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.bodies import AccessBody
-from ragaudit.prover.command.console import (
+from ragaudit.prover.command.operator_commands import (
+    DEFAULT_SETTINGS,
     JsonOption,
     SettingsOption,
     emit,
     emit_rows,
     progress_bar,
 )
-from ragaudit.prover.command.operator_commands import DEFAULT_SETTINGS
 from ragaudit.prover.keys import load_key
 from ragaudit.prover.settings import load_settings
-from ragaudit.prover.store.accounts import Accounts
+from ragaudit.prover.store.accounts import Accounts, Owners
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.windows import Windows
 from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
@@ -33,13 +33,13 @@ DisputeKeyOption = Annotated[
 UserOption = Annotated[
     str | None, typer.Option("--user", help="An end user whom the account names.")
 ]
-app = typer.Typer(
+accounts = typer.Typer(
     help="Accounts of the tenants.\n\nExample: ragaudit prover account add shop ada",
     no_args_is_help=True,
 )
 
 
-@app.command("add")
+@accounts.command("add")
 def add(
     tenant: str,
     name: str,
@@ -72,7 +72,7 @@ def add(
         emit(shown, as_json)
 
 
-@app.command("rotate-key")
+@accounts.command("rotate-key")
 def rotate_key(
     name: str, settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False
 ) -> None:
@@ -86,7 +86,7 @@ def rotate_key(
         emit({"name": name, "key": key}, as_json)
 
 
-@app.command("dispute-key")
+@accounts.command("dispute-key")
 def replace_dispute_key(
     name: str,
     key: Annotated[PublicKey, typer.Argument(parser=public_key, metavar="HEX")],
@@ -106,7 +106,7 @@ def replace_dispute_key(
         emit({"name": name, "dispute_key": key.raw.hex()}, as_json)
 
 
-@app.command("list")
+@accounts.command("list")
 def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False) -> None:
     """List the accounts, without their keys, and the end users whom they name.
 
@@ -120,7 +120,7 @@ def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOpti
         emit_rows(rows if as_json else [{**lacking, **row} for row in rows], as_json)
 
 
-@app.command("export")
+@accounts.command("export")
 def export(
     name: str,
     reader: Annotated[str, typer.Option(help="Who opens it: a name, kept with the reason.")],
@@ -155,7 +155,7 @@ def export(
         emit({"name": name, "user": user, "windows": written, "file": str(output)}, as_json)
 
 
-@app.command("accesses")
+@accounts.command("accesses")
 def accesses(
     window: str, settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False
 ) -> None:
@@ -184,3 +184,43 @@ def accesses(
 
 def _store(settings: Path) -> closing[Store]:
     return closing(Store.open(load_settings(settings).store.url))
+
+
+tenants = typer.Typer(
+    help="Owners of the tenants' documents.\n\nExample: ragaudit prover tenant key shop",
+    no_args_is_help=True,
+)
+
+
+@tenants.callback()
+def _group_of_key() -> None:
+    """Keep ``key`` a command of its own, also while it is the only one."""
+
+
+@tenants.command("key")
+def key(
+    tenant: str,
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="Revoke the key; no new one is made.")
+    ] = False,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    as_json: JsonOption = False,
+) -> None:
+    """Give the owner of a tenant's documents an API key, and print it, this one time.
+
+    With it the owner sees which documents the index holds, and nothing else. Where there was a key
+    before, that one is dead at once; with --revoke no key is left.
+
+    Example: ragaudit prover tenant key shop --json
+    """
+    with failing(as_json):
+        options = load_settings(settings)
+        with closing(Store.open(options.store.url)) as store:
+            owners = Owners(store)
+            if revoke:
+                owners.revoke_key(tenant)
+                shown = {"tenant": tenant, "revoked": True}
+            else:
+                Accounts(store).ensure_tenants(options.backend.tenants)
+                shown = {"tenant": tenant, "key": owners.give_key(tenant)}
+        emit(shown, as_json)

@@ -5,32 +5,41 @@ changed. A fault says what, where and what would be right, as every error of thi
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 
+import httpx
 from ragaudit.embedders.base import NONE
-from ragaudit.encoding.errors import MalformedSettings, RagauditError, RefusedError
+from ragaudit.encoding.errors import (
+    MalformedSettings,
+    RagauditError,
+    RefusedError,
+    UnavailableError,
+)
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.http import HttpClient, OddAnswer, trusted_authorities
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
+from ragaudit.ledger.messages.beacon import fastest
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.backends.interface import Backend, check_servable
-from ragaudit.prover.command.outside_checks import (
-    check_beacon,
-    check_end_users,
-    check_listening,
-    check_surfaces,
-)
-from ragaudit.prover.command.third_party_checks import check_cosigners, check_time_stamps
 from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.keys import load_digest, load_key
-from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
-from ragaudit.prover.settings import Settings
+from ragaudit.prover.lifecycle.cosigning import read_stamp_roots
+from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of, third_party_members
+from ragaudit.prover.settings import (
+    CosignerSettings,
+    Settings,
+    StampSettings,
+    WriteSettings,
+    read_trust,
+)
 from ragaudit.prover.store.accounts import Accounts
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.disk import check_space
+from ragaudit.prover.store.fences import check_space
+from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.prover.vector_stores.opening import (
     check_dimensions,
     check_kinds,
@@ -44,9 +53,152 @@ from ragaudit.prover.work import JOBS
 from ragaudit.serving.clock import system_clock
 from ragaudit.serving.jobs.opening import check_jobs
 from ragaudit.serving.observed import Observer
+from ragaudit.serving.rounds import RoundFinder
+from ragaudit.serving.server import check_address
 from ragaudit.serving.settings import STANDARD_OUTPUT
 
-__all__ = ["CHECKS", "NobodyDisputes", "explained", "run_checks"]
+_SECONDS = 2.0
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - asked, not bound
+
+
+def check_listening(settings: Settings) -> None:
+    """Check that the addresses of the service and of its metrics are free, or already its own."""
+    server, watched = settings.server, settings.operation
+    _check_address(server.host, server.port, "healthz", '"status"')
+    if watched.metrics_port is not None:
+        _check_address(watched.metrics_host, watched.metrics_port, "metrics", "ragaudit_")
+
+
+def _check_address(host: str, port: int, path: str, mark: str) -> None:
+    try:
+        check_address(host, port)
+    except UnavailableError:
+        # A service that runs is checked too: then it is the one that has the address.
+        if not _answers(host, port, path, mark):
+            raise
+
+
+def _answers(host: str, port: int, path: str, mark: str) -> bool:
+    name = _ANY.get(host, host)
+    url = httpx.URL(scheme="http", host=name, port=port, path=f"/{path}")
+    try:
+        with HttpClient(timeout=_SECONDS) as http, http.stream("GET", str(url)) as answer:
+            first = next(answer.iter_bytes(1 << 16), b"")
+    except httpx.HTTPError:
+        return False
+    return answer.is_success and mark.encode() in first
+
+
+def check_surfaces(settings: Settings) -> None:
+    """Check that tenants and accounts which the surfaces name are there."""
+    surfaces = settings.surfaces
+    with closing(Store.open(settings.store.url)) as store:
+        accounts = Accounts(store)
+        tenants = {*accounts.tenants(), *settings.backend.tenants}
+        names = {account.name for account in accounts.all()}
+    for collection, tenant in sorted(surfaces.collections.items()):
+        if tenant not in tenants:
+            raise MalformedSettings(
+                f"no tenant {tenant}",
+                where=f"surfaces.collections.{collection}",
+                expected=_one_of(tenants, "a tenant of the backend, or one that was ingested"),
+            )
+    delegation, writes = surfaces.delegation, surfaces.writes or WriteSettings()
+    for where, listed in (
+        ("delegation.accounts", delegation.accounts),
+        ("writes.accounts", writes.accounts),
+    ):
+        for account in listed:
+            if account not in names:
+                raise MalformedSettings(
+                    f"no account {account}",
+                    where=f"surfaces.{where}",
+                    expected="ragaudit prover account add",
+                )
+    for account in writes.users:
+        if account not in delegation.accounts:
+            raise MalformedSettings(
+                f"{account} names no end users",
+                where="surfaces.writes.users",
+                expected="one of surfaces.delegation.accounts",
+            )
+    for tenant in surfaces.delegation.register_tenants:
+        if tenant not in tenants:
+            raise MalformedSettings(
+                f"no tenant {tenant}",
+                where="surfaces.delegation.register_tenants",
+                expected=_one_of(tenants, "a tenant"),
+            )
+
+
+def _one_of(names: set[str], otherwise: str) -> str:
+    return f"one of {', '.join(sorted(names))}" if names else otherwise
+
+
+def check_beacon(settings: Settings) -> None:
+    """Check that the beacon's sources show a round, and that windows which ask for one get it."""
+    finder = RoundFinder(settings.beacon)
+    with closing(finder):
+        if settings.window.beacon_delay_seconds is not None or settings.beacon.sources:
+            fastest()  # for what it raises
+        finder.check(system_clock())
+
+
+def check_end_users(settings: Settings) -> None:
+    """Check that the keys of end users' tokens can be had."""
+    jwt = settings.surfaces.delegation.jwt
+    if jwt is not None:
+        Tokens(jwt, system_clock).check()
+
+
+_MOST_BYTES = 2**16
+
+
+def check_cosigners(settings: Settings) -> None:
+    """Check that further cosigners can be named as windows ask, and that each one answers."""
+    section = settings.cosigners
+    trust = read_trust(section)
+    third_party_members(settings.window, trust)  # for what it raises
+    if trust is not None:
+        urls = [each.url for each in trust.cosigners if each.url is not None]
+        _check_answering(urls, section, "cosigners")
+
+
+def check_time_stamps(settings: Settings) -> None:
+    """Check that authorities can be asked where windows want stamps, and that each one answers."""
+    section = settings.time_stamps
+    if section.authorities:
+        read_stamp_roots(section)
+    elif settings.window.time_stamps is not None:
+        raise MalformedSettings(
+            "no authority to ask", where="window.time_stamps", expected="time_stamps.authorities"
+        )
+    _check_answering(section.authorities, section, "time_stamps")
+
+
+def _check_answering(
+    urls: Iterable[str], section: CosignerSettings | StampSettings, name: str
+) -> None:
+    """Check that there is an HTTP service at each URL; what it says to a GET means nothing."""
+    verify = trusted_authorities(section.ca_file, f"{name}.ca_file")
+    for url in urls:
+        with HttpClient(
+            url,
+            timeout=section.timeout_seconds,
+            most=_MOST_BYTES,
+            verify=verify,
+            proxy=section.proxy,
+        ) as service:
+            try:
+                with suppress(OddAnswer):
+                    service.request("GET", "")
+            except httpx.HTTPError as error:
+                raise UnavailableError(
+                    f"cannot be reached: {type(error).__name__}",
+                    where=f"{name}: {url}",
+                    expected="a service that answers",
+                ) from None
+
 
 NAMED = 5
 Found = dict[str, RagauditError | None]

@@ -3,6 +3,7 @@
 Exit codes are those of `ragaudit.encoding.commands`.
 """
 
+import os
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -11,21 +12,26 @@ import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.text import hex_encode, rfc3339
+from ragaudit.ledger.log.database import await_server
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.command import (
-    account_commands,
-    index_commands,
-    operator_commands,
-    tenant_commands,
-    worker,
-)
+from ragaudit.prover.command.account_commands import accounts, tenants
 from ragaudit.prover.command.checks import NobodyDisputes, explained, run_checks
-from ragaudit.prover.command.console import JsonOption, SettingsOption, emit, progress_bar
 from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
-from ragaudit.prover.command.publishing import publish_window
+from ragaudit.prover.command.operator_commands import (
+    JsonOption,
+    SettingsOption,
+    emit,
+    indexes,
+    progress_bar,
+    windows,
+)
 from ragaudit.prover.command.set_up import set_up
 from ragaudit.prover.settings import Settings, load_settings
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.work import JOBS
+from ragaudit.serving import log_lines
+from ragaudit.serving.jobs.opening import make_queue, open_queue, work
+from ragaudit.serving.server import check_log_level
 
 app = typer.Typer(
     name="prover",
@@ -34,13 +40,66 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-operator_commands.windows.command("publish")(publish_window)
-app.add_typer(account_commands.app, name="account")
-app.add_typer(tenant_commands.app, name="tenant")
-app.add_typer(operator_commands.windows, name="window")
-app.add_typer(index_commands.app, name="index")
-app.command("migrate")(worker.migrate)
-app.command("worker")(worker.worker)
+app.add_typer(accounts, name="account")
+app.add_typer(tenants, name="tenant")
+app.add_typer(windows, name="window")
+app.add_typer(indexes, name="index")
+
+
+@app.command()
+def migrate(
+    settings: SettingsOption = Path("prover/prover.yaml"), as_json: JsonOption = False
+) -> None:
+    """Bring the database of an earlier release to this one, or make its tables if it has none.
+
+    Stop the service and its workers and back the database up first: there is no way back but the
+    backup. Nothing is done by halves; a database of this release stays as it is. The queue of
+    jobs, if the settings ask for one, is made anew: the service fills it again.
+
+    Example: ragaudit prover migrate --settings prover/prover.yaml
+    """
+    with failing(as_json):
+        read = load_settings(settings)
+        done = Store.migrate(read.store.url)
+        make_queue(read.jobs, JOBS, read.store.url)
+        emit({"before": done.before or "no tables", "after": done.after}, as_json)
+
+
+@app.command()
+def worker(
+    settings: SettingsOption = Path("prover/prover.yaml"),
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Threads; one for each core if unset.")
+    ] = None,
+    status: Annotated[
+        bool, typer.Option("--status", help="Say how many workers and jobs there are, and end.")
+    ] = False,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    as_json: JsonOption = False,
+) -> None:
+    """Prove and commit for the service, on this machine, until SIGTERM; needs PostgreSQL.
+
+    On SIGTERM or SIGINT it ends after the job at hand. Start one for every few cores, on every
+    machine that sees the database and the folder of the arrays. It needs no key.
+
+    Exit code: 0 it was told to stop, or workers are alive; 1 --status finds none alive; others as
+    every command.
+
+    Example: ragaudit prover worker --settings prover/prover.yaml --threads 2
+    """
+    with failing(as_json):
+        read = load_settings(settings)
+        if status:
+            with open_queue(read.jobs, JOBS, read.store.url) as queue:
+                found = queue.state()
+            emit({"workers": found.workers, "jobs": found.jobs}, as_json)
+            raise typer.Exit(ExitCode.DONE if found.workers else ExitCode.FALSE)
+        if threads is not None:
+            os.environ["RAYON_NUM_THREADS"] = str(threads)  # before the core makes its threads
+        log_lines.configure(check_log_level(log_level), read.operation.log_format)
+        await_server(read.store.url, read.store.wait_seconds)
+        with closing(Store.open(read.store.url)) as store:
+            work(read.jobs, JOBS, store.engine)
 
 
 @app.command()
@@ -135,7 +194,7 @@ def restore(
     Example: ragaudit prover restore 2026-11 --settings prover/prover.yaml
     """
     with failing(as_json):
-        from ragaudit.prover.command.restoring import restore_window  # noqa: PLC0415 - as `serve`
+        from ragaudit.prover.service import restore_window  # noqa: PLC0415 - as `serve`
 
         with progress_bar(as_json, "comparing, and committing to a new seed"):
             done = restore_window(load_settings(settings), window, reason)

@@ -1,15 +1,23 @@
-"""``ragaudit prover window``: asks the running service."""
+"""``ragaudit prover window`` and ``index``: what an operator asks of the running service.
 
+Options and output are here that all commands have in common.
+"""
+
+import json
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import httpx
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import (
     MalformedError,
     MalformedRequest,
@@ -17,20 +25,84 @@ from ragaudit.encoding.errors import (
     RefusedError,
     UnavailableError,
 )
+from ragaudit.encoding.printable import one_line
 from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.settings import service_url
+from ragaudit.encoding.text import b64_encode
 from ragaudit.http import HttpClient
-from ragaudit.prover.command.console import (
-    JsonOption,
-    ServiceUnreachable,
-    SettingsOption,
-    emit,
-    emit_rows,
-    progress_bar,
-)
+from ragaudit.ledger.log.published_files import publish
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.keys import read_secret_file
-from ragaudit.prover.settings import ServerSettings, load_settings
+from ragaudit.prover.lifecycle.committing import read_log
+from ragaudit.prover.settings import SETTINGS_VARIABLE, ServerSettings, load_settings
+from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
+from ragaudit.prover.window.windows import Windows
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+SettingsOption = Annotated[
+    Path, typer.Option(envvar=SETTINGS_VARIABLE, help="The YAML file that `init` wrote.")
+]
+
+
+class ServiceUnreachable(UnavailableError):
+    """The running prover service does not answer."""
+
+
+def emit(value: Mapping[str, Any], as_json: bool, note: str = "") -> None:
+    """Print a result: one JSON object, or a line for each member and the note on standard error.
+
+    Args:
+        value: members in the order in which they are shown.
+        as_json: whether a program reads it.
+        note: for people only.
+    """
+    if as_json:
+        sys.stdout.write(json.dumps(value) + "\n")
+        return
+    for name, member in value.items():
+        text = member if isinstance(member, str) else json.dumps(member)
+        # A member may hold the words of others: they draw no line of their own.
+        sys.stdout.write(f"{name}: {one_line(text)}\n")
+    # Beside standard output, which is the result and nothing else.
+    if note:
+        Console(stderr=True).print(note, markup=False)
+
+
+def emit_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """Print a list: JSON, or a table.
+
+    Args:
+        rows: all with the same members, which head the table.
+        as_json: whether a program reads it.
+    """
+    if as_json:
+        sys.stdout.write(json.dumps(list(rows)) + "\n")
+        return
+    if not rows:
+        sys.stdout.write("none\n")
+        return
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(*(escape(one_line(str(value))) for value in row.values()))
+    Console().print(table)
+
+
+@contextmanager
+def progress_bar(as_json: bool, what: str) -> Iterator[Callable[[str], None]]:
+    """Show on standard error that work is going on; yield a function that changes the text.
+
+    Args:
+        as_json: no bar then: a program's log has no use for it.
+    """
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=as_json) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda text: progress.update(task, description=escape(text))
+
 
 POLL_SECONDS = 0.5
 TIMEOUT_SECONDS = 30.0
@@ -341,3 +413,58 @@ def _readable(status: dict[str, Any], as_json: bool) -> dict[str, Any]:
 
 def _time(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# A proof about millions of rows takes minutes.
+REFRESH_SECONDS = 3600.0
+
+indexes = typer.Typer(
+    help="Indexes of open windows.\n\nExample: ragaudit prover index refresh 2026-11 shop",
+    no_args_is_help=True,
+)
+
+
+@indexes.callback()
+def _group_of_refresh() -> None:
+    """Keep ``refresh`` a command of its own, also while it is the only one."""
+
+
+@indexes.command("refresh")
+def refresh(
+    window: str,
+    tenant: str,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Commit to a tenant's documents as they are now; in force from the next instant on.
+
+    Example: ragaudit prover index refresh 2026-11 shop
+    """
+    with failing(as_json):
+        operator = Operator(settings, url, token_file, REFRESH_SECONDS)
+        path = f"/windows/{quote(window, safe='')}/tenants/{quote(tenant, safe='')}/refresh"
+        with progress_bar(as_json, f"committing to the documents of {tenant}"):
+            answer = operator.call("POST", path)
+        emit(answer, as_json)
+
+
+@windows.command("publish")
+def publish_window(
+    window: str,
+    folder: Annotated[Path, typer.Argument(help="Folder for this window's log alone.")],
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    as_json: JsonOption = False,
+) -> None:
+    """Write what the last cosigned checkpoint covers as static files (C2SP tlog-tiles).
+
+    Beside the running service, as often as wanted: only what is new is written, `checkpoint` last.
+
+    Example: ragaudit prover window publish 2026-11 /srv/www/logs/2026-11
+    """
+    with failing(as_json):
+        with closing(Store.open(load_settings(settings).store.url)) as store:
+            policy = Policy.parse(Windows(store).get(window).policy)
+            head = publish(read_log(store.engine, policy).checkpoints, folder)
+        emit({"window": window, "size": head.size, "root": b64_encode(head.root_hash)}, as_json)

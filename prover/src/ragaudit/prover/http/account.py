@@ -1,22 +1,27 @@
 """What an account may ask: its registration, its queries."""
 
+from collections.abc import Callable, Coroutine
 from functools import partial
+from inspect import get_annotations
 from typing import Annotated, Any
 
 import anyio.to_thread
 from fastapi import APIRouter, Header, Path, Response, status
+from fastapi import Request as HttpRequest
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPAuthorizationCredentials
+from fastapi.security.utils import get_authorization_scheme_param
+from pydantic import TypeAdapter, ValidationError
+from ragaudit.encoding.errors import MalformedRequest
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownAccount
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
-from ragaudit.prover.http.dependencies import (
-    AccountDependency,
-    ActingDependency,
-    ServiceDependency,
-)
-from ragaudit.prover.http.hot_route import HotRoute
+from ragaudit.prover.http import dependencies
+from ragaudit.prover.http.dependencies import AccountDependency, ActingDependency, ServiceDependency
 from ragaudit.prover.http.models import (
     AskBody,
     DisputeKeyBody,
@@ -31,8 +36,79 @@ from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import entry_at
 from ragaudit.prover.window.registrations import Registered, find
-from ragaudit.serving.bodies import StrictRoute, signed_json
+from ragaudit.serving.bodies import StrictRoute, json_value, signed_json
 from ragaudit.serving.problems import documented
+from starlette.concurrency import run_in_threadpool
+
+
+class HotRoute(APIRoute):
+    """A route of an endpoint with ``service``, ``account``, ``window`` and ``body``.
+
+    It may also have ``idempotency_key``, the header of that name.
+    """
+
+    def get_route_handler(self) -> Callable[[HttpRequest], Coroutine[Any, Any, Response]]:
+        """Return the handler."""
+        endpoint = self.endpoint
+        annotated = get_annotations(endpoint, eval_str=True)
+        # Built once for a route: building them takes longer than a query's parsing.
+        window, body = (TypeAdapter(annotated[name]) for name in ("window", "body"))
+        keyed = "idempotency_key" in annotated
+
+        def work(request: HttpRequest, content: bytes) -> Response:
+            service = request.app.state.service
+            # First: who has no key learns nothing of windows, and costs no parsing.
+            caller = dependencies.account(service, _credentials(request))
+            # A key that names end users is not itself charged for what they ask.
+            account = dependencies.acting(request, caller)
+            more = {"idempotency_key": _key(request)} if keyed else {}
+            answer: Response = endpoint(
+                **more,
+                service=service,
+                account=account,
+                window=_read(window, request.path_params["window"], "path", "window"),
+                body=_read(body, _value(request, content), "body"),
+            )
+            return answer
+
+        async def handle(request: HttpRequest) -> Response:
+            return await run_in_threadpool(work, request, await request.body())
+
+        return handle
+
+
+def _credentials(request: HttpRequest) -> HTTPAuthorizationCredentials | None:
+    scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
+    if scheme.lower() != "bearer" or not token:
+        return None
+    return HTTPAuthorizationCredentials(scheme=scheme, credentials=token)
+
+
+def _key(request: HttpRequest) -> str | None:
+    keys = request.headers.getlist("idempotency-key")
+    # Two of them would be two answers; whose form is wrong, the service says.
+    if len(keys) > 1:
+        raise MalformedRequest("several keys", where="Idempotency-Key", expected="one")
+    return keys[0] if keys else None
+
+
+def _value(request: HttpRequest, content: bytes) -> Any:
+    """Return the body's JSON value; what does not say that it is JSON is not read as such."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+        return json_value(content) if content else None
+    return content or None
+
+
+def _read(adapter: TypeAdapter[Any], value: Any, *where: str) -> Any:
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        raise RequestValidationError(
+            [{**fault, "loc": (*where, *fault["loc"])} for fault in faults]
+        ) from None
+
 
 _PREFIX = "/v1/windows/{window}"
 IdempotencyKey = Annotated[str | None, Header(max_length=255)]

@@ -9,7 +9,7 @@ from ragaudit.ledger.messages.documents import MAX_VERSION
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
 from ragaudit.ledger.messages.records import MAX_ROWS
 from ragaudit.ledger.messages.row_proofs import MAX_PROVEN_ROWS
-from ragaudit.prover.sampling_settings import Hex32
+from ragaudit.prover.settings import Hex32
 from ragaudit.serving.settings import NAME_PATTERN
 
 MAX_QUERY_CHARACTERS = 8192

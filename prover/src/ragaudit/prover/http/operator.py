@@ -1,13 +1,13 @@
-"""What the operator may ask: windows and accounts."""
+"""Routes of the operator, under the operator's token, and of the owners of documents."""
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, status
+from fastapi import APIRouter, Depends, Path, Query, Response, status
 from ragaudit.encoding.errors import MalformedRequest
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.http.dependencies import ServiceDependency, operator
-from ragaudit.prover.http.models import DisputeKeyBody, NewAccountBody, NewWindowBody
+from ragaudit.prover.http.dependencies import OwnerDependency, ServiceDependency, operator
+from ragaudit.prover.http.models import DisputeKeyBody, NewAccountBody, NewWindowBody, OwnedRowsBody
 from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.lifecycle.exporting import count_accesses
 from ragaudit.prover.lifecycle.retention import deletion_of
@@ -15,7 +15,8 @@ from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.windows import Window
-from ragaudit.serving.bodies import StrictRoute
+from ragaudit.serving.bodies import StrictRoute, signed_json
+from ragaudit.serving.exchange import Look, note
 from ragaudit.serving.problems import documented
 from ragaudit.serving.settings import NAME_PATTERN
 from sqlalchemy import func, select
@@ -165,3 +166,44 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         "leader": service.leadership.leader(),
         "busy": None if busy is None else {"with": busy[0], "percent": int(100 * busy[1])},
     }
+
+
+owners = APIRouter(
+    prefix="/v1/owner/windows/{window}",
+    route_class=StrictRoute,
+    tags=["owner"],
+    responses=documented("4XX", "5XX"),
+)
+DocumentId = Annotated[str, Query(alias="id", min_length=1, max_length=512)]
+
+
+@owners.post("/rows", operation_id="proveRows")
+def prove_rows(
+    service: ServiceDependency, tenant: OwnerDependency, window: WindowName, body: OwnedRowsBody
+) -> Response:
+    """Prove rows of the tenant's index, by ids or positions; canonical JSON.
+
+    A reply holds as many of the first rows as 32 MiB do, at least one: ask for the others again.
+    """
+    ids, positions = body.ids or (), body.positions or ()
+    note(look=Look.of(window, ids, len(positions)))
+    proofs = service.owning.rows(tenant, window, body.version, ids=ids, positions=positions)
+    return signed_json(proofs.encode())
+
+
+@owners.get("/documents", operation_id="proveDocument")
+def prove_document(
+    service: ServiceDependency, tenant: OwnerDependency, window: WindowName, name: DocumentId
+) -> Response:
+    """Prove what the closed log says of one document: never there, there, or gone since when."""
+    note(look=Look.of(window, [name]))
+    return signed_json(service.owning.document(tenant, window, name).encode())
+
+
+@owners.get("/counts", operation_id="countRows")
+def count_rows(
+    service: ServiceDependency, tenant: OwnerDependency, window: WindowName
+) -> dict[str, Any]:
+    """Show how many rows each version of the tenant's index has, and how many are null rows."""
+    note(look=Look.of(window))
+    return service.owning.counts(tenant, window)

@@ -21,7 +21,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.settings import LimitSettings
-from ragaudit.prover.store.callers import Caller, CallersKeys
+from ragaudit.prover.store.accounts import Caller, CallersKeys
 from ragaudit.prover.surfaces.caller import bearer
 from ragaudit.serving.bodies import Respond
 from ragaudit.serving.exchange import current

@@ -5,25 +5,27 @@ account may see again is decided here.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from math import isqrt
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.records import Opening
+from ragaudit.ledger.messages.requests import Answer, Request
 from ragaudit.prover.answering.answering import Answering
-from ragaudit.prover.answering.selected import Logged
+from ragaudit.prover.answering.query import Logged
 from ragaudit.prover.errors import NoWindowOpen, QueryRefused, UnknownRecord
-from ragaudit.prover.index.stored import load_index
-from ragaudit.prover.lifecycle.answers import Answered, ServedDocument, id_of, receipt_id
-from ragaudit.prover.lifecycle.between import Terms, answers, last_terms, none_open
+from ragaudit.prover.index.committed import load_index
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.store.accounts import Account, Accounts
-from ragaudit.prover.store.states import State
+from ragaudit.prover.store.states import REGISTERS, UNSIGNED, State
 from ragaudit.prover.window.answered import (
     Asked,
     Place,
@@ -38,7 +40,127 @@ from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.receipts import answer_of, receipt_file, ties_that_leave
 from ragaudit.prover.window.records import record_at
 from ragaudit.prover.window.registrations import Registered, Registrar, find
+from ragaudit.prover.window.windows import Recent
 from ragaudit.serving.exchange import Receipt, note, phase
+
+
+@dataclass(frozen=True)
+class ServedDocument:
+    """A document that an account was given, as it was and still is.
+
+    Attributes:
+        position: of its row.
+        version: of the index that it was selected from last.
+        attributes: canonical JSON of all that the store holds beside the text; empty for nothing.
+        columns: values of its public columns.
+        vector: the committed one, d integers of norm at most B, which a receipt shows anyway.
+    """
+
+    position: int
+    version: int
+    id: str
+    content: str = field(repr=False)
+    attributes: str = field(repr=False)
+    columns: Mapping[str, object] = field(repr=False)
+    vector: tuple[int, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What an account was answered; the receipt is made when it is asked for.
+
+    Attributes:
+        receipt: its id, see `receipt_id`.
+        vectors: the committed rows of the documents, integers [n, d] of norm at most B.
+        norm_bound: B.
+    """
+
+    receipt: str
+    answer: Answer
+    vectors: npt.NDArray[Any] = field(repr=False)
+    norm_bound: int
+
+
+def receipt_id(file: ReceiptFile) -> str:
+    """Return the id by which an account gets a receipt again: its window and place in the log.
+
+    Args:
+        file: the receipt file, as it was answered.
+    """
+    return id_of(file.public.record.window, file.public.index)
+
+
+def id_of(window: str, position: int) -> str:
+    """Return the id of the receipt of a record, see `receipt_id`.
+
+    Args:
+        position: of the record in the window's log.
+    """
+    return f"{window}.{position}"
+
+
+AGAIN_SECONDS = 60
+_TO_COME = (*UNSIGNED, *REGISTERS)
+_WAS_OPEN = (State.OPEN, State.CLOSED, State.CHALLENGED, State.ARCHIVED)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """By what a request is read: a window's policy, and N of the index that it asks.
+
+    Attributes:
+        live: the window, None between two.
+    """
+
+    policy: Policy
+    rows: int
+    live: OpenWindow | None = None
+
+
+def answers(policy: Policy, tenant: str, now: int) -> bool:
+    """Return whether a window whose state is open answers a tenant now.
+
+    Args:
+        policy: of the window.
+        now: Unix milliseconds; the state may be some moments behind it.
+    """
+    return tenant in policy.tenants and now < 1000 * policy.end
+
+
+def last_terms(recent: list[Recent], tenant: str) -> Terms | None:
+    """Return the terms of the newest window that was open and served a tenant; None without one.
+
+    Args:
+        recent: windows, the newest first.
+    """
+    for window in recent:
+        if window.state in _WAS_OPEN and window.opening_body is not None:
+            policy = Policy.parse(window.policy)
+            if tenant in policy.tenants:
+                return Terms(policy, Opening.parse(window.opening_body).tenant(tenant).rows)
+    return None
+
+
+def none_open(recent: list[Recent], tenant: str, now: int) -> NoWindowOpen:
+    """Return the error of a tenant that no window serves now, with the time to ask again.
+
+    That is the start of the next window, if there is one; a minute, if nobody has made one yet.
+
+    Args:
+        recent: windows, the newest first.
+        now: Unix milliseconds.
+    """
+    policies = [Policy.parse(window.policy) for window in recent if window.state in _TO_COME]
+    starts = [policy.start for policy in policies if tenant in policy.tenants]
+    coming = [1000 * start - now for start in starts if 1000 * start > now]
+    again = -(-min(coming) // 1000) if coming else AGAIN_SECONDS
+    return NoWindowOpen(
+        "no window is open for this tenant",
+        where=tenant,
+        expected=f"a query in {again} s",
+        retry_after=again,
+    )
+
 
 _log = logging.getLogger(__name__)
 

@@ -22,17 +22,16 @@ from ragaudit.privacy.sample import draw_charges, draw_rows
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import BackendUnavailable, ChallengeRejected, UnknownRecord
-from ragaudit.prover.lifecycle.channel_evidence import (
+from ragaudit.prover.lifecycle.evidence import (
     ChannelEvidence,
+    RowEvidence,
     charges_among,
+    deliver_evidence,
     logged_charges,
+    response,
 )
-from ragaudit.prover.lifecycle.responses import response
-from ragaudit.prover.lifecycle.row_evidence import RowEvidence
-from ragaudit.prover.lifecycle.stored_evidence import deliver_evidence
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.inserting import insert_new
+from ragaudit.prover.store.database import Store, insert_new
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import LoggedRecord, entries, entry_at, record_at

@@ -24,8 +24,7 @@ from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.prover.window.accounts import account_index
-from ragaudit.prover.window.documents import document_list
+from ragaudit.prover.window.lists import account_index, document_list
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import (
     LoggedSketch,

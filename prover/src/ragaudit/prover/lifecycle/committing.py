@@ -21,13 +21,11 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.prover.errors import VerifierRefused
 from ragaudit.prover.index.builder import IndexBuilder
-from ragaudit.prover.index.committed import CommittedIndex
+from ragaudit.prover.index.committed import CommittedIndex, last_index, load_indexes, save_index
 from ragaudit.prover.index.form import IndexForm
-from ragaudit.prover.index.stored import last_index, load_indexes, save_index
 from ragaudit.prover.randomness import Randomness, SeedTree, randomness_for
-from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.database import Store, marks_of
 from ragaudit.prover.store.fences import FenceFolder
-from ragaudit.prover.store.staleness import marks_of
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import WindowLog

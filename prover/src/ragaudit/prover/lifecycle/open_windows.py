@@ -14,15 +14,14 @@ from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Version
 from ragaudit.prover.errors import WrongState
-from ragaudit.prover.index.committed import CommittedIndex
-from ragaudit.prover.index.stored import load_index, load_indexes
+from ragaudit.prover.index.committed import CommittedIndex, load_index, load_indexes
 from ragaudit.prover.lifecycle.committing import Committer, WindowReader
 from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
-from ragaudit.prover.window.accounts import AccountProofs
+from ragaudit.prover.window.lists import AccountProofs
 from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.registrations import used_counters

@@ -24,14 +24,13 @@ from ragaudit.ledger.messages.records import Version
 from ragaudit.ledger.messages.row_proofs import ProvenIndex, ProvenIndexRow, RowProof, RowProofs
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import LogOpen, UnknownTenant, WrongState
-from ragaudit.prover.index.committed import VERSION, CommittedIndex, part
+from ragaudit.prover.index.committed import VERSION, CommittedIndex, load_index, part
 from ragaudit.prover.index.form import IndexForm
-from ragaudit.prover.index.stored import load_index
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
-from ragaudit.prover.window.documents import document_list
+from ragaudit.prover.window.lists import document_list
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.windows import Window, Windows
 

@@ -24,9 +24,8 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.prover.errors import VerifierRefused, VerifierUnreachable
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.database import Store, insert_new
 from ragaudit.prover.store.fences import FenceFolder
-from ragaudit.prover.store.inserting import insert_new
 from ragaudit.prover.store.states import FINAL, State, check_state
 from ragaudit.prover.window.windows import Window, Windows
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, tuple_, update

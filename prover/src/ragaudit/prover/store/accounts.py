@@ -1,28 +1,32 @@
-"""Tenants, their accounts, and the accounts' API keys."""
+"""Tenants, accounts and the owners of documents, and whose key a request shows."""
 
 import hashlib
 import hmac
 import re
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import NamedTuple
 
+from anyio import to_thread
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import (
     Conflict,
     MalformedError,
     MalformedRequest,
     NotAuthenticated,
+    UnavailableError,
 )
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.database import Prepared, Rows
 from ragaudit.prover.errors import UnknownAccount, UnknownTenant
 from ragaudit.prover.keys import token_digest
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.inserting import insert_new
+from ragaudit.prover.store.database import Store, insert_new
 from ragaudit.serving.settings import NAME_PATTERN
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 KEY_BYTES = 32
 MAX_USER_BYTES = 1024
@@ -342,3 +346,126 @@ def _insert(connection: Connection, account: Account, digest: bytes) -> bool:
 def new_key() -> str:
     """Return a fresh API key, of which the caller stores the digest alone."""
     return secrets.token_urlsafe(KEY_BYTES)
+
+
+_OWNER = tables.owner.c
+# Built once, as that of the accounts.
+_OWNER_BY_DIGEST = Prepared(
+    select(_OWNER.tenant, _OWNER.key_digest).where(_OWNER.key_digest == bindparam("digest"))
+)
+
+
+class Owners:
+    """The register of owners: at most one API key of each tenant, stored as its SHA-256 only."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def give_key(self, tenant: str) -> str:
+        """Return a new API key of a tenant's owner, shown this one time; an old one is dead.
+
+        Args:
+            tenant: that has documents already.
+
+        Raises:
+            UnknownTenant: no tenant of this name.
+        """
+        key = new_key()
+        row = {"tenant": tenant, "key_digest": token_digest(key)}
+        with self._store.write() as connection:
+            known = select(tables.tenant.c.name).where(tables.tenant.c.name == tenant)
+            if connection.scalar(known) is None:
+                raise UnknownTenant("no such tenant", where=tenant[:64])
+            if not insert_new(connection, tables.owner, [row]):
+                connection.execute(update(tables.owner).where(_OWNER.tenant == tenant).values(row))
+        return key
+
+    def revoke_key(self, tenant: str) -> None:
+        """Revoke the API key of a tenant's owner at once.
+
+        Raises:
+            UnknownTenant: there is no key of this tenant.
+        """
+        with self._store.write() as connection:
+            gone = connection.execute(delete(tables.owner).where(_OWNER.tenant == tenant))
+            # Counted by the statement itself: nothing can happen between a look and the change.
+            if gone.rowcount != 1:
+                raise UnknownTenant("the tenant's owner has no key", where=tenant[:64])
+
+    def key_digests(self) -> dict[bytes, str]:
+        """Return the tenants by the SHA-256 of their owners' API keys."""
+        with self._store.read() as connection:
+            rows = connection.execute(select(_OWNER.key_digest, _OWNER.tenant))
+            return {row.key_digest: row.tenant for row in rows}
+
+    def authenticate(self, key: str) -> str:
+        """Return the tenant whose owner has this API key.
+
+        Raises:
+            NotAuthenticated: no owner has it; that of an account is none.
+        """
+        digest = token_digest(key)
+        with self._store.look() as connection:
+            row = _OWNER_BY_DIGEST.row(connection, digest=digest)
+        # Again, in constant time: the database stops at the first byte that differs.
+        if row is None or not hmac.compare_digest(row[1], digest):
+            raise NotAuthenticated(
+                "unknown API key of an owner", where="Authorization", expected="Bearer <API key>"
+            )
+        return str(row[0])
+
+
+REFRESH_SECONDS = 1.0
+
+
+class Caller(NamedTuple):
+    """Whose request waits: no two that are different are equal, whatever their names.
+
+    Attributes:
+        kind: ``account``, ``owner``, ``operator`` or ``peer``.
+        name: of the account; the tenant of an owner; the network of a peer.
+        user: whom the account names; None for the account itself.
+    """
+
+    kind: str
+    name: str = ""
+    user: str | None = None
+
+
+OPERATOR = Caller("operator")
+
+
+class CallersKeys:
+    """Whose key a token is, from memory: good for queues, not for authentication."""
+
+    def __init__(self, accounts: Accounts, owners: Owners, operator_digest: bytes) -> None:
+        self._accounts = accounts
+        self._owners = owners
+        self._callers: dict[bytes, Caller] = {operator_digest: OPERATOR}
+        self._read = -REFRESH_SECONDS
+
+    async def caller(self, token: str) -> Caller | None:
+        """Return which account, owner or operator has this token; None if nobody has it.
+
+        A key made less than `REFRESH_SECONDS` ago may not be known yet.
+
+        Args:
+            token: as the caller presents it; nothing is granted for it.
+        """
+        digest = token_digest(token)
+        # At most once a second: guessed tokens must not read the whole tables each time.
+        if digest not in self._callers and monotonic() - self._read >= REFRESH_SECONDS:
+            self._read = monotonic()
+            with suppress(UnavailableError):  # whoever asks is told so by what follows
+                # Only added to: a key that was rotated away names its owner's queue: no harm.
+                self._callers |= await to_thread.run_sync(self._known)
+        return self._callers.get(digest)
+
+    def _known(self) -> dict[bytes, Caller]:
+        accounts = {
+            key: Caller("account", name) for key, name in self._accounts.key_digests().items()
+        }
+        owners = {
+            key: Caller("owner", tenant) for key, tenant in self._owners.key_digests().items()
+        }
+        return accounts | owners

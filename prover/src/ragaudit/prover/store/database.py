@@ -1,8 +1,12 @@
-"""The prover's database: opening it, and transactions with its own and the ledger's tables."""
+"""The prover's database: opening it, transactions, and statements that several rooms share.
 
-from collections.abc import Iterator
+Its transactions span the prover's own and the ledger's tables.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.ledger.errors import StoreUnavailable
@@ -22,7 +26,75 @@ from ragaudit.ledger.log.database import (
 )
 from ragaudit.prover.store import tables
 from ragaudit.serving.revisions import Schema, Upgrade
-from sqlalchemy import Connection, Engine, update
+from sqlalchemy import Connection, Engine, Table, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert those rows whose key no row has yet, and return how many they were.
+
+    In one statement: on PostgreSQL two transactions may both look first, and both find nothing.
+
+    Args:
+        connection: of a transaction that writes.
+        rows: by name of column, with distinct keys.
+    """
+    if not rows:
+        return 0
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    key = next(iter(table.primary_key))
+    # Told by the statement: drivers count the rows of several values differently.
+    new = insert(table).values(rows).on_conflict_do_nothing().returning(key)
+    return len(connection.execute(new).all())
+
+
+_TABLE = tables.stale
+
+
+def mark_stale(connection: Connection, tenant: str) -> None:
+    """Note that the documents of a tenant changed.
+
+    Args:
+        connection: of a transaction that writes.
+    """
+    # In one statement: two writers may both be the first to mark a tenant.
+    upsert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    connection.execute(
+        upsert(_TABLE)
+        .values(tenant=tenant, marks=1)
+        .on_conflict_do_update(index_elements=[_TABLE.c.tenant], set_={"marks": _TABLE.c.marks + 1})
+    )
+
+
+def marks_of(connection: Connection, tenant: str) -> int:
+    """Return how often the documents of a tenant changed; never falls."""
+    marks: int | None = connection.scalar(select(_TABLE.c.marks).where(_TABLE.c.tenant == tenant))
+    return marks or 0
+
+
+def taken_marks(connection: Connection, window: str, tenant: str) -> int:
+    """Return which changes the last version of a window's index has taken up: the first so many.
+
+    Args:
+        window: that has committed to the tenant's documents.
+    """
+    columns = tables.index_version.c
+    of = (columns.window == window) & (columns.tenant == tenant)
+    marks: int | None = connection.scalar(select(func.max(columns.marks)).where(of))
+    return marks or 0
+
+
+def note_taken(connection: Connection, window: str, tenant: str, version: int, marks: int) -> None:
+    """Note that a version has everything that changed so far.
+
+    Args:
+        version: of the tenant's index in this window.
+        marks: as `marks_of` returned them before the documents were read.
+    """
+    columns = tables.index_version.c
+    of = (columns.window == window) & (columns.tenant == tenant) & (columns.version == version)
+    connection.execute(update(tables.index_version).where(of).values(marks=marks))
+
 
 SCHEMA = Schema(
     ledger_schema.metadata,

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragaudit.encoding.errors import NotFound
-from ragaudit.prover.errors import MalformedQuery
+from ragaudit.prover.errors import MalformedQuery, NotServed
+from ragaudit.prover.settings import DelegationSettings, SurfaceSettings
 from ragaudit.prover.store.accounts import Account, check_user
-from ragaudit.prover.surface_settings import DelegationSettings, SurfaceSettings
-from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.queries import Answer, Completion, Hit, Index, Port, Query
 from starlette.datastructures import Headers
 

@@ -8,13 +8,19 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Response
 from pydantic import Field
 from ragaudit.encoding.errors import MalformedRequest, UnsupportedError
+from ragaudit.prover.errors import NotServed
 from ragaudit.prover.surfaces.caller import Caller, bearer
-from ragaudit.prover.surfaces.conditions import all_of, any_of, leaf
-from ragaudit.prover.surfaces.dialects import Dialect, reply
-from ragaudit.prover.surfaces.errors import NotServed
-from ragaudit.prover.surfaces.queries import Answer, Condition, Query
-from ragaudit.prover.surfaces.thresholds import check_threshold, passing
-from ragaudit.prover.surfaces.wire import Body, OpenBody
+from ragaudit.prover.surfaces.dialects import Body, Dialect, OpenBody, reply
+from ragaudit.prover.surfaces.queries import (
+    Answer,
+    Condition,
+    Query,
+    all_of,
+    any_of,
+    check_threshold,
+    leaf,
+    passing,
+)
 
 _CODES = {401: 1002, 403: 1002, 404: 2001}
 DIFY = Dialect(

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, FastAPI, Request, Response
 from ragaudit.encoding.errors import MalformedSettings, RagauditError
 from ragaudit.prover.errors import MalformedQuery
+from ragaudit.prover.settings import SurfaceName, SurfaceSettings
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.store.callers import Caller as Waiting
-from ragaudit.prover.surface_settings import SurfaceName, SurfaceSettings
-from ragaudit.prover.surfaces import dify, openai, openai_chat
+from ragaudit.prover.store.accounts import Caller as Waiting
+from ragaudit.prover.surfaces import chroma, dify, openai, qdrant
 from ragaudit.prover.surfaces.caller import Caller, acting, bearer, named_user, names_user
-from ragaudit.prover.surfaces.chroma import routes as chroma
 from ragaudit.prover.surfaces.dialects import Dialect, check_key
-from ragaudit.prover.surfaces.qdrant import routes as qdrant
 from ragaudit.prover.surfaces.queries import Port
 from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.serving.application import add_routes
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from ragaudit.prover.surfaces.mcp import McpEndpoint
 
 ROUTERS: dict[SurfaceName, tuple[Dialect, tuple[APIRouter, ...]]] = {
-    "openai": (openai.OPENAI, (openai.router, openai_chat.router)),
+    "openai": (openai.OPENAI, (openai.router, openai.completions)),
     "chroma": (chroma.CHROMA, (chroma.router,)),
     "qdrant": (qdrant.QDRANT, (qdrant.router,)),
     "dify": (dify.DIFY, (dify.router,)),

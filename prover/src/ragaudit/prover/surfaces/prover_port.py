@@ -12,12 +12,11 @@ from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover.answering.stage import check_request
-from ragaudit.prover.errors import MalformedQuery, UnknownAccount
-from ragaudit.prover.lifecycle.answers import Answered, ServedDocument
+from ragaudit.prover.errors import MalformedQuery, NotServed, UnknownAccount
+from ragaudit.prover.lifecycle.asking import Answered, ServedDocument
 from ragaudit.prover.lifecycle.generating import receipt_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.surfaces.errors import NotServed
 from ragaudit.prover.surfaces.queries import Answer, Completion, Forwarded, Hit, Index, Query
 from ragaudit.prover.window.answered import Asked
 

@@ -18,8 +18,8 @@ from ragaudit.encoding.errors import (
     UnavailableError,
 )
 from ragaudit.http import HttpClient, trusted_authorities
-from ragaudit.prover.surface_settings import JwtSettings
-from ragaudit.prover.surfaces.wire import read_json
+from ragaudit.prover.settings import JwtSettings
+from ragaudit.prover.surfaces.dialects import read_json
 
 FETCH_SECONDS = 5.0  # for each phase; a whole answer has `ragaudit.http.ANSWER_TIMEOUTS` of them
 KEYS_LAST_SECONDS = 300.0

@@ -8,10 +8,9 @@ from ragaudit.embedders import registry
 from ragaudit.embedders.base import NONE, Embedder
 from ragaudit.embedders.endpoint import PROBES, EndpointOptions
 from ragaudit.encoding.errors import MalformedSettings, UnsupportedError
-from ragaudit.prover.backend_settings import BackendSettings
+from ragaudit.prover.backend_settings import BackendSettings, EmbedderSettings, EndpointSettings
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.embedder_settings import EmbedderSettings, EndpointSettings
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.keys import read_secret_file
 from ragaudit.prover.store.database import Store

@@ -15,10 +15,9 @@ import psycopg
 from psycopg import sql
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.prover.backend_settings import PgvectorSettings, TableSettings
-from ragaudit.prover.backends.interface import Document, Vector, attributes_text
+from ragaudit.prover.backends.interface import Document, Vector, attributes_text, one_dimension
 from ragaudit.prover.errors import BackendUnavailable, MalformedDocument
 from ragaudit.prover.keys import read_secret_file
-from ragaudit.prover.vector_stores.dimensions import one_dimension
 from sqlalchemy import Engine, create_engine, exc
 
 _log = logging.getLogger(__name__)

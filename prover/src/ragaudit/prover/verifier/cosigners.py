@@ -27,7 +27,7 @@ from ragaudit.ledger.log.cosigner_protocol import (
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES, NoteSignature
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tlog_policy import TrustedCosigner, TrustPolicy
-from ragaudit.prover.cosigner_settings import CosignerSettings, read_trust
+from ragaudit.prover.settings import CosignerSettings, read_trust
 
 _log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
-"""Charges and answers of the generation channel, as stored (docs/spec/11-generation.md §11.11)."""
+"""Charges and answers of the generation channel, and what answers were made of, as stored."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,35 +14,28 @@ from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generated import GenerationRequest, LoggedEntry
 from ragaudit.ledger.messages.generated_answers import AnyAnswer, read_answer
+from ragaudit.ledger.messages.kernel import Items, Message
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.replays import MAX_ROWS, UsedRow, VotesOfAnswer
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.prover.store import tables
-from ragaudit.prover.window.made_of import MadeOf
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import append_entry, entry_at
 from ragaudit.prover.window.registrations import advance_time, next_time
 from sqlalchemy import Connection, bindparam, insert, select
 
-__all__ = [
-    "IN_HANDOVER",
-    "ChargeOpenings",
-    "MadeOf",
-    "PaidCharge",
-    "StoredAnswer",
-    "StoredCharge",
-    "answer_of_charge",
-    "charge_at",
-    "charge_of",
-    "charged_rows",
-    "charges_of",
-    "find_charge",
-    "insert_charge",
-    "made_of",
-    "next_number",
-    "put_answer",
-    "put_void",
-    "unanswered",
-]
+
+class MadeOf(Message, where="stored answer"):
+    """What an answer was made of, as its replay opens it (docs/spec/11-generation.md §11.12).
+
+    Attributes:
+        used: the rows in slots, positions rising.
+        votes: as of `Replay`.
+    """
+
+    used: Annotated[tuple[UsedRow, ...], Items(0, MAX_ROWS)] = field(repr=False)
+    votes: VotesOfAnswer = field(repr=False)
+
 
 Positions = npt.NDArray[np.int64]
 IN_HANDOVER: Final = frozenset({Record.KIND, Charge.KIND, Generated.KIND, Void.KIND})

@@ -1,47 +1,238 @@
-"""What is proven and opened of the generation channel: docs/spec/11-generation.md §11.12.
+"""What the auditor of a window is shown: responses, sampled rows, and proofs of the channel.
 
-Of every tenant the budget argument over all of its charge entries; of sampled entries a response,
-the charge argument of their group, and what their answer was made of.
+Evidence is stored before it is delivered: what was proven or opened stays the same across
+restarts. Of the generation channel (docs/spec/11-generation.md §11.12) that is, of every tenant,
+the budget argument over all of its charge entries; of sampled entries a response, the charge
+argument of their group, and what their answer was made of. Of sampled rows
+(docs/spec/09-audit.md §9.11), a document that the store no longer has as it was committed to is
+opened without its text: the row then counts as changed since.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
+from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.replays import PaidRow, Replay
+from ragaudit.ledger.messages.requests import Openings
+from ragaudit.ledger.messages.sampled_rows import RowsHead, SampledRow, encode_rows
+from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.privacy.sample import LoggedRecord
+from ragaudit.prover.backends.interface import Backend, Document
 from ragaudit.prover.errors import UnknownRecord
-from ragaudit.prover.lifecycle.responses import response
-from ragaudit.prover.lifecycle.stored_evidence import keep_evidence, missing_evidence
-from ragaudit.prover.lifecycle.tenant_charges import TenantCharges
+from ragaudit.prover.index.committed import CommittedIndex, part
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.database import Store
-from ragaudit.prover.store.inserting import insert_new
-from ragaudit.prover.verifier.client import budget_call, replay_call
+from ragaudit.prover.store.database import Store, insert_new
+from ragaudit.prover.verifier.client import VerifierClient, budget_call, replay_call, rows_call
 from ragaudit.prover.window.charges import (
     StoredCharge,
     answer_of_charge,
     charge_at,
+    charges_of,
     made_of,
 )
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import entries
-from ragaudit.prover.work import (
-    ChargedGroup,
-    ProvenIndex,
-    WindowWork,
-    chunk_groups,
-)
+from ragaudit.prover.work import ChargedGroup, ChargedRows, ProvenIndex, WindowWork, chunk_groups
 from ragaudit.serving.jobs.job import Job
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
-__all__ = ["ChannelEvidence", "charges_among", "logged_charges"]
+
+def response(
+    live: OpenWindow, index: int, openings: Openings, *, key: KeyOpening, proof: bytes
+) -> bytes:
+    """Return the encoded response for a sampled record or charge entry.
+
+    Args:
+        index: its place in the log.
+        openings: of its digests.
+        key: opens its noise key.
+        proof: its argument; empty where another response has that of its group.
+    """
+    # The verifier gets the embedding in any case, the text only as the policy says.
+    disclosed = live.policy.query_text_disclosure == "sampled"
+    return Response(
+        index=index,
+        key=key,
+        salt_q=openings.salt_q if disclosed else None,
+        query=openings.question.data if disclosed else None,
+        salt_e=openings.salt_e,
+        embedding=openings.embedding,
+        salt_f=openings.salt_f,
+        filter=openings.filter.encode(),
+        salt_s=openings.salt_s,
+        sketch=openings.sketch,
+        proof=proof,
+    ).encode()
+
+
+def missing_evidence(connection: Connection, window: str, call: str) -> bool:
+    """Return whether nothing is stored for a call.
+
+    Args:
+        call: its path within the window.
+    """
+    columns = tables.evidence.c
+    query = select(columns.call).where(columns.window == window, columns.call == call)
+    return connection.execute(query).first() is None
+
+
+def keep_evidence(connection: Connection, window: str, call: str, message: bytes) -> None:
+    """Store what a call is to hand over; what is stored already stays.
+
+    Args:
+        call: its path within the window.
+        message: encoded.
+    """
+    row = {"window": window, "call": call, "message": message, "delivered": False}
+    insert_new(connection, tables.evidence, [row])
+
+
+def deliver_evidence(store: Store, window: str, verifier: VerifierClient) -> None:
+    """Hand over everything stored that the verifier does not have.
+
+    Raises:
+        VerifierUnreachable, VerifierRefused: some was not delivered; call again.
+    """
+    columns = tables.evidence.c
+    left = (columns.window == window) & columns.delivered.is_(False)
+    with store.read() as connection:
+        calls = connection.scalars(select(columns.call).where(left).order_by(columns.call))
+        waiting = calls.all()
+    for call in waiting:
+        this = (columns.window == window) & (columns.call == call)
+        with store.read() as connection:
+            message = connection.execute(select(columns.message).where(this)).scalar_one()
+        verifier.put_evidence(window, call, message)
+        with store.write() as connection:
+            connection.execute(update(tables.evidence).where(this).values(delivered=True))
+
+
+@dataclass(frozen=True, slots=True)
+class TenantCharges:
+    """The charge entries of a tenant, one or more, in the log's order.
+
+    Packed: an entry takes some 130 bytes and four for each row that it charges.
+
+    Attributes:
+        version: of the index that they charge.
+        positions: int64[R], in the log, rising.
+        points: B_0 || .. || B_(R-1), 32 R bytes; empty where nothing is charged to rows.
+        charged: what they charge.
+    """
+
+    version: int
+    positions: npt.NDArray[np.int64] = field(repr=False)
+    points: bytes = field(repr=False)
+    charged: ChargedRows = field(repr=False)
+
+    @classmethod
+    def read(cls, connection: Connection, window: str, tenant: str) -> "TenantCharges | None":
+        """Return the charge entries as stored, None if there are none.
+
+        Args:
+            connection: reads the prover's database.
+            window, tenant: by name.
+        """
+        version = None
+        positions, ends = array("q"), array("q")
+        points, rows, blindings = bytearray(), bytearray(), bytearray()
+        for each in charges_of(connection, window, tenant):
+            version = each.body.version
+            positions.append(each.position)
+            points += each.body.charge or b""
+            rows += each.rows.astype("<u4").tobytes()
+            ends.append(len(rows) // 4)
+            blindings += each.blinding
+        if version is None:
+            return None
+        charged = ChargedRows.of(rows, np.frombuffer(ends, np.int64), blindings)
+        return cls(version, np.frombuffer(positions, np.int64), bytes(points), charged)
+
+    def numbers(self, positions: Sequence[int]) -> list[int]:
+        """Return n_t of those entries that stand at some positions of the log, rising."""
+        return np.flatnonzero(np.isin(self.positions, np.array(positions, np.int64))).tolist()
+
+
+_FETCHED: Final = 100  # documents at a time, as an answer has them
+
+
+class RowEvidence:
+    """Opens and stores the sampled rows of a window, once: what the store holds then decides."""
+
+    def __init__(self, store: Store, backend: Backend) -> None:
+        self._store = store
+        self._backend = backend
+
+    def prepare(self, live: OpenWindow, sampled: Mapping[str, Sequence[int]]) -> None:
+        """Open what is not stored yet.
+
+        Args:
+            sampled: positions, rising, by tenant.
+
+        Raises:
+            BackendUnavailable: the documents cannot be had now; call again.
+        """
+        for tenant, positions in sampled.items():
+            call = rows_call(tenant)
+            with self._store.read() as connection:
+                if not missing_evidence(connection, live.name, call):
+                    continue
+            message = self.response(live, tenant, positions)
+            with self._store.write() as connection:
+                keep_evidence(connection, live.name, call, message)
+
+    def response(self, live: OpenWindow, tenant: str, positions: Sequence[int]) -> bytes:
+        """Return the encoded response for a tenant's rows.
+
+        Args:
+            positions: of the last version, rising.
+        """
+        # The last version that was logged, whether it came into force or not.
+        index = live.versions.latest(tenant)
+        rows = []
+        for start in range(0, len(positions), _FETCHED):
+            places = positions[start : start + _FETCHED]
+            documents = self._backend.fetch(tenant, [index.ids[at] for at in places])
+            rows += [
+                self.opened(live, index, at, document)
+                for at, document in zip(places, documents, strict=True)
+            ]
+        return encode_rows(RowsHead(tenant, index.version, index.document_secret), rows)
+
+    def opened(
+        self, live: OpenWindow, index: CommittedIndex, at: int, document: Document | None
+    ) -> SampledRow:
+        """Return what opens a row.
+
+        Args:
+            at: its position.
+            document: as the store has it now; None where it has none.
+        """
+        committed = part(index.content_digests, at)
+        same = document is not None and live.form.digest(document) == committed
+        numbers = index.rows[at].tolist()
+        return SampledRow(
+            position=at,
+            id=index.ids[at],
+            content=document.content if document is not None and same else None,
+            attributes=document.attributes if document is not None and same else None,
+            content_digest=committed,
+            salt=part(index.salts, at),
+            vector=tuple(numbers[: index.dimension]),
+            squares=tuple(numbers[index.dimension :]),
+            blinding=index.blindings[at].tobytes(),
+        )
+
 
 _WAVE: Final = 16  # jobs that are prepared together
 _ROWS: Final = 1000  # read at a time: a driver may hold all rows of a query in memory

@@ -1,1 +1,0 @@
-"""Chroma's REST interface, version 2 (docs/surfaces.md)."""

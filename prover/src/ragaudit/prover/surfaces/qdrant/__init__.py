@@ -1,1 +1,0 @@
-"""Qdrant's REST interface, as far as its clients query (docs/surfaces.md)."""
