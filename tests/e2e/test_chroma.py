@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from ragaudit.circuits import metrics
 from ragaudit.prover.backend_settings import ChromaSettings
+from ragaudit.prover.backends.chroma import ChromaStore
+from ragaudit.prover.backends.opening import check_metric
 from ragaudit.prover.errors import BackendUnavailable, MalformedDocument
-from ragaudit.prover.vector_stores.chroma import ChromaStore
-from ragaudit.prover.vector_stores.opening import check_metric
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,9 @@ import pytest
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.prover.backend_settings import PgvectorSettings
 from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.backends.opening import check_metric
+from ragaudit.prover.backends.pgvector import PgvectorStore
 from ragaudit.prover.errors import BackendUnavailable, MalformedDocument
-from ragaudit.prover.vector_stores.opening import check_metric
-from ragaudit.prover.vector_stores.pgvector import PgvectorStore
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backend_settings import PgvectorSettings
+from ragaudit.prover.backends.pgvector import PgvectorStore
 from ragaudit.prover.store.states import State
-from ragaudit.prover.vector_stores.pgvector import PgvectorStore
 from scenario import ProverScenario
 from whole_windows import checked, refreshed, verdict
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import scope_runs
 from ragaudit.prover.backend_settings import ChromaSettings
-from ragaudit.prover.vector_stores.chroma import ChromaStore
+from ragaudit.prover.backends.chroma import ChromaStore
 from scenario import ProverScenario, make_scenario
 from scope_windows import ACCOUNTS, NAMES, TENANTS, fill_documents, planted, start
 from surface_app import serving

@@ -16,8 +16,8 @@ from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backend_settings import ChromaSettings
+from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.store.states import State
-from ragaudit.prover.vector_stores.chroma import ChromaStore
 from scenario import ProverScenario
 from whole_windows import verdict
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.backend_settings import ChromaSettings
+from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store.states import State
 from ragaudit.prover.surfaces.chroma import collection_id
-from ragaudit.prover.vector_stores.chroma import ChromaStore
 from scenario import ProverScenario, make_scenario
 
 __all__ = ["make_scenario"]

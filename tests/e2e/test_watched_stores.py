@@ -18,10 +18,10 @@ from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backend_settings import ChromaSettings, PgvectorSettings
+from ragaudit.prover.backends.chroma import ChromaStore
+from ragaudit.prover.backends.pgvector import PgvectorStore
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.store.states import State
-from ragaudit.prover.vector_stores.chroma import ChromaStore
-from ragaudit.prover.vector_stores.pgvector import PgvectorStore
 from scenario import ProverScenario
 
 pytestmark = pytest.mark.slow

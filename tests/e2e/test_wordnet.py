@@ -16,7 +16,7 @@ from ragaudit.circuits.quantise import IntegerRows, quantise_rows
 from ragaudit.embedders import registry
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.backend_settings import ChromaSettings
-from ragaudit.prover.vector_stores.chroma import ChromaStore
+from ragaudit.prover.backends.chroma import ChromaStore
 
 pytestmark = pytest.mark.nightly
 

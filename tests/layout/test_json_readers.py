@@ -14,7 +14,7 @@ OF_OUR_OWN = {
     "ledger/messages/columns.py": "a text whose length the caller has bounded, behind check_depth",
     "prover/command/ingest.py": "lines of the operator's documents",
     "prover/surfaces/prover_port.py": "attributes of documents, which the operator gave",
-    "prover/vector_stores/pgvector.py": "a column of the operator's database",
+    "prover/backends/pgvector.py": "a column of the operator's database",
     "serving/generators.py": "the operator's files",
     "verifier/command/arbiter.py": "a file that the caller names",
     "verifier/service/download.py": "the note that this command wrote",

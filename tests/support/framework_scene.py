@@ -30,11 +30,11 @@ from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.backend_settings import ChromaSettings
+from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Accounts
 from ragaudit.prover.store.states import State
-from ragaudit.prover.vector_stores.chroma import ChromaStore
 from scenario import ProverScenario, scenarios
 from sqlalchemy import func, select
 from starlette.types import ASGIApp, Message, Receive, Scope, Send

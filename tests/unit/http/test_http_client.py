@@ -15,8 +15,8 @@ import pytest
 from own_authority import own_authority
 from ragaudit import http as module
 from ragaudit.http import ANSWER_TIMEOUTS, AsyncHttpClient, HttpClient, LongAnswer, PackedAnswer
+from ragaudit.prover.backends.chroma import StoreHttp
 from ragaudit.prover.errors import BackendUnavailable
-from ragaudit.prover.vector_stores.chroma import StoreHttp
 from raw_server import raw_server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"

@@ -16,9 +16,9 @@ from ragaudit.prover.backend_settings import (
     absolute_backend,
     absolute_embedder,
 )
+from ragaudit.prover.backends.chroma import ChromaStore
+from ragaudit.prover.backends.opening import check_dimensions, open_embedder
 from ragaudit.prover.errors import MalformedDocument
-from ragaudit.prover.vector_stores.chroma import ChromaStore
-from ragaudit.prover.vector_stores.opening import check_dimensions, open_embedder
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ from ragaudit.ledger.messages.evidence_access import EvidenceAccess
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.command.cli import app
 from ragaudit.prover.errors import UnknownAccount, UnknownWindow
-from ragaudit.prover.lifecycle import exporting
-from ragaudit.prover.lifecycle.exporting import Export, accesses_of
+from ragaudit.prover.lifecycle import retention
+from ragaudit.prover.lifecycle.retention import Export, accesses_of
 from ragaudit.prover.store import tables
 from ragaudit.verifier.later_statements import Judged
 from scenario import ProverScenario
@@ -236,7 +236,7 @@ def test_rows_are_read_some_at_a_time(
         reads += 1
         return honest()
 
-    monkeypatch.setattr(exporting, "_BATCH", 2)
+    monkeypatch.setattr(retention, "_BATCH", 2)
     assert export(scenario) == whole
     found, *_ = writer(scenario)._found("ada", ())
     monkeypatch.setattr(store, "read", counted)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.prover.errors import BackendUnavailable, MalformedQuery, UnknownAccount
-from ragaudit.prover.lifecycle.exporting import Export
+from ragaudit.prover.lifecycle.retention import Export
 from ragaudit.prover.settings import DelegationSettings
 from ragaudit.prover.surfaces.caller import named_user, names_user
 from ragaudit.prover.surfaces.prover_port import ServicePort

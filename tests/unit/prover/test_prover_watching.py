@@ -18,13 +18,13 @@ from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backend_settings import BackendSettings, ChromaSettings
+from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.index.form import IndexForm
 from ragaudit.prover.jobs import Background
 from ragaudit.prover.lifecycle.refreshing import Watcher
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.database import marks_of, taken_marks
 from ragaudit.prover.store.states import State
-from ragaudit.prover.vector_stores.chroma import ChromaStore
 from scenario import ProverScenario
 
 D = 8

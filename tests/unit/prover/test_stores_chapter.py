@@ -30,7 +30,7 @@ def test_every_backend_and_embedder_has_an_example_or_is_the_default() -> None:
 
 
 def test_what_goes_wrong_is_said_in_these_words() -> None:
-    folder = ROOT / "prover/src/ragaudit/prover/vector_stores"
+    folder = ROOT / "prover/src/ragaudit/prover/backends"
     code = " ".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
     for words in (
         "cannot be reached", "does not show the collection",

@@ -11,10 +11,10 @@ import pytest
 from fake_chroma import ADDRESS, UUID_TEXT, FakeChroma
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.prover.backend_settings import ChromaSettings
+from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.backends.opening import check_metric
 from ragaudit.prover.errors import BackendUnavailable, MalformedDocument
-from ragaudit.prover.vector_stores.chroma import ChromaStore
-from ragaudit.prover.vector_stores.opening import check_metric
 from ragaudit.serving.exchange import Exchange, begun
 
 

@@ -16,9 +16,9 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 from ragaudit.prover.backend_settings import ChromaSettings
+from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.surfaces.chroma import collection_id
 from ragaudit.prover.surfaces.queries import Forwarded
-from ragaudit.prover.vector_stores.chroma import ChromaStore
 from surface_app import COLLECTIONS, DIMENSION, KEYS, MemoryPort, surface_app
 
 ATTEMPTS = 10_000

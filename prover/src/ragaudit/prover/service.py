@@ -22,6 +22,7 @@ from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.answering.stage import Context, refuse_unloaded
 from ragaudit.prover.backends.interface import Backend, check_servable
+from ragaudit.prover.backends.opening import check_vectors, open_backend, open_embedder
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.generation.generator import Generator
@@ -29,13 +30,12 @@ from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.form import check_size
 from ragaudit.prover.jobs import Background, ClockWatch, Succession
 from ragaudit.prover.keys import load_digest, load_key, token_digest
-from ragaudit.prover.lifecycle.asking import Asking
+from ragaudit.prover.lifecycle.asking import Asking, Generating
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.committing import Committer
 from ragaudit.prover.lifecycle.cosigning import CosigningRounds, Stamping
 from ragaudit.prover.lifecycle.driver import Checkpointer, Driver
-from ragaudit.prover.lifecycle.generating import Generating
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.owning import Owning
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
@@ -49,7 +49,6 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.fences import FenceFolder, check_space
 from ragaudit.prover.store.leadership import Leadership, LeadersStore
 from ragaudit.prover.store.states import FINAL, State
-from ragaudit.prover.vector_stores.opening import check_vectors, open_backend, open_embedder
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
 from ragaudit.prover.verifier.cosigners import Cosigners

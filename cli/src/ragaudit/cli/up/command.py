@@ -170,7 +170,7 @@ def _shadow(
         exact_rows,
     )
     from ragaudit.prover.backend_settings import ChromaSettings  # noqa: PLC0415
-    from ragaudit.prover.vector_stores.chroma import ChromaStore  # noqa: PLC0415
+    from ragaudit.prover.backends.chroma import ChromaStore  # noqa: PLC0415
     from ragaudit.serving import server  # noqa: PLC0415
 
     if source.chroma is None:

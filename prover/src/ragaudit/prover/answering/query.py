@@ -40,16 +40,18 @@ from ragaudit.prover.window.answered import (
 )
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.receipts import answer_of, receipt_file, ties_that_leave
 from ragaudit.prover.window.records import (
     LoggedRecord,
     RecordOpenings,
+    answer_of,
     append_entry,
     find_promise,
     insert_record,
     is_revealed,
     note_nonce,
     put_promise,
+    receipt_file,
+    ties_that_leave,
 )
 from ragaudit.prover.window.registrations import Registered, count_record, find
 from ragaudit.serving.exchange import Receipt, note, phase

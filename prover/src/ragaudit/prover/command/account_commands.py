@@ -143,7 +143,7 @@ def export(
     """
     with failing(as_json):
         # The records' formats load numpy, which the other commands do without.
-        from ragaudit.prover.lifecycle.exporting import Export  # noqa: PLC0415
+        from ragaudit.prover.lifecycle.retention import Export  # noqa: PLC0415
 
         said = AccessBody.from_json({"reader": reader, "reason": reason})
         key = load_key(load_settings(settings).keys.provider_file)
@@ -164,7 +164,7 @@ def accesses(
     Example: ragaudit prover account accesses 2026-11 --json
     """
     with failing(as_json):
-        from ragaudit.prover.lifecycle.exporting import accesses_of  # noqa: PLC0415 - as `export`
+        from ragaudit.prover.lifecycle.retention import accesses_of  # noqa: PLC0415 - as `export`
 
         with _store(settings) as store, store.read() as connection:
             Windows(store).get(window, connection)

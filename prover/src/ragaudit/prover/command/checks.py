@@ -25,6 +25,13 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
 from ragaudit.ledger.messages.beacon import fastest
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.backends.interface import Backend, check_servable
+from ragaudit.prover.backends.opening import (
+    check_dimensions,
+    check_kinds,
+    check_metric,
+    open_backend,
+    open_embedder,
+)
 from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.keys import load_digest, load_key
 from ragaudit.prover.lifecycle.cosigning import read_stamp_roots
@@ -40,13 +47,6 @@ from ragaudit.prover.store.accounts import Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.fences import check_space
 from ragaudit.prover.surfaces.tokens import Tokens
-from ragaudit.prover.vector_stores.opening import (
-    check_dimensions,
-    check_kinds,
-    check_metric,
-    open_backend,
-    open_embedder,
-)
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
 from ragaudit.prover.work import JOBS

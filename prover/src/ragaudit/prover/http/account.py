@@ -20,17 +20,19 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownAccount
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
-from ragaudit.prover.http import dependencies
-from ragaudit.prover.http.dependencies import AccountDependency, ActingDependency, ServiceDependency
-from ragaudit.prover.http.models import (
+from ragaudit.prover.http import requests
+from ragaudit.prover.http.public import WindowName
+from ragaudit.prover.http.requests import (
+    AccountDependency,
+    ActingDependency,
     AskBody,
     DisputeKeyBody,
     PromiseBody,
     QueryBody,
     RegistrationBody,
     RevealBody,
+    ServiceDependency,
 )
-from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.open_window import OpenWindow
@@ -58,9 +60,9 @@ class HotRoute(APIRoute):
         def work(request: HttpRequest, content: bytes) -> Response:
             service = request.app.state.service
             # First: who has no key learns nothing of windows, and costs no parsing.
-            caller = dependencies.account(service, _credentials(request))
+            caller = requests.account(service, _credentials(request))
             # A key that names end users is not itself charged for what they ask.
-            account = dependencies.acting(request, caller)
+            account = requests.acting(request, caller)
             more = {"idempotency_key": _key(request)} if keyed else {}
             answer: Response = endpoint(
                 **more,

@@ -6,11 +6,17 @@ from fastapi import APIRouter, Depends, Path, Query, Response, status
 from ragaudit.encoding.errors import MalformedRequest
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.http.dependencies import OwnerDependency, ServiceDependency, operator
-from ragaudit.prover.http.models import DisputeKeyBody, NewAccountBody, NewWindowBody, OwnedRowsBody
 from ragaudit.prover.http.public import WindowName
-from ragaudit.prover.lifecycle.exporting import count_accesses
-from ragaudit.prover.lifecycle.retention import deletion_of
+from ragaudit.prover.http.requests import (
+    DisputeKeyBody,
+    NewAccountBody,
+    NewWindowBody,
+    OwnedRowsBody,
+    OwnerDependency,
+    ServiceDependency,
+    operator,
+)
+from ragaudit.prover.lifecycle.retention import count_accesses, deletion_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State

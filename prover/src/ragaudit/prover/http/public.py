@@ -14,7 +14,7 @@ from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 from ragaudit.ledger.messages.shown_entries import EpochEntry, ShownOpening, VersionEntry
 from ragaudit.ledger.messages.window_chain import ChainedWindow, WindowChain
 from ragaudit.prover.errors import UnknownRecord
-from ragaudit.prover.http.dependencies import ServiceDependency
+from ragaudit.prover.http.requests import ServiceDependency
 from ragaudit.prover.lifecycle.committing import WindowReader
 from ragaudit.prover.lifecycle.retention import deletion_of
 from ragaudit.prover.service import Service

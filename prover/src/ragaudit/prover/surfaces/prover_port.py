@@ -13,8 +13,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover.answering.stage import check_request
 from ragaudit.prover.errors import MalformedQuery, NotServed, UnknownAccount
-from ragaudit.prover.lifecycle.asking import Answered, ServedDocument
-from ragaudit.prover.lifecycle.generating import receipt_of
+from ragaudit.prover.lifecycle.asking import Answered, ServedDocument, receipt_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surfaces.queries import Answer, Completion, Forwarded, Hit, Index, Query

@@ -9,12 +9,12 @@ from ragaudit.embedders.base import NONE, Embedder
 from ragaudit.embedders.endpoint import PROBES, EndpointOptions
 from ragaudit.encoding.errors import MalformedSettings, UnsupportedError
 from ragaudit.prover.backend_settings import BackendSettings, EmbedderSettings, EndpointSettings
+from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.keys import read_secret_file
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.vector_stores.chroma import ChromaStore
 
 
 @runtime_checkable
@@ -45,7 +45,7 @@ def open_backend(settings: BackendSettings, store: Store) -> Backend:
                 expected="the extra 'postgres' of ragaudit-prover",
             )
         # An extra: a prover in front of another store does without the driver.
-        from ragaudit.prover.vector_stores.pgvector import PgvectorStore  # noqa: PLC0415
+        from ragaudit.prover.backends.pgvector import PgvectorStore  # noqa: PLC0415
 
         return PgvectorStore(settings.pgvector)
     return StoredDocuments(store)

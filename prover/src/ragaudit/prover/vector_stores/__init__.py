@@ -1,1 +1,0 @@
-"""Backends over the vector stores that applications already have."""
