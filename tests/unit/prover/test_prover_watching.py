@@ -227,7 +227,7 @@ class TestWatching:
         watched.server.before = lambda request: httpx.Response(503)
         with caplog.at_level(logging.WARNING, "ragaudit.prover.lifecycle.refreshing"):
             assert watched.outcomes() == watched.outcomes() == ["failed"]
-        [line] = [r.message for r in caplog.records if r.name.endswith("watching")]
+        [line] = [r.message for r in caplog.records if r.name.endswith("refreshing")]
         assert line.startswith("window w1: the store of one is not compared: ")
         watched.server.before = lambda request: None
         moved(watched.server.rows)

@@ -208,14 +208,14 @@ def absolute_embedder(folder: Path, settings: EmbedderSettings) -> EmbedderSetti
 _RATIO = r"^[1-9][0-9]{0,11}(/[1-9][0-9]{0,11})?$"
 
 
-def _text(value: object) -> object:
-    """YAML reads 2 as a number; a fraction is text, a float is none."""
+def exact_text(value: object) -> object:
+    """YAML reads 2 and 1 as numbers; an exact integer is a text, a float is not."""
     return str(value) if type(value) is int else value
 
 
 Ratio = Annotated[
     str,
-    BeforeValidator(_text),
+    BeforeValidator(exact_text),
     Field(pattern=_RATIO),
     WithJsonSchema({"anyOf": [{"type": "string", "pattern": _RATIO}, {"type": "integer"}]}),
 ]

@@ -28,6 +28,7 @@ from ragaudit.prover.backend_settings import (
     GeneratorSettings,
     absolute_backend,
     absolute_embedder,
+    exact_text,
 )
 from ragaudit.serving.jobs.opening import JobSettings
 from ragaudit.serving.peers import ProxyNetwork
@@ -46,15 +47,9 @@ from ragaudit.serving.settings import (
     read_secret_file,
 )
 
-
-def _decimal_text(value: object) -> object:
-    """YAML reads 2 and 1 as numbers; an exact integer is a decimal, a float is not."""
-    return str(value) if type(value) is int else value
-
-
 Decimal = Annotated[
     str,
-    BeforeValidator(_decimal_text),
+    BeforeValidator(exact_text),
     Field(pattern=DECIMAL_PATTERN),
     WithJsonSchema(
         {"anyOf": [{"type": "string", "pattern": DECIMAL_PATTERN}, {"type": "integer"}]}
