@@ -97,8 +97,8 @@ def test_killed_at_random_points_of_queries(
 KILLED = """
 import os, signal, time
 from ragaudit.ledger.log import database, fence
-from ragaudit.prover.window import group_commit
-honest, attempt = fence.Fence.advance_all, group_commit._attempt
+from ragaudit.prover.window import log_transaction
+honest, attempt = fence.Fence.advance_all, log_transaction._attempt
 members = 0
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -115,7 +115,7 @@ def advance(self, head, counts):
     honest(self, head, counts)
     if {step!r} == "after the fence" and len(counts) > 1:
         die()
-fence.Fence.advance_all, group_commit._attempt = advance, counted
+fence.Fence.advance_all, log_transaction._attempt = advance, counted
 """
 """A prelude: the process is killed at a step of a transaction that several answers share."""
 

@@ -63,8 +63,8 @@ TERMS: dict[str, Any] = {
 
 DYING = """
 import os, pathlib, signal
-from ragaudit.prover.answering import promised_charges
-from ragaudit.prover.generation import channel, charging, promising
+from ragaudit.prover.answering import answering
+from ragaudit.prover.generation import channel, charging
 step = pathlib.Path({step!r})
 def dying(name, honest):
     def call(*arguments, **named):
@@ -76,16 +76,16 @@ def dying(name, honest):
     return call
 charging.put_promise = dying("in the promise", charging.put_promise)
 charging.insert_charge = dying("in the charge", charging.insert_charge)
-promising.Promising.promise = dying("promised", promising.Promising.promise)
-promising.note_nonce = dying("in the nonce", promising.note_nonce)
-promising.Promising.reveal = dying("revealed", promising.Promising.reveal)
+channel.Promising.promise = dying("promised", channel.Promising.promise)
+channel.note_nonce = dying("in the nonce", channel.note_nonce)
+channel.Promising.reveal = dying("revealed", channel.Promising.reveal)
 channel.coins_of = dying("charged", channel.coins_of)
 channel.put_answer = dying("in the answer", channel.put_answer)
 channel.put_void = dying("in the last void", channel.put_void)
 channel.Channel.settle = dying("settled", channel.Channel.settle)
 channel.Channel._file = dying("answered", channel.Channel._file)
-promised_charges.put_void = dying("in the void", promised_charges.put_void)
-charges_kept = promised_charges.PromisedCharges
+answering.put_void = dying("in the void", answering.put_void)
+charges_kept = answering.PromisedCharges
 charges_kept.voided = dying("voided", charges_kept.voided)
 """
 """A prelude: the process is killed where a file says."""
