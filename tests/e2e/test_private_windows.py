@@ -43,7 +43,7 @@ class Noised(Scenario):
         self.clock.at(at + 5)
         for tenant in ("acme", "beta"):
             self.leave_out(tenant, 6)
-            assert self.prover.service.refresh(tenant, window=WINDOW) == 2
+            assert self.prover.service.refresher.refresh(WINDOW, tenant) == 2
         # dora is shown a version that nothing activates yet; the others have not seen one.
         self._register("dora")
         self.prover.checkpoint()

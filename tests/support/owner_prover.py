@@ -93,7 +93,7 @@ class OwnedProver:
     def change(self, documents: list[Document]) -> int:
         """Commit to other documents, in force at once."""
         StoredDocuments(self.scenario.service.store).add("one", documents, replace=True)
-        version = self.scenario.service.refresh("one", window="w1")
+        version = self.scenario.service.refresher.refresh("w1", "one")
         service, clock = self.scenario.service, self.scenario.clock
         service.driver.checkpoint("w1")
         instants = self.scenario.policy().activation_instants

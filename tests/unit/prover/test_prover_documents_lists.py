@@ -39,7 +39,7 @@ def logged(scenario: ProverScenario, kind: str) -> list[Any]:
 
 def refreshed(scenario: ProverScenario, documents: list[Document]) -> int:
     StoredDocuments(scenario.service.store).add("one", documents, replace=True)
-    return scenario.service.refresh("one", window="w1")
+    return scenario.service.refresher.refresh("w1", "one")
 
 
 def closed(scenario: ProverScenario) -> None:
@@ -107,7 +107,7 @@ def test_lists_stand_at_the_end_of_the_log(scenario: ProverScenario, account_ind
     start(scenario, **OWNED, account_index=account_index)
     gone = texts()[3].id
     change(scenario, gone, None)
-    assert scenario.service.refresh("one", window="w1") == 2
+    assert scenario.service.refresher.refresh("w1", "one") == 2
     assert refreshed(scenario, [*texts(), NEW]) == 3
     later(scenario, 140)
     closed(scenario)

@@ -66,7 +66,7 @@ class TestQueries:
 
         def ask(user: Account) -> list[int]:
             asked = [Request.of(live.policy, f"{user.name} {turn}", 2) for turn in range(4)]
-            return [scenario.service.query(user, each).public.index for each in asked]
+            return [scenario.service.asking.query(user, each).public.index for each in asked]
 
         groups.clear()
         calls = [partial(ask, user) for user in users]
@@ -93,14 +93,14 @@ class TestQueries:
 
         live.fence.advance = full  # type: ignore[assignment, method-assign]
         request = Request.of(live.policy, "bread", 2)
-        calls = [partial(scenario.service.query, user, request) for user in users]
+        calls = [partial(scenario.service.asking.query, user, request) for user in users]
         for each in together(live._group, live.commit_lock, calls):
             with pytest.raises(StoreUnavailable, match="no room"):
                 each.result(PATIENCE)
         live.fence.advance = honest  # type: ignore[method-assign]
         # Durable in the database: who asks again gets that answer, and is charged once.
         assert size(live) == before + 4
-        found = {scenario.service.query(user, request).public.index for user in users}
+        found = {scenario.service.asking.query(user, request).public.index for user in users}
         assert found == set(range(before, before + 4)) and size(live) == before + 4
         assert live.fence.opened().head == live.log.entries.head()
 
@@ -118,14 +118,14 @@ class TestQueries:
         before = size(live)
         live.fence.advance = killed  # type: ignore[assignment, method-assign]
         request = Request.of(live.policy, "bread", 2)
-        calls = [partial(scenario.service.query, user, request) for user in users]
+        calls = [partial(scenario.service.asking.query, user, request) for user in users]
         for each in together(live._group, live.commit_lock, calls):
             with pytest.raises(Killed):
                 each.result(PATIENCE)
         scenario.restart()
         again = scenario.service.open_windows.get("w1")
         assert again.fence.opened().head.size < size(again) == before + 4
-        found = {scenario.service.query(user, request).public.index for user in users}
+        found = {scenario.service.asking.query(user, request).public.index for user in users}
         assert found == set(range(before, before + 4)) and size(again) == before + 4
         assert sorted(each.counter for each in logged(scenario)) == [0] * 4
 
@@ -143,7 +143,7 @@ class TestQueries:
 
         monkeypatch.setattr(live.fence, "check_account", check)
         request = Request.of(live.policy, "bread", 2)
-        calls = [partial(scenario.service.query, user, request) for user in users]
+        calls = [partial(scenario.service.asking.query, user, request) for user in users]
         done = together(live._group, live.commit_lock, calls)
         with pytest.raises(Conflict, match="counter moved"):
             done[2].result(PATIENCE)

@@ -159,7 +159,7 @@ class TestWithdrawn:
         assert ask(open_exact) == first
         account = open_exact.account("ada")
         receipt = receipt_id(first)
-        assert open_exact.service.receipt(account, receipt) == first
+        assert open_exact.service.asking.receipt(account, receipt) == first
 
     def test_with_ties_its_score_is_shown(self, scenario: ProverScenario) -> None:
         same = [Document(f"same-{n}", "one text for all") for n in range(6)]
@@ -180,8 +180,8 @@ class TestAnswersWithoutReceipts:
         service, account = open_exact.service, open_exact.account("ada")
         request = Request.of(open_exact.policy(), "bread", 3)
         asked = service.asking.ask(account, request)
-        file = service.receipt(account, asked.receipt)
-        assert service.query(account, request) == file and file.answer == asked.answer
+        file = service.asking.receipt(account, asked.receipt)
+        assert service.asking.query(account, request) == file and file.answer == asked.answer
         file.public.verify(open_exact.policy().keys.provider)
         assert [tuple(row) for row in asked.vectors.tolist()] == [
             row.vector for row in file.private.rows
@@ -197,7 +197,7 @@ class TestAnswersWithoutReceipts:
         window, _, position = asked.receipt.rpartition(".")
         with service.store.read() as connection:
             stored = ties_of(connection, Place(window, int(position)))
-        ties = service.receipt(account, asked.receipt).private.ties
+        ties = service.asking.receipt(account, asked.receipt).private.ties
         assert ties is not None and ties.proof == stored
 
 
@@ -217,10 +217,10 @@ class TestRetries:
     def test_by_key(self, open_exact: ProverScenario) -> None:
         service, account = open_exact.service, open_exact.account("ada")
         request = Request.of(open_exact.policy(), "bread", 2)
-        first = service.query(account, request, idempotency_key="k1")
+        first = service.asking.query(account, request, idempotency_key="k1")
         open_exact.clock.at(open_exact.policy().start + 300)
-        assert service.query(account, request, idempotency_key="k1") == first
-        other = service.query(account, request, idempotency_key="k2")
+        assert service.asking.query(account, request, idempotency_key="k1") == first
+        other = service.asking.query(account, request, idempotency_key="k2")
         assert other.public.index > first.public.index
         headers = {**open_exact.headers("ada"), "Idempotency-Key": "k1"}
         body = {"query": "bread", "top_k": 2}
@@ -232,15 +232,18 @@ class TestRetries:
         assert wrong.status_code == 409 and "bread" not in wrong.text
         # Another account's key is its own.
         cyd = open_exact.account("cyd")
-        assert service.query(cyd, request, idempotency_key="k1").public.index > first.public.index
+        assert (
+            service.asking.query(cyd, request, idempotency_key="k1").public.index
+            > first.public.index
+        )
 
     def test_a_key_that_came_with_a_retry(self, open_exact: ProverScenario) -> None:
         service, account = open_exact.service, open_exact.account("ada")
         request = Request.of(open_exact.policy(), "bread", 2)
-        first = service.query(account, request)
-        assert service.query(account, request, idempotency_key="late") == first
+        first = service.asking.query(account, request)
+        assert service.asking.query(account, request, idempotency_key="late") == first
         open_exact.clock.at(open_exact.policy().start + 300)
-        assert service.query(account, request, idempotency_key="late") == first
+        assert service.asking.query(account, request, idempotency_key="late") == first
 
     @pytest.mark.parametrize("key", ["", "k" * 256])
     def test_keys_of_another_form(self, open_exact: ProverScenario, key: str) -> None:
@@ -299,7 +302,7 @@ class TestReceiptsAndServed:
         with pytest.raises(NoWindowOpen):
             service.asking.policy(ada)
         with pytest.raises(UnknownRecord):
-            service.receipt(ada, "w1.99")
+            service.asking.receipt(ada, "w1.99")
 
 
 class TestFilteredNoise:

@@ -75,7 +75,7 @@ def closed(scenario: ProverScenario) -> None:
 
 def changed(scenario: ProverScenario, documents: list[Document]) -> int:
     StoredDocuments(scenario.service.store).add("one", documents, replace=True)
-    version = scenario.service.refresh("one", window="w1")
+    version = scenario.service.refresher.refresh("w1", "one")
     scenario.service.driver.checkpoint("w1")
     return version
 

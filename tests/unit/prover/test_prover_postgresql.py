@@ -54,21 +54,21 @@ def test_a_whole_window(make_scenario: Callable[..., ProverScenario], embedder: 
     ada = scenario.account("ada")
     first = ask(scenario, "bread", 3)
     request = Request.of(scenario.policy(), "butter", 2)
-    keyed = scenario.service.query(ada, request, idempotency_key="k1")
+    keyed = scenario.service.asking.query(ada, request, idempotency_key="k1")
     gone = first.answer.documents[0].id
     change(scenario, gone, None)
-    scenario.service.mark_stale("one")
+    scenario.service.refresher.mark_stale("one")
     # Its own prepared statements and connections have nothing to do with what is stored.
     scenario.restart()
     assert ask(scenario, "bread", 3) == first
-    assert scenario.service.query(ada, request, idempotency_key="k1") == keyed
+    assert scenario.service.asking.query(ada, request, idempotency_key="k1") == keyed
     with pytest.raises(Conflict, match="another request"):
-        scenario.service.query(
+        scenario.service.asking.query(
             ada, Request.of(scenario.policy(), "butter", 3), idempotency_key="k1"
         )
     ids = [document.id for document in first.answer.documents]
     assert [each.id for each in scenario.service.asking.served(ada, ids)] == ids[1:]
-    assert scenario.service.receipt(ada, receipt_id(keyed)) == keyed
+    assert scenario.service.asking.receipt(ada, receipt_id(keyed)) == keyed
     scenario.clock.at(scenario.policy().start + 45)
     assert scenario.service.refresher.step("w1") is True
     with scenario.service.store.read() as connection:
@@ -97,7 +97,7 @@ def test_marks_at_one_time_are_all_counted(on_postgresql: ProverScenario) -> Non
         gate.wait(60)
         try:
             for _ in range(5):
-                on_postgresql.service.mark_stale(tenant)
+                on_postgresql.service.refresher.mark_stale(tenant)
         except Exception as error:
             failed.append(error)
 
@@ -122,7 +122,7 @@ def test_one_request_at_one_time_is_one_record(on_postgresql: ProverScenario) ->
 
     def query(key: str | None) -> None:
         gate.wait(60)
-        file = scenario.service.query(ada, request, idempotency_key=key)
+        file = scenario.service.asking.query(ada, request, idempotency_key=key)
         found.append(file.encode())
 
     threads = [threading.Thread(target=query, args=(key,)) for key in ("k", None) * 3]

@@ -43,7 +43,7 @@ def test_a_backup_that_comes_back_is_deleted_again(scenario: ProverScenario, whe
     found.retention.recall()
     assert scenario.state() is State.ARCHIVED
     with pytest.raises(NotFound, match="deleted at"):
-        scenario.service.receipt(scenario.account("ada"), found.receipt)
+        scenario.service.asking.receipt(scenario.account("ada"), found.receipt)
     found.retention.step()
     assert set(found.rows().values()) == {0}
     assert found.statement() == statement

@@ -58,7 +58,8 @@ def test_one_request_to_both_at_once_is_one_record(
         request = Request.of(first.policy(), f"bread {number}", 2)
         services = (first.service, second.service)
         calls = [
-            partial(each.query, ada, request, idempotency_key=f"k{number}") for each in services * 2
+            partial(each.asking.query, ada, request, idempotency_key=f"k{number}")
+            for each in services * 2
         ]
         assert len({file.encode() for file in at_once(calls)}) == 1
         assert records(first) == number + 1
@@ -73,7 +74,7 @@ def test_counters_have_no_gap_and_budgets_hold_across_processes(
     def query(number: int) -> int:
         scenario = (first, second)[number % 2]
         request = Request.of(first.policy(), f"butter {number}", 2)
-        return scenario.service.query(ada, request).public.record.counter
+        return scenario.service.asking.query(ada, request).public.record.counter
 
     found = at_once([partial(query, number) for number in range(10)])
     assert sorted(each for each in found if isinstance(each, int)) == list(range(6))
@@ -105,18 +106,18 @@ def test_a_version_that_one_logs_is_in_force_at_the_other(
     before = ask(second, "bread", 3)
     gone = before.answer.documents[0].id
     change(first, gone, None)
-    first.service.mark_stale("one")
+    first.service.refresher.mark_stale("one")
     withdrawn = ask(second, "bread", 4)
     assert withdrawn.public.record.version == 1
     assert gone not in [each.id for each in withdrawn.answer.documents]
     first.clock.at(first.policy().start + 45)
     with pytest.raises(NotLeading):
-        second.service.refresh("one", window="w1")
+        second.service.refresher.refresh("w1", "one")
     assert first.service.refresher.step("w1") is True
     later(first, 140)
     after = ask(second, "bread", 2)
     assert after.public.record.version == 2
-    assert second.service.receipt(first.account("ada"), receipt_id(before)) == before
+    assert second.service.asking.receipt(first.account("ada"), receipt_id(before)) == before
 
 
 def test_an_answer_that_a_version_overtook_is_made_again(
@@ -127,7 +128,7 @@ def test_an_answer_that_a_version_overtook_is_made_again(
     second = join()
     gone = ask(second, "bread", 3).answer.documents[0].id
     change(first, gone, None)
-    first.service.mark_stale("one")
+    first.service.refresher.mark_stale("one")
     first.clock.at(first.policy().start + 45)
     assert first.service.refresher.step("w1") is True
     mechanism = second.service.mechanism
@@ -157,7 +158,7 @@ def test_a_window_that_one_ends_answers_nowhere(
     first.drive(State.CLOSED)
     live = second.service.open_windows.get("w1")
     with pytest.raises(QueryRefused):
-        second.service.query(
+        second.service.asking.query(
             first.account("ada"), Request.of(live.policy, "cheese", 2), window="w1"
         )
     assert records(first) == 1

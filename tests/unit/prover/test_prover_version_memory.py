@@ -21,8 +21,8 @@ def versions(scenario: ProverScenario) -> IndexVersions:
 def refresh(scenario: ProverScenario, text: str) -> None:
     """Change a document and log the version that has it."""
     change(scenario, "one-3", text)
-    scenario.service.mark_stale("one")
-    scenario.service.refresh("one", window="w1")
+    scenario.service.refresher.mark_stale("one")
+    scenario.service.refresher.refresh("w1", "one")
 
 
 def test_superseded_versions_are_let_go_and_still_proven(

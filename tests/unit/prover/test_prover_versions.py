@@ -62,7 +62,7 @@ class TestVersions:
     def test_positions_are_stable(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
         replace_all(scenario, edited())
-        assert scenario.service.refresh("one", window="w1") == 2
+        assert scenario.service.refresher.refresh("w1", "one") == 2
         before, after = index(scenario, 1), index(scenario, 2)
         assert after.ids == (*before.ids, "one-99")
         gone = before.ids.index("one-5")
@@ -78,7 +78,7 @@ class TestVersions:
             )
         # A document that comes back has its old place.
         replace_all(scenario, texts())
-        assert scenario.service.refresh("one", window="w1") == 3
+        assert scenario.service.refresher.refresh("w1", "one") == 3
         back = index(scenario, 3)
         assert np.array_equal(back.rows[: before.count], before.rows)
         assert not back.vectors[before.count].any()
@@ -89,7 +89,7 @@ class TestVersions:
         first = ask(scenario, "a new text", 4)
         assert first.public.record.version == 1
         replace_all(scenario, edited())
-        assert scenario.service.refresh("one", window="w1") == 2
+        assert scenario.service.refresher.refresh("w1", "one") == 2
         # Until then what changed is withdrawn, in its new and its old form.
         scenario.clock.at(scenario.policy().start + 70)
         between = ask(scenario, "a new text", 4)
@@ -107,7 +107,7 @@ class TestVersions:
     def test_no_answer_while_it_is_unknown(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
         replace_all(scenario, edited())
-        scenario.service.refresh("one", window="w1")
+        scenario.service.refresher.refresh("w1", "one")
         scenario.service.driver.checkpoint("w1")
         # The instant has passed, and the verifier's release has not arrived.
         scenario.clock.at(scenario.policy().start + 105)
@@ -118,13 +118,13 @@ class TestVersions:
     def test_nothing_changed(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
         size = scenario.service.open_windows.get("w1").log.entries.head().size
-        assert scenario.service.refresh("one", window="w1") == 1
+        assert scenario.service.refresher.refresh("w1", "one") == 1
         assert scenario.service.open_windows.get("w1").log.entries.head().size == size
 
     def test_shown_to_everybody(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
         replace_all(scenario, edited())
-        scenario.service.refresh("one", window="w1")
+        scenario.service.refresher.refresh("w1", "one")
         scenario.service.driver.checkpoint("w1")
         [entry] = scenario.api.get("/v1/windows/w1").json()["versions"]
         version = Version.parse(bytes.fromhex(entry["body"]))
@@ -134,7 +134,7 @@ class TestVersions:
     def test_after_a_restart(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
         replace_all(scenario, edited())
-        scenario.service.refresh("one", window="w1")
+        scenario.service.refresher.refresh("w1", "one")
         later(scenario, 140)
         scenario.restart()
         assert ask(scenario, "a new text", 2).public.record.version == 2
@@ -153,14 +153,14 @@ class TestVersions:
         start(scenario, **VERSIONS)
         replace_all(scenario, edited())
         with pytest.raises(VerifierUnreachable):
-            scenario.service.refresh("one", window="w1")
+            scenario.service.refresher.refresh("w1", "one")
         # What was stored is published; what changed since then waits for the next one.
         replace_all(scenario, texts())
-        assert scenario.service.refresh("one", window="w1") == 2
+        assert scenario.service.refresher.refresh("w1", "one") == 2
         assert "one-99" in index(scenario, 2).ids
         with scenario.service.store.read() as connection:
             assert marks_of(connection, "one") > taken_marks(connection, "w1", "one")
-        assert scenario.service.refresh("one", window="w1") == 3
+        assert scenario.service.refresher.refresh("w1", "one") == 3
 
     def test_one_that_was_logged_just_before_a_failure(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
@@ -174,11 +174,11 @@ class TestVersions:
 
         live.fence.advance = full  # type: ignore[assignment, method-assign]
         with pytest.raises(StoreUnavailable):
-            scenario.service.refresh("one", window="w1")
+            scenario.service.refresher.refresh("w1", "one")
         # Its entry is durable, so it comes into force; and it is logged once.
         assert scenario.service.refresher.step("w1") is True
         assert live.versions.latest("one").version == 2
-        assert scenario.service.refresh("one", window="w1") == 2
+        assert scenario.service.refresher.refresh("w1", "one") == 2
         with scenario.service.store.read() as connection:
             assert len(entries_of(connection, "w1", Version.KIND)) == 1
         later(scenario, 140)
@@ -203,7 +203,7 @@ class TestWhoMay:
     def test_not_without_the_policy(self, scenario: ProverScenario) -> None:
         start(scenario)
         with pytest.raises(WrongState, match="no versions"):
-            scenario.service.refresh("one", window="w1")
+            scenario.service.refresher.refresh("w1", "one")
         with pytest.raises(IndexInUse):
             replace_all(scenario, edited())
         assert scenario.service.refresher.step("w1") is False
@@ -211,7 +211,7 @@ class TestWhoMay:
     def test_not_for_others(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
         with pytest.raises(UnknownTenant):
-            scenario.service.refresh("three", window="w1")
+            scenario.service.refresher.refresh("w1", "three")
         path = "/v1/operator/windows/w1/tenants/one/refresh"
         assert scenario.api.post(path).status_code == 401
         assert scenario.api.post(path, headers=scenario.headers("ada")).status_code == 401
@@ -222,7 +222,7 @@ class TestWhoMay:
         start(scenario, **VERSIONS)
         scenario.clock.at(scenario.policy().activation_instants[-2])
         with pytest.raises(WrongState, match="no instant"):
-            scenario.service.refresh("one", window="w1")
+            scenario.service.refresher.refresh("w1", "one")
 
 
 class TestMarks:
@@ -249,12 +249,12 @@ class TestMarks:
 
         def pages(tenant: str, rows: int) -> Any:
             yield from honest(tenant, rows)
-            service.mark_stale(tenant)
+            service.refresher.mark_stale(tenant)
 
         service.backend.pages = pages  # type: ignore[method-assign]
         change(scenario, "one-2", "a new text")
-        service.mark_stale("one")
-        assert service.refresh("one", window="w1") == 2
+        service.refresher.mark_stale("one")
+        assert service.refresher.refresh("w1", "one") == 2
         with service.store.read() as connection:
             assert marks_of(connection, "one") == taken_marks(connection, "w1", "one") + 1
 
@@ -270,7 +270,7 @@ class TestMarks:
 
         service.backend.pages = pages  # type: ignore[method-assign]
         for tenant in ("one", "two"):
-            service.mark_stale(tenant)
+            service.refresher.mark_stale(tenant)
         scenario.clock.at(scenario.policy().start + 45)
         with pytest.raises(MalformedDocument):
             service.refresher.step("w1")
@@ -280,7 +280,7 @@ class TestMarks:
 
     def test_the_window_ends(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
-        scenario.service.mark_stale("one")
+        scenario.service.refresher.mark_stale("one")
         scenario.clock.at(scenario.policy().end)
         assert scenario.service.refresher.step("w1") is False
         scenario.drive(State.CLOSED)
@@ -362,7 +362,7 @@ def test_null_rows_take_no_documents_place(scenario: ProverScenario) -> None:
     """Every document that is left scores below zero, and K of them come back all the same."""
     start(scenario, **VERSIONS)
     replace_all(scenario, [each for each in texts() if each.id not in {"one-3", "one-5", "one-7"}])
-    assert scenario.service.refresh("one", window="w1") == 2
+    assert scenario.service.refresher.refresh("w1", "one") == 2
     later(scenario, 140)
     committed = index(scenario, 2)
     live = [at for at, text in enumerate(committed.columns) if text != "null"]
@@ -383,7 +383,7 @@ def test_null_rows_take_no_documents_place(scenario: ProverScenario) -> None:
 def test_answers_are_those_of_the_version(scenario: ProverScenario) -> None:
     start(scenario, **VERSIONS)
     replace_all(scenario, edited())
-    scenario.service.refresh("one", window="w1")
+    scenario.service.refresher.refresh("w1", "one")
     later(scenario, 140)
     file = ask(scenario, "document 7", 4)
     committed = index(scenario, 2)

@@ -43,8 +43,8 @@ class TestWholeWindow:
         scenario.clock.at(scenario.policy().start + 70)
         files += [ask(scenario, "bread", 3), ask(scenario, ties, 2)]
         assert files[5].private.withdrawn and files[6].private.withdrawn
-        scenario.service.mark_stale("one")
-        assert scenario.service.refresh("one", window="w1") == 2
+        scenario.service.refresher.mark_stale("one")
+        assert scenario.service.refresher.refresh("w1", "one") == 2
         later(scenario, 140)
         files += [ask(scenario, "another text", 3), ask(scenario, ties, 2, filter=none)]
         files.append(ask(scenario, ties, 4))
@@ -71,13 +71,13 @@ class TestWholeWindow:
         assert proofs[1].records is None
         # Receipts of a finished window are the account's as before.
         receipt = receipt_id(files[3])
-        assert scenario.service.receipt(scenario.account("ada"), receipt) == files[3]
+        assert scenario.service.asking.receipt(scenario.account("ada"), receipt) == files[3]
         # As if the process had ended between the record and its hand-over.
         with scenario.service.store.write() as connection:
             connection.execute(update(tables.answered).values(ties=None))
-        again = scenario.service.receipt(scenario.account("ada"), receipt)
+        again = scenario.service.asking.receipt(scenario.account("ada"), receipt)
         assert again.private.ties is not None and again.answer == files[3].answer
-        assert scenario.service.receipt(scenario.account("ada"), receipt) == again
+        assert scenario.service.asking.receipt(scenario.account("ada"), receipt) == again
 
 
 def count(scenario: ProverScenario, name: str) -> Any:

@@ -20,7 +20,7 @@ NEW = Document("one-new", "a document that is new")
 def refreshed(scenario: ProverScenario, documents: list[Document], at: int) -> int:
     """Commit to these documents, and go to when the version is in force."""
     StoredDocuments(scenario.service.store).add("one", documents, replace=True)
-    version = scenario.service.refresh("one", window="w1")
+    version = scenario.service.refresher.refresh("w1", "one")
     later(scenario, at)
     return version
 

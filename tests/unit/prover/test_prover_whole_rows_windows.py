@@ -39,7 +39,7 @@ def begun(make_scenario: Any, embedder: Any, **more: Any) -> ProverScenario:
 def refreshed(scenario: ProverScenario, documents: list[Document]) -> None:
     """Commit to these documents of tenant one, and go to when they are in force."""
     StoredDocuments(scenario.service.store).add("one", documents, replace=True)
-    assert scenario.service.refresh("one", window="w1") == 2
+    assert scenario.service.refresher.refresh("w1", "one") == 2
     later(scenario, 140)
     ask(scenario, NEW.content, 3)
 

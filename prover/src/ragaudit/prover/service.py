@@ -3,7 +3,6 @@
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,8 +14,6 @@ from ragaudit.encoding.errors import NotAuthenticated, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.answering import Answering, Promises
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
@@ -92,15 +89,6 @@ class CommitMetrics:
             self._answers.observe(answers)
 
 
-def backend_of_settings(settings: Settings, store: Store) -> Backend:
-    """Return the backend that the settings name.
-
-    Args:
-        store: the prover's own database, where documents may be, too.
-    """
-    return open_backend(settings.backend, store)
-
-
 @dataclass(frozen=True)
 class Components:
     """The parts of the prover, to be replaced one by one by other implementations.
@@ -125,7 +113,9 @@ class Components:
     refresher: type[Refresher] = Refresher
     watcher: type[Watcher] = Watcher
     stamping: Callable[[StampSettings, Store, VerifierClient], Stamping | None] = Stamping.of
-    backend: Callable[[Settings, Store], Backend] = backend_of_settings
+    backend: Callable[[Settings, Store], Backend] = lambda settings, store: open_backend(
+        settings.backend, store
+    )
     embedder: Callable[[str], Embedder] | None = None
     transport: httpx.BaseTransport | None = None
     cosigner_transport: httpx.BaseTransport | None = None
@@ -465,33 +455,10 @@ class Service:
             return self.open_windows.get(name)
         raise refuse_unloaded(self.answering.context.key, window, account, self.clock())
 
-    def query(
-        self,
-        account: Account,
-        request: Request,
-        *,
-        window: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> ReceiptFile:
-        """Answer a plain account, or return what it got for the same request: `Asking.query`."""
-        return self.asking.query(account, request, window=window, idempotency_key=idempotency_key)
-
-    def receipt(self, account: Account, receipt: str) -> ReceiptFile:
-        """Return an account's own receipt again, by its id; see `Asking.receipt`."""
-        return self.asking.receipt(account, receipt)
-
     def policy_of(self, window: str) -> Policy:
         """Return the policy of a window; UnknownWindow if there is none of this name."""
         live = self.open_windows.loaded(window)
         return Policy.parse(self.windows.get(window).policy) if live is None else live.policy
-
-    def mark_stale(self, tenant: str) -> None:
-        """Note that a tenant's documents changed; the next version takes them up."""
-        self.refresher.mark_stale(tenant)
-
-    def refresh(self, tenant: str, *, window: str) -> int:
-        """Commit to a tenant's documents as they are now; see `Refresher.refresh`."""
-        return self.refresher.refresh(window, tenant)
 
 
 def restore_window(
@@ -511,17 +478,12 @@ def restore_window(
     """
     if reason not in Epoch.REASONS:
         raise UnsupportedError(f"reason {reason!r}", expected=" or ".join(Epoch.REASONS))
-    with closing(Parts(settings, components or Components())) as service:
+    service = Service(settings, components or Components())
+    try:
         service.retention.recall()
         return restorer_of(service).restore(name, reason)
-
-
-class Parts(Service):
-    """The service, never started; `close` is what `contextlib.closing` calls."""
-
-    def close(self) -> None:
-        """Let go of files and connections."""
-        self.stop()
+    finally:
+        service.stop()
 
 
 def restorer_of(service: Service) -> Restorer:

@@ -56,7 +56,7 @@ class ChangingScenario(ExactScenario):
         documents = StoredDocuments(self.prover.service.store)
         documents.add("acme", changed_documents(), replace=True)
         self.ask("bob", "document 7 of acme", 3)
-        self.prover.service.refresh("acme", window=self.prover.policy.window)
+        self.prover.service.refresher.refresh(self.prover.policy.window, "acme")
         self.prover.checkpoint()
 
     def after_second(self, at: int) -> None:

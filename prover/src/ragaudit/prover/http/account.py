@@ -181,7 +181,7 @@ def query(
     that one's file again.
     """
     request = _request(service.policy_of(window), body, None)
-    file = service.query(account, request, window=window, idempotency_key=idempotency_key)
+    file = service.asking.query(account, request, window=window, idempotency_key=idempotency_key)
     return signed_json(file.encode())
 
 
@@ -219,7 +219,7 @@ def get_receipt(
 ) -> Response:
     """Return one of the account's own receipt files again: `<window>.<place in the log>`."""
     generated = service.generating.receipt(account, receipt)
-    return signed_json((generated or service.receipt(account, receipt)).encode())
+    return signed_json((generated or service.asking.receipt(account, receipt)).encode())
 
 
 @queries.post("/promise", operation_id="promise")

@@ -82,7 +82,7 @@ def refresh_index(
     service: ServiceDependency, window: WindowName, tenant: TenantName
 ) -> dict[str, Any]:
     """Commit to a tenant's documents as they are now; in force from the next instant on."""
-    version = service.refresh(tenant, window=window)
+    version = service.refresher.refresh(window, tenant)
     return {"window": window, "tenant": tenant, "version": version}
 
 

@@ -166,13 +166,13 @@ class ServicePort:
         if not isinstance(backend, TakesWrites):
             raise NotServed("writing", expected="a backend with this interface")
         # Before: whatever ends this process after the write, the next version takes it up.
-        self._service.mark_stale(tenant)
+        self._service.refresher.mark_stale(tenant)
         try:
             answer = backend.forward_write(tenant, operation, body)
         finally:
             # And after: a version that was read meanwhile has the mark, and may lack the write.
             # Whatever came of it: an answer that was lost may have been a write.
-            self._service.mark_stale(tenant)
+            self._service.refresher.mark_stale(tenant)
         return Forwarded(answer.status, answer.body)
 
 
