@@ -217,6 +217,13 @@ def run_checks(settings: Settings) -> Found:
     return {name: _fault(name, check, settings) for name, check in CHECKS.items()}
 
 
+def said(fault: RagauditError | None) -> str:
+    """Return what a check found, in one line for people."""
+    if fault is None:
+        return "good"
+    return f"warning: {fault}" if isinstance(fault, NobodyDisputes) else str(fault)
+
+
 def explained(fault: RagauditError | None) -> str | dict[str, str]:
     """Return a fault for a program: what, where and expected; ``good`` if there is none.
 

@@ -10,12 +10,10 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.text import hex_encode, rfc3339
 from ragaudit.ledger.log.database import await_server
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.account_commands import accounts, tenants
-from ragaudit.prover.command.checks import NobodyDisputes, explained, run_checks
 from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
 from ragaudit.prover.command.operator_commands import (
     JsonOption,
@@ -167,12 +165,12 @@ def check(
     Example: ragaudit prover check --settings prover/prover.yaml --json
     """
     with failing(as_json):
-        faults = run_checks(load_settings(settings))
-        if as_json:
-            emit({name: explained(fault) for name, fault in faults.items()}, as_json)
-        else:
-            emit({name: _said(fault) for name, fault in faults.items()}, as_json)
-        if any(fault and not isinstance(fault, NobodyDisputes) for fault in faults.values()):
+        from ragaudit.prover.command import checks  # noqa: PLC0415 - only this command needs it
+
+        faults = checks.run_checks(load_settings(settings))
+        shown = checks.explained if as_json else checks.said
+        emit({name: shown(fault) for name, fault in faults.items()}, as_json)
+        if any(fault and not isinstance(fault, checks.NobodyDisputes) for fault in faults.values()):
             raise typer.Exit(ExitCode.FALSE)
 
 
@@ -240,9 +238,3 @@ def serve(
             operation=options.operation,
             trusted_proxies=options.server.trusted_proxies,
         )
-
-
-def _said(fault: RagauditError | None) -> str:
-    if fault is None:
-        return "good"
-    return f"warning: {fault}" if isinstance(fault, NobodyDisputes) else str(fault)
