@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.metrics import INNER_PRODUCT
-from ragaudit.circuits.statements import NormOpening, shifted
-from ragaudit.circuits.statements import IndexStatement
+from ragaudit.circuits.statements import IndexStatement, NormOpening, shifted
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts, embed_quantised
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.columns import NO_COLUMNS
