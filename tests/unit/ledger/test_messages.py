@@ -100,6 +100,12 @@ def test_every_member_is_signed_and_none_is_optional(kind: str) -> None:
             parse(other)
 
 
+def test_no_activation_comes_before_the_first() -> None:
+    value = canonical_json.loads(MESSAGES["activation"].encode())
+    with pytest.raises(MalformedError, match="not such an integer"):
+        Activation.parse(canonical_json.dumps({**value, "a": 0}))
+
+
 @for_each(
     "strata",
     [

@@ -15,6 +15,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import enc
 from ragaudit.lab.scenario.cosigned import trust_text
 from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord, ReceiptRejected
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, VerifierKey
 from ragaudit.ledger.messages.challenge import NO_KEY, Response
 from ragaudit.ledger.messages.columns import NULL_ROW, PublicColumn
 from ragaudit.ledger.messages.filters import Filter
@@ -169,16 +170,20 @@ def test_a_policy_names_further_cosigners() -> None:
 
 
 def test_what_further_cosigners_may_be() -> None:
-    text, keys = trust_text(), policy_value()["keys"]
+    own = PrivateKey.from_seed(b"a" * 32).public
+    text, keys = trust_text(), {**policy_value()["keys"], "arbiter": own.raw.hex()}
+    arbiter = VerifierKey("a", COSIGNATURE_V1, own)
     quorum = "quorum them\n"
     for trust in (
         "", text[:-1], f"# ours\n{text}", text.replace("one ", "one  ", 1),
         text.replace("\nwitness", " https://one.example\nwitness", 1),
         f"log {keys['log']}\n{text}", text.replace(quorum, "quorum none\n"),
         text.replace("them 2", "them 4"), f"witness v {keys['cosigner']}\nquorum v\n", 7,
+        f"witness a {arbiter}\nquorum a\n",
     ):  # fmt: skip
         with pytest.raises(MalformedPolicy) as caught:
-            Policy.from_json(policy_value(cosigners={"demand": "required", "trust": trust}))
+            asked = {"demand": "required", "trust": trust}
+            Policy.from_json(policy_value(cosigners=asked, keys=keys))
         assert caught.value.where == "cosigners.trust"
     for member in (None, {}, {"demand": "all", "trust": text}, {"trust": text}):
         with pytest.raises(MalformedPolicy):

@@ -141,7 +141,7 @@ class Activation(ReleaseMessage):
     def _read(cls, f: Fields) -> Self:
         return cls(
             window=f.text("window", 1, 64),
-            a=f.integer("a", 0, MAX_INSTANTS),
+            a=f.integer("a", 1, MAX_INSTANTS),
             preimage=f.hex("preimage", DIGEST_BYTES),
             covered_size=f.integer("covered_size", 0, MAX_TIME),
             time=f.integer("time", 0, MAX_TIME),

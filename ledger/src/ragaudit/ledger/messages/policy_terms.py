@@ -78,13 +78,18 @@ class PolicyKeys:
     verifier: PublicKey
     verdict: PublicKey
 
-    def role(self, key: PublicKey) -> str:
-        """Return which of these keys it is, as ``log``; empty if it is none of them."""
+    @property
+    def roles(self) -> dict[str, object]:
+        """The keys by their role, without the arbiter's where there is none."""
         roles = {
             "arbiter": self.arbiter, "log": self.log.public, "provider": self.provider,
             "cosigner": self.cosigner.public, "verifier": self.verifier, "verdict": self.verdict,
         }  # fmt: skip
-        return next((name for name, each in roles.items() if each == key), "")
+        return {name: key for name, key in roles.items() if key is not None}
+
+    def role(self, key: PublicKey) -> str:
+        """Return which of these keys it is, as ``log``; empty if it is none of them."""
+        return next((name for name, each in self.roles.items() if each == key), "")
 
     def mistaken(self, pinned: PublicKey) -> str:
         """Return what is wrong with a pin of `keys.verifier` that is not this policy's.
@@ -280,8 +285,6 @@ def read_keys(f: Fields, origin: str) -> PolicyKeys:
     if keys.cosigner.algorithm != COSIGNATURE_V1:
         raise k.error("cosigner", "not a cosigner's key", expected="type 0x04")
     # One key in two roles would let one party answer for the other.
-    every = [keys.log.public, keys.provider, keys.cosigner.public, keys.verifier, keys.verdict]
-    every += [] if keys.arbiter is None else [keys.arbiter]
-    if len(set(every)) < len(every):
+    if len(set(keys.roles.values())) < len(keys.roles):
         raise f.error("keys", "one key in two roles", expected="different keys")
     return keys

@@ -75,8 +75,6 @@ class CosignerTerms:
             raise c.error("trust", "not canonical", "no logs, URLs, comments")
         if trust.quorum == NO_QUORUM:
             raise c.error("trust", "no quorum", "the name of a witness or group")
-        own = {keys.log.public.raw, keys.cosigner.public.raw}
-        own |= {key.raw for key in (keys.provider, keys.verifier, keys.verdict)}
-        if any(key.public.raw in own for key in trust.keys):
+        if any(key.public in keys.roles.values() for key in trust.keys):
             raise c.error("trust", "a key of the policy", "third parties' keys")
         return cls(c.choice("demand", REQUIRED, REPORTED) == REQUIRED, trust)
