@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.overlaps import OverlappingWindow, Overlaps
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import run_opening_checks
-from ragaudit.verifier.procedure.overlap_facts import composed
+from ragaudit.verifier.procedure.opening_checks import composed
 from ragaudit.verifier.procedure.privacy_checks import table
 from ragaudit.verifier.report.beside import overlapping
 

@@ -69,8 +69,8 @@ def test_a_window_in_which_nothing_happened_has_no_history() -> None:
 
 def test_a_log_that_waited_for_its_cosigner_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     # In the scenario entries wait for up to 12 of 30 seconds: less than half, so nothing is told.
-    monkeypatch.setattr("ragaudit.verifier.procedure.outages.TOLD_FROM", 0.25)
-    monkeypatch.setattr("ragaudit.verifier.procedure.outages.MOST_OUTAGES", 3)
+    monkeypatch.setattr("ragaudit.verifier.procedure.record_checks.TOLD_FROM", 0.25)
+    monkeypatch.setattr("ragaudit.verifier.procedure.record_checks.MOST_OUTAGES", 3)
     window = LastVersionTooLate()
     items = window.items()
     clock = canonical_json.loads(items[names.CLOCK])
@@ -138,7 +138,7 @@ def test_where_the_check_fails_its_faults_are_no_history() -> None:
 
 
 def test_a_long_history_says_how_much_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragaudit.verifier.procedure.history._MOST", 1)
+    monkeypatch.setattr("ragaudit.verifier.procedure.record_checks._MOST", 1)
     lines = judged(LastVersionTooLate()).check("schedule").evidence
     assert (len(lines), lines[1]) == (2, "1 more changes")
 

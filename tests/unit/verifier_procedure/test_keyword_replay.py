@@ -9,7 +9,7 @@ from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
-from ragaudit.verifier.procedure.keyword_replay import StatedResponses, check_keywords
+from ragaudit.verifier.procedure.replay_checks import StatedResponses, check_keywords
 
 QUESTION = "what helps?"
 SLOTS = ["take mirazo"] * 8

@@ -20,12 +20,17 @@ from ragaudit.ledger.messages.records import Registration, parse_body
 from ragaudit.verifier.bundle import open_bundle, write_archive
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import logged_entries
+from ragaudit.verifier.procedure import logged
 from ragaudit.verifier.procedure.checks import CHECKS
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import Pins
-from ragaudit.verifier.procedure.logged_charges import EntryColumns, LoggedCharge, LoggedReply
-from ragaudit.verifier.procedure.logged_entries import LoggedEntries, LoggedRegistration
+from ragaudit.verifier.procedure.logged import (
+    EntryColumns,
+    LoggedCharge,
+    LoggedEntries,
+    LoggedRegistration,
+    LoggedReply,
+)
 
 IN_WORDS = ("log", "registrations", "counters", "schedule", "nonces", "charges", "answers")
 OF_ACCOUNTS = ("log", "registrations", "counters", "containment", "nonces")
@@ -162,7 +167,7 @@ def test_an_entry_takes_little_memory(
 ) -> None:
     """An entry has some 900 bytes in the list; beside its hashes some 80 stay in memory."""
     # Their number is bounded: these do not grow with the log.
-    monkeypatch.setattr(logged_entries, "_ACCOUNTS_AT_HAND", 100)
+    monkeypatch.setattr(logged, "_ACCOUNTS_AT_HAND", 100)
     found = []
     for queries, accounts in sizes:
         folder = tmp_path / f"{queries}-{accounts}"

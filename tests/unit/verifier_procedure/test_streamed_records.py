@@ -21,7 +21,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.checks import CHECKS
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import Pins
-from ragaudit.verifier.procedure.logged_records import NOT_COUNTED, LoggedRecords, read_record
+from ragaudit.verifier.procedure.logged import NOT_COUNTED, LoggedRecords, read_record
 
 OF_THE_LOG = ("log", "split-view", "counters", "schedule", "containment", "nonces", "accounts")
 

@@ -7,7 +7,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.evidence import Receipts
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.verifier.procedure.submitted import SubmittedReceipts
+from ragaudit.verifier.procedure.context import SubmittedReceipts
 from receipt_scene import scene
 
 KEY = PrivateKey.from_seed(b"k" * 32)

@@ -7,9 +7,9 @@ from ragaudit.ledger.messages.account_proof import AccountProof
 from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure.account_checks import account_index
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput, Pins
+from ragaudit.verifier.procedure.log_checks import account_index
 
 
 def prove_account(evidence: Evidence, pseudonym: bytes, *, engine: Engine) -> AccountProof:

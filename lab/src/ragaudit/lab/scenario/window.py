@@ -46,7 +46,7 @@ from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import OwnGenerator
-from ragaudit.verifier.procedure.logged_records import read_record
+from ragaudit.verifier.procedure.logged import read_record
 
 
 class Window(SubmittingWindow):

@@ -13,14 +13,8 @@ from ragaudit.ledger.messages.verdict import REFUSED, Status
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import CommittedEmbedder, OwnGenerator
-from ragaudit.verifier.procedure import covered, members, overlap_facts, withheld_rows
-from ragaudit.verifier.procedure.account_checks import check_accounts
-from ragaudit.verifier.procedure.answer_checks import check_embedding, check_selection
-from ragaudit.verifier.procedure.beacon_checks import check_beacon
-from ragaudit.verifier.procedure.containment_checks import check_containment
+from ragaudit.verifier.procedure import covered, members, opening_checks, owner_checks
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.cosigner_checks import check_cosigners
-from ragaudit.verifier.procedure.document_checks import check_documents, listed_documents
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
 from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome, claims
 from ragaudit.verifier.procedure.generation_checks import (
@@ -29,24 +23,35 @@ from ragaudit.verifier.procedure.generation_checks import (
     check_charges,
 )
 from ragaudit.verifier.procedure.log_checks import (
+    check_accounts,
+    check_cosigners,
     check_counters,
     check_log,
     check_registrations,
     check_split_view,
+    check_time_stamps,
 )
-from ragaudit.verifier.procedure.nonce_checks import check_nonces
 from ragaudit.verifier.procedure.opening_checks import (
     check_accounting,
     check_commitments,
     check_index_proof,
     check_policy,
 )
+from ragaudit.verifier.procedure.owner_checks import check_documents, check_rows, listed_documents
 from ragaudit.verifier.procedure.privacy_checks import check_coalition, check_epsilon
-from ragaudit.verifier.procedure.record_checks import check_schedule
+from ragaudit.verifier.procedure.record_checks import (
+    check_beacon,
+    check_containment,
+    check_nonces,
+    check_schedule,
+)
 from ragaudit.verifier.procedure.replay_checks import check_generator, check_replay
-from ragaudit.verifier.procedure.row_checks import check_rows
-from ragaudit.verifier.procedure.sample_checks import check_sampling, check_seed
-from ragaudit.verifier.procedure.stamp_checks import check_time_stamps
+from ragaudit.verifier.procedure.sample_checks import (
+    check_embedding,
+    check_sampling,
+    check_seed,
+    check_selection,
+)
 from ragaudit.verifier.procedure.statement_checks import (
     check_disputes,
     check_promises,
@@ -224,8 +229,8 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         attested=members.attested(context),
         generation=context.stated.generation,
         test_results=members.test_results(context),
-        withheld=withheld_rows.withheld(context),
-        overlaps=overlap_facts.overlaps(context),
+        withheld=owner_checks.withheld(context),
+        overlaps=opening_checks.overlaps(context),
         documents=listed_documents(context),
     )
 

@@ -1,22 +1,38 @@
-"""Checks 5 to 8: one log, complete, with every account and every query in its place."""
+"""Checks of the log: one, complete, with every account and query in its place, and seen by others.
 
-from collections.abc import Iterator
+Checks 5 to 8; 22: how many records each account has, as the log states it before it closes; 23: the
+further cosigners that the policy names saw it; 24: when opening and final checkpoint existed, by
+authorities that the verifier trusts.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
+from itertools import accumulate
+from typing import Any
 
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import RagauditError, RejectedError, UnsupportedError
+from ragaudit.encoding.text import hex_encode, rfc3339
 from ragaudit.ledger.log.checkpoints import (
     SignedCheckpoint,
     SplitView,
     find_split_view,
     verify_checkpoint,
 )
+from ragaudit.ledger.log.timestamps import Stamp, read_roots, verify_stamp
+from ragaudit.ledger.log.tlog_policy import QuorumFinding
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.account_index import Accounts
+from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.account_index import AccountIndex, Accounts
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.public_halves import query_name
 from ragaudit.ledger.messages.records import Close, Record, Registration, Version
+from ragaudit.ledger.messages.time_stamps import TimeStamps
+from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.facts import STAMP_LIBRARY, MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 
 # Which version entries may occur, and that no epoch entry does, is check 9's.
@@ -159,3 +175,177 @@ def check_counters(context: Context, found: Findings) -> None:
                 if logged.slot != slot:
                     found.fault(f"slot {logged.slot}, registered {slot}", logged.name)
     found.summary = f"{len(context.records)} records, counted without gaps"
+
+
+def check_cosigners(context: Context, found: Findings) -> None:
+    """23: the quorum stands behind opening and final checkpoint; what it lacks is said."""
+    policy = context.policy
+    terms = policy.cosigners
+    assert terms is not None  # or the check is not listed
+    shown, head = context.further, context.final.signed.head
+    opening = next((one for one in shown if one.signed.head.size > 0), None)
+    final = next((one for one in shown if one.signed.head == head), None)
+    records, in_time = context.record_places, _in_time(context, shown)
+    context.stated.quorum = {
+        "policy": hex_encode(terms.trust.digest),
+        "quorum": terms.trust.quorum,
+        "known": len(terms.trust.cosigners),
+        "opening": _stated_quorum(opening),
+        "final": _stated_quorum(final),
+        "records": len(records),
+        "records_in_time": in_time,
+    }
+    # Before queries come, the opening has been seen; before the sample is drawn, the end.
+    begun = policy.start + policy.merge_delay_seconds + policy.clock_skew_seconds
+    for what, finding, limit in (
+        ("opening", opening, begun),
+        ("final", final, policy.sampling_instant),
+    ):
+        reason = ""
+        if finding is None:
+            reason = f"no {what} checkpoint has the quorum {terms.trust.quorum}"
+        elif finding.time is not None and finding.time > limit:
+            time, due = rfc3339(1000 * finding.time), rfc3339(1000 * limit)
+            reason = f"the {what} checkpoint has the quorum since {time}, due by {due}"
+        if reason and terms.required:
+            found.fault(reason)
+        elif reason:
+            found.downgrade(Status.NOT_ESTABLISHED, f"that third parties saw the log: {reason}")
+        if finding is not None:
+            found.note(f"{what} checkpoint of {finding.signed.head.size} entries: {finding}")
+    found.note(f"{in_time} of {len(records)} records under the quorum within the merge delay")
+    found.summary = (
+        f"quorum {terms.trust.quorum} of {len(terms.trust.cosigners)} further cosigners for "
+        f"opening and final checkpoint, for {in_time} of {len(records)} records in time"
+    )
+
+
+def _stated_quorum(finding: QuorumFinding | None) -> Mapping[str, Any] | None:
+    """Return what the verdict says of one checkpoint; None where none has the quorum."""
+    if finding is None:
+        return None
+    cosigned = {name: line.timestamp for name, line in finding.cosignatures.items()}
+    return {"size": finding.signed.head.size, "time": finding.time, "cosigned": cosigned}
+
+
+def _in_time(context: Context, shown: Sequence[QuorumFinding]) -> int:
+    """Return how many records a checkpoint with the quorum covered within the merge delay.
+
+    It counts from the first checkpoint that covers the record and the verifier cosigned: the
+    receipt may be complete from then on, and says with which cosigners.
+    """
+    policy = context.policy
+    known = context.checkpoints
+    sizes, first = [one.size for one in known], [one.time for one in known]
+    larger = [one.signed.head.size for one in shown]
+    # From each size on, the earliest time at which the quorum had seen so much or more.
+    times = [one.time or 0 for one in shown]
+    earliest = list(accumulate(reversed(times), min))[::-1]
+    allowed = policy.merge_delay_seconds + policy.clock_skew_seconds
+    count = 0
+    for index in context.record_places:
+        at, by = bisect_right(sizes, index), bisect_right(larger, index)
+        covered = at < len(sizes) and by < len(larger)
+        count += covered and earliest[by] <= first[at] + allowed
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A checkpoint that is to be stamped, and when it may have been; Unix seconds."""
+
+    what: str
+    sizes: frozenset[int]
+    earliest: int
+    latest: int
+
+
+def check_time_stamps(context: Context, found: Findings) -> None:
+    """24: opening and final checkpoint have stamps from the time at which they were made."""
+    policy, stamps, stated = context.policy, _stamps(context), dict[str, Any]()
+    for due in _due_stamps(context):
+        own = [(stamp.not_after, size) for size, stamp in stamps if size in due.sizes]
+        fitting = [(time, size) for time, size in own if due.earliest <= time <= due.latest]
+        stated[due.what] = None
+        if fitting:
+            time, size = min(fitting)
+            stated[due.what] = {"size": size, "time": time, "stamps": len(fitting)}
+            shown = rfc3339(1000 * time)
+            found.note(f"the {due.what} checkpoint, of {size} entries, existed by {shown}")
+            continue
+        found.note(f"{len(own)} time stamps of the {due.what} checkpoint, none of them in time")
+        between = " to ".join(rfc3339(1000 * time) for time in (due.earliest, due.latest))
+        reason = f"no time stamp of the {due.what} checkpoint is from {between}"
+        if policy.time_stamps:
+            found.fault(reason)
+        else:
+            text = f"when the log existed, by anybody but provider and verifier: {reason}"
+            found.downgrade(Status.NOT_ESTABLISHED, text)
+    context.stated.time_stamps = stated
+    found.summary = "opening and final checkpoint are stamped by a trusted authority, in time"
+
+
+def _due_stamps(context: Context) -> tuple[_Due, _Due]:
+    """What is stamped, and when that may have been (spec 9, check 24)."""
+    policy = context.policy
+    # Every tree but the empty one has the opening as its first leaf.
+    opening = frozenset(one.size for one in context.checkpoints) - {0}
+    skew = policy.clock_skew_seconds
+    begun = policy.start + policy.merge_delay_seconds + skew
+    first = context.countersignature.time // 1000 - skew
+    final = context.final.signed.head.size
+    return (
+        _Due("opening", opening, first, begun),
+        _Due("final", frozenset({final}), policy.end - skew, policy.sampling_instant),
+    )
+
+
+def _stamps(context: Context) -> Sequence[tuple[int, Stamp]]:
+    """Every stamp that was taken, each verified under the roots that were taken with them.
+
+    Raises:
+        MissingInput: `time-stamps` for one that is false: the verifier took none such.
+    """
+    known = {one.size: one.signed.checkpoint for one in context.checkpoints}
+    pem = context.item(items.STAMP_ROOTS, "time-stamps")
+    roots = read_roots(pem) if pem else ()  # of a verifier that trusts none
+    found = []
+    for stamp in context.parsed(items.TIME_STAMPS, "time-stamps", TimeStamps.parse).messages:
+        if stamp.size not in known:
+            raise RejectedError("not one that the verifier cosigned", where=f"size {stamp.size}")
+        try:
+            found.append((stamp.size, verify_stamp(stamp.token, known[stamp.size], roots)))
+        except UnsupportedError as error:
+            # Nobody's fault, and nothing that could be said without it.
+            raise MissingInput(STAMP_LIBRARY, str(error)) from error
+    return found
+
+
+def account_index(context: Context) -> AccountIndex:
+    """Return the account index that registrations and records give (spec 5.14).
+
+    Raises:
+        MissingInput: they cannot be read; their checks say why.
+    """
+    registered, records = context.registrations.pseudonyms, context.records.listed()
+    return AccountIndex.build(context.policy.window, registered, records)
+
+
+def check_accounts(context: Context, found: Findings) -> None:
+    """22: the entry before the close commits to every account's records, sorted and whole."""
+    # Where the last entry is no close, nobody knows which one must be the index: check 5 says so.
+    _ = context.close
+    entry = context.log.before_last
+    if entry is None or entry.kind != Accounts.KIND:
+        found.fault("the entry before the close is no account index")
+        return
+    stated, where = Accounts.parse(entry.body), f"entry {entry.index}"
+    if stated.window != context.policy.window:
+        found.fault("names another window", where)
+    index = account_index(context)
+    # A row left out would be an account that can be denied; a row too many, one that is made up.
+    if stated.accounts != index.accounts:
+        found.fault(f"counts {stated.accounts} accounts, the log has {index.accounts}", where)
+    elif stated.index_root != index.root:
+        found.fault("other records, or another order, than the log gives", where)
+    found.summary = f"{index.accounts} accounts, each with the records that the log has"

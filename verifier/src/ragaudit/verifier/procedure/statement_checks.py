@@ -32,7 +32,7 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.procedure.context import Context, ReceivedClaim
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.logged_charges import ChargeSummary
+from ragaudit.verifier.procedure.logged import ChargeSummary
 
 _A: Final = {Record.KIND: "a record", Charge.KIND: "a charge", Generated.KIND: "an answer"}
 

@@ -47,7 +47,7 @@ from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.procedure import logged_records
+from ragaudit.verifier.procedure import logged
 from ragaudit.verifier.service import submissions, windows
 from ragaudit.verifier.service.database import Database, Origin
 from ragaudit.verifier.service.releases import chain_seed, due_round, ensure_activation
@@ -97,11 +97,7 @@ def _logged(connection: Connection, origin: Origin, kind: str) -> Iterator[Logge
     """Yield the records of the handover, or its charge entries."""
     for entry in _entries(connection, origin, kind):
         # Read as the procedure reads it, so that both draw from the same records.
-        body = (
-            logged_records.read_record(entry).record
-            if kind == Record.KIND
-            else Charge.parse(entry.body)
-        )
+        body = logged.read_record(entry).record if kind == Record.KIND else Charge.parse(entry.body)
         yield LoggedRecord(entry.index, body.tenant, body.pseudonym)
 
 

@@ -1,28 +1,43 @@
-"""Check 32: the sampled rows of each tenant's index (docs/spec/09-audit.md §9.11)."""
+"""What owners are shown of their rows and documents: checks 31 and 32, and the member ``withheld``.
 
+Check 31: whose documents the indexes hold, and since when one is gone (docs/spec 5.16). Which
+document a key is of, the verifier does not know; it sees that there is one key for each, that a
+position keeps its own, and that the lists in the log say what the indexes do. Check 32: the sampled
+rows of each tenant's index (docs/spec/09-audit.md §9.11).
+
+Which rows answers withheld is added up by account (docs/spec 10.12): what a record counts is what
+its account's receipt names, or the account has both under one signature (5.9, step 7). The verifier
+sees neither receipt nor store.
+"""
+
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import zip_longest
+from typing import Any, Final
 
 import numpy as np
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW
-from ragaudit.ledger.messages.documents import check_secret, id_key
-from ragaudit.ledger.messages.merkle_commitments import (
-    IndexCommitment,
-    content_digest,
-    row_digest,
+from ragaudit.ledger.messages.documents import (
+    DocumentList,
+    DocumentLives,
+    Documents,
+    check_secret,
+    id_key,
 )
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, row_digest
 from ragaudit.ledger.messages.row_openings import check_length, is_null
 from ragaudit.ledger.messages.sampled_rows import RowsHead, SampledRow, read_rows
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.models import CommittedEmbedder
-from ragaudit.verifier.procedure.answer_checks import embedder_at_hand
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.members import known
+from ragaudit.verifier.procedure.sample_checks import embedder_at_hand
 
 _BYTES = 32  # of a commitment, a digest or a key
 
@@ -200,3 +215,127 @@ class _TenantRows:
     @staticmethod
     def _part(data: bytes, row: SampledRow) -> bytes:
         return data[_BYTES * row.position : _BYTES * (row.position + 1)]
+
+
+MOST_VERSIONS: Final = 16
+"""That a verdict counts rows of, the last ones of each tenant; `documents` lists over all."""
+
+
+def document_list(context: Context, tenant: str) -> DocumentList:
+    """Return the document list that a tenant's indexes give.
+
+    Args:
+        tenant: of the policy.
+
+    Raises:
+        CommitmentRejected: two positions with one id key, or one with two.
+        MissingInput: an index cannot be read; its check says why.
+    """
+    lives = DocumentLives(context.policy.window, tenant)
+    for version in _versions(context, tenant):
+        lives.add(context.index(tenant, version))
+    return lives.listed()
+
+
+def check_documents(context: Context, found: Findings) -> None:
+    """31: id keys are one for each document, and the log lists them as the indexes have them."""
+    policy = context.policy
+    # Where the last entry is no close, nobody knows which ones must be the lists: check 5 says so.
+    _ = context.close
+    stated = [(f"entry {e.index}", Documents.parse(e.body)) for e in context.log.lists]
+    if tuple(body.tenant for _, body in stated) != policy.tenants:
+        expected = ", ".join(policy.tenants)
+        found.fault(f"the log does not end with one document list each, in order, of {expected}")
+    for tenant in policy.tenants:
+        with found.attempt(f"tenant {tenant}"):
+            made = document_list(context, tenant).entry
+            context.stated.listed[tenant] = made.documents
+            for where, body in stated:
+                if body.tenant == tenant:
+                    _compare(body, made, where, found)
+    count = sum(context.stated.listed.values())
+    found.summary = f"{count} documents listed, each with the versions in which it was live"
+
+
+def _compare(stated: Documents, made: Documents, where: str, found: Findings) -> None:
+    if stated.window != made.window:
+        found.fault("names another window", where)
+    if stated.version != made.version:
+        found.fault(f"names version {stated.version}, the last is {made.version}", where)
+    # One left out could be denied; one too many would be made up.
+    if stated.documents != made.documents:
+        found.fault(f"lists {stated.documents} documents, the index has {made.documents}", where)
+    elif stated.list_root != made.list_root:
+        found.fault("other documents or lives, or another order, than the indexes give", where)
+
+
+def listed_documents(context: Context) -> list[dict[str, Any]] | None:
+    """Return the member ``documents`` of a verdict: how many rows and documents there are (10.14).
+
+    Returns:
+        None for a policy without ``owners``, for one that cannot be read, and before the window.
+        Numbers are null where an index is not at hand, or its documents were not listed.
+    """
+    policy = known(lambda: context.policy)
+    if policy is None or policy.owners is None or context.now is not None:
+        return None
+    return [_of_tenant(context, tenant) for tenant in policy.tenants]
+
+
+def _of_tenant(context: Context, tenant: str) -> dict[str, Any]:
+    versions = known(lambda: _versions(context, tenant)) or (1,)
+    listed = context.stated.listed.get(tenant)
+    counted = [_of_version(context, tenant, version) for version in versions[-MOST_VERSIONS:]]
+    return {"tenant": tenant, "listed": listed, "versions": counted}
+
+
+def _of_version(context: Context, tenant: str, version: int) -> dict[str, Any]:
+    marks = context.policy.marks_null_rows
+    return {
+        "version": version,
+        "rows": known(lambda: context.index(tenant, version).rows),
+        "marked": known(lambda: context.column_arrays(tenant, version).null_rows)
+        if marks
+        else None,
+    }
+
+
+def _versions(context: Context, tenant: str) -> tuple[int, ...]:
+    return tuple(version for of, version in context.index_places if of == tenant)
+
+
+MOST_ACCOUNTS: Final = 16
+"""That are listed, those with the most withheld rows: a page that nobody reads names nobody."""
+
+
+def withheld(context: Context) -> dict[str, Any] | None:
+    """Return the member ``withheld``; numbers are null where the records are not at hand.
+
+    Returns:
+        None with noise, where records do not count, and for a policy that cannot be read.
+    """
+    policy, records = known(lambda: context.policy), known(lambda: context.records)
+    if policy is None or policy.noised:
+        return None
+    if records is None:
+        return {"rows": None, "answers": None, "accounts_concerned": None, "most": []}
+    rows, answers = Counter[bytes](), Counter[bytes]()
+    for record in records.summaries():
+        if record.withheld > 0:
+            rows[record.pseudonym] += record.withheld
+            answers[record.pseudonym] += 1
+    most = sorted(rows, key=lambda account: (-rows[account], account))[:MOST_ACCOUNTS]
+    return {
+        "rows": rows.total(),
+        "answers": answers.total(),
+        "accounts_concerned": len(rows),
+        "most": [
+            {
+                "pseudonym": account.hex(),
+                "rows": rows[account],
+                "answers": answers[account],
+                "of": context.by_account.count(account),
+            }
+            for account in most
+        ],
+    }
