@@ -120,10 +120,10 @@ class SeededKey:
 
 @dataclass(frozen=True)
 class PrivateKey(SeededKey):
-    """An Ed25519 private key; its representation shows the public half only.
+    """An Ed25519 private key; its representation shows the public key only.
 
     Attributes:
-        public: the public half.
+        public: the public key.
     """
 
     public: PublicKey = field(init=False)

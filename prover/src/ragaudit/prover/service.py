@@ -94,7 +94,7 @@ class Components:
     """The parts of the prover, to be replaced one by one by other implementations.
 
     Attributes:
-        pause: waits for so many seconds, until an answer in words is due.
+        pause: waits for so many seconds, until a generated answer is due.
         embedder: returns the embedder of a name; None for the one that the settings describe.
     """
 

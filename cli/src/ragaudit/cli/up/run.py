@@ -259,7 +259,7 @@ def dispute_key_file(folder: Path, tenant: str) -> Path:
 
 
 def _dispute_key(folder: Path, tenant: str) -> bytes:
-    """Make the dispute key of an application, outside the prover's folder; return its public half.
+    """Make the dispute key of an application, outside the prover's folder; return its public key.
 
     Raises:
         StoreUnavailable: its folder cannot be written.

@@ -66,7 +66,7 @@ class LargeLogSizes:
     """How long a log is.
 
     Attributes:
-        records: R, or questions where all are answered in words.
+        records: R, or questions where all get generated answers.
         accounts: that ask in turn, all alike often; at least one.
     """
 

@@ -155,7 +155,7 @@ class AccountPlan:
     Attributes:
         anchored: asks through a nonce chain where there is noise; otherwise plain.
         crashes: its process ends between a promise and its nonce, and comes back.
-        submits: gives the verifier the public halves of its receipts.
+        submits: gives the verifier the public parts of its receipts.
         disputes: shows one receipt to the verifier.
         questions: window -> its questions, in order.
     """

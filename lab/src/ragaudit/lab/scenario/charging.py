@@ -1,4 +1,4 @@
-"""Questions that are charged to documents and answered in words, while a window is open."""
+"""Questions that are charged to documents and answered, while a window is open."""
 
 from __future__ import annotations
 

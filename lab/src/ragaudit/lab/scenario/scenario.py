@@ -90,7 +90,7 @@ class Account:
                 self.rejected.append(answer)
 
     def submit(self, *, disputes: bool) -> None:
-        """Complete the receipts and hand their public halves in.
+        """Complete the receipts and hand their public parts in.
 
         Args:
             disputes: whether to dispute the answers that the library rejected as well.

@@ -289,7 +289,7 @@ class Verifier:
         return cls(app, service, auditor, AppTransport(app, loop), key, arbiter, clock)
 
     def arbitrate(self, file: dict[str, Any], window: Any) -> tuple[Finding, PublicHalf]:
-        """Return the arbiter's finding about a receipt file, with its public half.
+        """Return the arbiter's finding about a receipt file, with its public part.
 
         Args:
             file: the receipt file as JSON.

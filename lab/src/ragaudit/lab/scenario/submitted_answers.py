@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.generated import (
 
 
 class SubmittedAnswers(GeneratingWindow):
-    """Every answer in words has its receipt at the verifier, beside those of records."""
+    """Every generated answer has its receipt at the verifier, beside those of records."""
 
     def receipts(self) -> list[dict[str, Any]]:
         words = [self.words_receipt(one) for one in self.charged if one.reply is not None]
@@ -31,7 +31,7 @@ class SubmittedAnswers(GeneratingWindow):
         return self.sign_file(asked, charge, answer, asked.reply.time + 1)
 
     def words_receipt(self, asked: Charged) -> GeneratedReceipt:
-        """Return the public half of an answer, with both proofs: a hook for cheats.
+        """Return the public part of an answer, with both proofs: a hook for cheats.
 
         Args:
             asked: a charged question that was answered.
@@ -43,7 +43,7 @@ class SubmittedAnswers(GeneratingWindow):
     def sign_receipt(
         self, asked: Charged, charge: LoggedEntry, answer: LoggedEntry, issued: int
     ) -> GeneratedReceipt:
-        """Return the public half over two entries, without proofs.
+        """Return the public part over two entries, without proofs.
 
         Args:
             asked: whose question, answer and openings it binds.

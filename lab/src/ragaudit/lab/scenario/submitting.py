@@ -96,7 +96,7 @@ class SubmittingWindow(AnsweringWindow):
     # --- receipts ----------------------------------------------------------------------------
 
     def private_half(self, asked: Asked) -> PrivateReceipt:
-        """Return the private half of the receipt of a logged query (§5.8), under a fresh salt_r.
+        """Return the private part of the receipt of a logged query (§5.8), under a fresh salt_r.
 
         Rows are those of the index that served the query, so a cheat with another tenant's index
         shows.
@@ -152,7 +152,7 @@ class SubmittingWindow(AnsweringWindow):
         return TlogProof(index, self.tree.inclusion_proof(index, size), note.encode())
 
     def receipts(self) -> list[dict[str, Any]]:
-        """Return the public halves that accounts submitted: those of the first four records."""
+        """Return the public parts that accounts submitted: those of the first four records."""
         found = []
         for asked in self.asked[:4]:
             public = self.receipt_file(asked).public
@@ -185,7 +185,7 @@ class SubmittingWindow(AnsweringWindow):
         return {"dispute": dispute.to_json(), **empty, **kept}
 
     def judged(self) -> list[dict[str, Any]]:
-        """Return public halves of disputed files that were judged; none in an honest window."""
+        """Return public parts of disputed files that were judged; none in an honest window."""
         return []
 
     def statements(self) -> list[dict[str, Any]]:

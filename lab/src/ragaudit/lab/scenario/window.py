@@ -148,7 +148,7 @@ class Window(SubmittingWindow):
         """Return the signed receipts list as JSON (docs/spec/08-services.md §8.4).
 
         Args:
-            receipts: public halves as JSON; those of one identity at one index count once (§8.8).
+            receipts: public parts as JSON; those of one identity at one index count once (§8.8).
         """
         read = [read_public_half(each) for each in receipts]
         listed = {(each.index, each.identity) for each in read}
@@ -167,7 +167,7 @@ class Window(SubmittingWindow):
         """Return the strata with their samples as JSON (docs/spec/09-audit.md §9.1).
 
         Args:
-            receipts: public halves that were submitted before the sampling instant.
+            receipts: public parts that were submitted before the sampling instant.
         """
         drawn = sampling.draw_sample(
             self.logged(),

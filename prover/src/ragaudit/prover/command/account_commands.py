@@ -50,7 +50,7 @@ def add(
 ) -> None:
     """Create an account and print its API key, this one time; or, with --user, an end user of one.
 
-    Whoever uses the account makes its dispute key (`ragaudit key make`) and keeps the private half.
+    Whoever uses the account makes its dispute key (`ragaudit key make`) and keeps the private key.
     Without one nobody can dispute what the account is answered, unless it registers by itself. End
     users have that of the account which names them.
 

@@ -1,1 +1,1 @@
-"""The generation channel: documents pay, and answer in words together (spec 11)."""
+"""The generation channel: documents pay, and answer together (spec 11)."""

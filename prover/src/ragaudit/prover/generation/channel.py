@@ -1,4 +1,4 @@
-"""Questions answered in words: charged, then generated, and stored with the time to send them.
+"""Questions of the generation channel: charged, generated, stored with the time to send them.
 
     request -> StoredCharge (durable) -> StoredAnswer (durable) -> receipt file, when it is due
 

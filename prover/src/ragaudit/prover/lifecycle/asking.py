@@ -531,7 +531,7 @@ def _life(policy: Policy) -> int:
 
 
 class Generating:
-    """Questions to be answered in words, and their receipts. Safe to use from several threads."""
+    """Questions of the generation channel, and their receipts. Safe to use from several threads."""
 
     def __init__(
         self,

@@ -75,7 +75,7 @@ class Caller:
         return self.port.ask(self.account, queries, self.idempotency_key)
 
     async def complete(self, question: str, ignored: Sequence[str]) -> Completion:
-        """Return the answer in words to a question; it is recorded and charged.
+        """Return the generated answer to a question; it is recorded and charged.
 
         Args:
             ignored: names of settings that were sent and are not honoured; the receipt has them.

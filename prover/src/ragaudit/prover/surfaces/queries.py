@@ -68,7 +68,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer in words, and the id of its receipt.
+    """A generated answer, and the id of its receipt.
 
     Attributes:
         tokens: how many it has; 0 of a whole answer, whose tokens nobody counted.

@@ -426,7 +426,7 @@ def receipt_file(
 ) -> ReceiptFile:
     """Return the answer with its receipt in two halves, the public one signed.
 
-    The public half names request, answer and private half by a digest, so that none of them can
+    The public part names request, answer and private part by a digest, so that none of them can
     be exchanged afterwards.
 
     Args:

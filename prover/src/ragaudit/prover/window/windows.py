@@ -58,7 +58,7 @@ class Window:
             raise KeyChanged(
                 "not the provider's key that an unfinished window has committed to",
                 where=f"window {self.name}: {file}",
-                expected=f"the key with the public half {hex_encode(key.raw)}",
+                expected=f"the private key of {hex_encode(key.raw)}",
             )
 
 

@@ -17,7 +17,7 @@ from ragaudit.prover.window.records import LoggedRecord
 class DropsALeaf(Selected):
     """Signs a receipt for a plain account's second query and never logs it.
 
-    Check 13 (`receipts`) wants the leaf of each public half at its index.
+    Check 13 (`receipts`) wants the leaf of each public part at its index.
 
     Attributes:
         counter: of the query that is dropped.
