@@ -112,10 +112,10 @@ def test_activation() -> None:
     read.verify(PUBLIC)
     with pytest.raises(SignatureRejected):
         read.verify(OTHER)
-    again = Activation.issue(
-        KEY, window=read.window, a=read.a, preimage=read.preimage, covered_size=read.covered_size,
+    again = Activation(
+        window=read.window, a=read.a, preimage=read.preimage, covered_size=read.covered_size,
         time=read.time,
-    )  # fmt: skip
+    ).signed(KEY)  # fmt: skip
     assert again.encode().decode() == case["message"]
 
 
@@ -139,11 +139,10 @@ def test_challenge() -> None:
     read.verify(PUBLIC)
     with pytest.raises(SignatureRejected):
         read.verify(OTHER)
-    again = Challenge.issue(
-        KEY, window=read.window, final_root=read.final_root, final_size=read.final_size,
+    again = Challenge(window=read.window, final_root=read.final_root, final_size=read.final_size,
         preimage=read.preimage, receipts_list=read.receipts_list, strata=read.strata,
         deadline=read.deadline,
-    )  # fmt: skip
+    ).signed(KEY)  # fmt: skip
     assert again.encode() == data
     assert [each.population for each in read.strata] == [None, (5,)]
 

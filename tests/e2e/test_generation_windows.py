@@ -18,8 +18,7 @@ from prover_process import ANCHORED, PLAIN, Setting
 from ragaudit.client.cli import app
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
-from ragaudit.ledger.messages.generated import GeneratedFile
-from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
+from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedKeywords
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows

@@ -20,8 +20,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.generation.records import _Names
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.membership_result import MembershipResult
-from ragaudit.ledger.messages.result_references import ResultReference
+from ragaudit.ledger.messages.signed_results import MembershipResult, ResultReference
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.states import State

@@ -72,13 +72,12 @@ def test_private_keys_show_nothing() -> None:
 
 
 def test_a_receipt_does_not_show_the_salt_of_its_leaf() -> None:
-    receipt = PublicReceipt.issue(
-        PrivateKey.generate(),
+    receipt = PublicReceipt(
         origin="p/ragaudit/w",
         index=1,
         salt=b"the salt of the leaf, 32 bytes..",
         body=b"body",
         issued=1,
         answer_digest=bytes(32),
-    )
+    ).signed(PrivateKey.generate())
     assert "the salt" not in repr(receipt) and "the salt" not in str(receipt)

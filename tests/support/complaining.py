@@ -58,10 +58,9 @@ class Complaining(ServiceWindow):
         halves = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
         digest = structure("answer", bytes.fromhex(value["private"]["salt_r"]), *halves)
         public = PublicReceipt.from_json(value["public"])
-        signed = PublicReceipt.issue(
-            self.provider_key, origin=public.origin, index=public.index, salt=public.salt,
+        signed = PublicReceipt(origin=public.origin, index=public.index, salt=public.salt,
             body=public.body, issued=public.issued, answer_digest=digest,
-        )  # fmt: skip
+        ).signed(self.provider_key)  # fmt: skip
         return {**value, "public": signed.to_json()}
 
     def dispute_of(self, asked: Asked, file: dict[str, Any], **changes: Any) -> Dispute:

@@ -6,10 +6,10 @@ from integrity_scene import NOISE, policy_value
 from ragaudit.encoding.digests import salted
 from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.generated import (
+    GeneratedAnswer,
     GeneratedPrivate,
     GenerationRequest,
 )
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.requests import Openings, embedding_digest
 
 D = bytes(range(32))
@@ -67,7 +67,10 @@ KEYWORDS: dict[str, Any] = {
 CHARGE = Charge(D, "w", "acme", 1, 100, D, D, 1, 2, 3, 1, 4000, D, D, D, 0, 9000, D)
 REQUEST = GenerationRequest("what?")
 ANSWER = GeneratedAnswer("a", (0, 2), 1)
-OPENINGS = Openings("what?", SALT, (3, 4), SALT, "", SALT, b"sketch", SALT, kind="text")
+OPENINGS = Openings(
+    query="what?", filter="", embedding=(3, 4), sketch=b"sketch",
+    salt_q=SALT, salt_e=SALT, salt_f=SALT, salt_s=SALT,
+)  # fmt: skip
 PRIVATE = GeneratedPrivate(OPENINGS, SALT)
 CHARGE_OF_OPENINGS = Charge(
     *(D, "w", "acme", 1, 100, salted(SALT, ""), D, 1, 2, 3, 1, 4000),

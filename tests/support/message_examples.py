@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import importlib
-import inspect
 import json
 import pkgutil
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,17 +13,13 @@ from types import ModuleType
 from typing import Any
 
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.messages.fields import JsonMessage
 from ragaudit.ledger.messages.kernel import Items, Message
 from vector_scripts import VECTORS
 
-# Readers of a list in `Fields`.
-_LISTS = re.compile(r"\.(objects|messages|texts|integers|hexes)\(")
-
 # Of which there is no message, only of classes below them.
 _BASES = {
-    *("Body", "HeldBody", "JsonMessage", "SignedMessage", "VerifierMessage", "AccountMessage"),
-    *("ReleaseMessage", "ShownEntry", "_Deletion", "LogShown"),
+    *("Body", "HeldBody", "SignedMessage", "VerifierMessage", "AccountMessage"),
+    *("ReleaseMessage", "ShownEntry", "_Deletion", "LogShown", "RowOpening", "Salted", "Openings"),
 }
 _PARTIES = ("ragaudit.ledger", "ragaudit.client", "ragaudit.prover", "ragaudit.verifier")
 _D = "5a" * 32
@@ -62,6 +56,13 @@ MADE: dict[str, Any] = {
     "RoundBody": {"round": _ROUND},
     "RecordsBody": {"parts": 1, "digest": _D},
     "MadeOf": {"used": [_USED], "votes": [_VOTES]},
+    "RecordOpenings": {
+        "request": {"counter": None, "filter": "", "kind": "text", "query": "q", "top_k": 1},
+        **dict.fromkeys(("salt_q", "salt_e", "salt_f", "salt_s", "salt_r"), _D),
+        **{"kind": "text", "query": "q", "filter": "", "embedding": "AQA=", "sketch": ""},
+        **{"selected": [1], "selection_blinding": _D},
+    },
+    "CountedVersion": {"version": 1, "rows": 3, "null_rows": 0, "time": None},
     "HeldParts": {"parts": 0, "complete": True},
     "Submission": {"accepted": 1, "known": 0},
     "ReceiptsBody": {"receipts": _SIGNED, "holder": {}, "registration": _REGISTRATION},
@@ -105,15 +106,17 @@ def messages() -> list[type[Message]]:
     for name in _PARTIES:
         _import(name)
     return sorted(
-        {kind for kind in _below(Message) if kind.__name__ not in _BASES and _declared(kind)},
+        {
+            kind
+            for kind in _below(Message)
+            if kind.__name__ not in _BASES and kind.__name__[0] != "_" and _declared(kind)
+        },
         key=lambda kind: (kind.__module__, kind.__name__),
     )
 
 
 def has_a_list(kind: type[Message]) -> bool:
     """Whether a message reads a list itself, and not only messages that may have one."""
-    if issubclass(kind, JsonMessage):
-        return _LISTS.search(inspect.getsource(kind._read)) is not None
     return any(isinstance(form, Items) for form in kind.FORMS.values())
 
 

@@ -27,10 +27,10 @@ from ragaudit.ledger.messages.merkle_commitments import (
     content_digest,
     row_digest,
 )
-from ragaudit.ledger.messages.opened_entry import ProvenEntry, ProvenOpening
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Close, Opening, Version
 from ragaudit.ledger.messages.row_proofs import ProvenIndex, ProvenIndexRow, RowProof
+from ragaudit.ledger.messages.shown_entries import ProvenEntry, ProvenOpening
 from vector_scripts import VECTORS
 
 VECTOR: dict[str, Any] = json.loads((VECTORS / "owners.json").read_bytes())

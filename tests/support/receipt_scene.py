@@ -153,11 +153,10 @@ class Scene:
 
     def file(self) -> ReceiptFile:
         body = self.record.encode()
-        public = PublicReceipt.issue(
-            PROVIDER, origin=LOG.name, index=self.index, salt=salt(9), body=body,
+        public = PublicReceipt(origin=LOG.name, index=self.index, salt=salt(9), body=body,
             issued=self.issued,
             answer_digest=answer_digest(self.request, self.answer, self.private),
-        )  # fmt: skip
+        ).signed(PROVIDER)  # fmt: skip
         if self.proof:
             public = public.with_proof(tlog_proof(public.leaf_data, self.index))
         return ReceiptFile(self.request, self.answer, public, self.private)

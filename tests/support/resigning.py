@@ -13,9 +13,8 @@ def resigned(window: Any, value: dict[str, Any]) -> dict[str, Any]:
     parts = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
     digest = structure("answer", bytes.fromhex(value["private"]["salt_r"]), *parts)
     public = PublicReceipt.from_json(value["public"])
-    signed = PublicReceipt.issue(
-        window.provider_key,
+    signed = PublicReceipt(
         **{name: getattr(public, name) for name in ("origin", "index", "salt", "body", "issued")},
         answer_digest=digest,
-    )
+    ).signed(window.provider_key)
     return {**value, "public": replace(signed, proof=public.proof).to_json()}

@@ -184,16 +184,19 @@ SALT = b"\x05" * 32
 def challenge_of(sample: Iterable[int]) -> bytes:
     """A challenge with this sample, signed by nobody who matters."""
     listed = ReceiptsList(window=WINDOW, digest=bytes(32), count=0, time=0).signed(seeded("list"))
-    return Challenge.issue(
-        seeded("challenge"),
-        window=WINDOW,
-        final_root=bytes(32),
-        final_size=1000,
-        preimage=bytes(32),
-        receipts_list=listed,
-        strata=(Stratum("tenant:t1", None, tuple(sample)),),
-        deadline=0,
-    ).encode()
+    return (
+        Challenge(
+            window=WINDOW,
+            final_root=bytes(32),
+            final_size=1000,
+            preimage=bytes(32),
+            receipts_list=listed,
+            strata=(Stratum("tenant:t1", None, tuple(sample)),),
+            deadline=0,
+        )
+        .signed(seeded("challenge"))
+        .encode()
+    )
 
 
 def pseudonym(account: int) -> bytes:
@@ -329,7 +332,7 @@ class Story:
             **changes,
         }
         key = fields.pop("key", self.scenario.provider_key)
-        return PublicReceipt.issue(key, **fields)
+        return PublicReceipt(**fields).signed(key)
 
     def proof(self, index: int, checkpoint: bytes, tree: MemoryTree | None = None) -> TlogProof:
         size = parse_checkpoint(checkpoint).head.size

@@ -16,13 +16,14 @@ from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.generated import (
+    AnyAnswer,
     GeneratedFile,
+    GeneratedKeywords,
     GeneratedPrivate,
     GeneratedReceipt,
     GenerationRequest,
     LoggedEntry,
 )
-from ragaudit.ledger.messages.generated_answers import AnyAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.generated_check import check_generated_file
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise

@@ -18,8 +18,8 @@ from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.ledger.messages.account_index import AccountIndex, Accounts
 from ragaudit.ledger.messages.account_proof import AccountProof
-from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.records import Close
+from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

@@ -65,7 +65,7 @@ def receipt(window: IndexedWindow, folder: Path, number: int, **changes: Any) ->
     if changes:
         names = ("origin", "index", "salt", "body", "issued", "answer_digest")
         fields = {name: getattr(public, name) for name in names}
-        public = PublicReceipt.issue(window.provider_key, **{**fields, **changes})
+        public = PublicReceipt(**{**fields, **changes}).signed(window.provider_key)
     path = folder / f"receipt-{number}.json"
     path.write_bytes(dumps(public.to_json()))
     return str(path)

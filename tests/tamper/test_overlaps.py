@@ -14,7 +14,7 @@ from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.overlaps import OverlappingWindow, Overlaps
+from ragaudit.ledger.messages.evidence import OverlappingWindow, Overlaps
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import run_opening_checks

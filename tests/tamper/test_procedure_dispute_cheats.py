@@ -52,15 +52,14 @@ def resigned(window: Window, value: dict[str, Any]) -> dict[str, Any]:
     parts = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
     digest = structure("answer", bytes.fromhex(value["private"]["salt_r"]), *parts)
     public = PublicReceipt.from_json(value["public"])
-    signed = PublicReceipt.issue(
-        window.provider_key,
+    signed = PublicReceipt(
         origin=public.origin,
         index=public.index,
         salt=public.salt,
         body=public.body,
         issued=public.issued,
         answer_digest=digest,
-    )
+    ).signed(window.provider_key)
     return {**value, "public": signed.to_json()}
 
 

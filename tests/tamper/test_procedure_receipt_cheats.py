@@ -55,15 +55,14 @@ def test_receipts(cheat: type[Window], reason: str) -> None:
 class ForgedReceipts(Window):
     def receipts(self) -> list[dict[str, Any]]:
         honest = super().receipts()
-        forged = PublicReceipt.issue(
-            PrivateKey.from_seed(b"f" * 32),
+        forged = PublicReceipt(
             origin=self.origin,
             index=5,
             salt=b"s" * 32,
             body=self.asked[0].body,
             issued=1,
             answer_digest=b"a" * 32,
-        )
+        ).signed(PrivateKey.from_seed(b"f" * 32))
         self.forged: list[Any] = [forged.to_json(), {}, None, [], {"format": 1}]
         return honest
 

@@ -13,7 +13,7 @@ from ragaudit.lab.attacks.cheats.time_stamps import StampsTheEndLate
 from ragaudit.lab.scenario.stamped import StampedWindow, authority
 from ragaudit.ledger.log import timestamps
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.time_stamps import TimeStamp, TimeStamps
+from ragaudit.ledger.messages.evidence import TimeStamp, TimeStamps
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

@@ -137,11 +137,10 @@ def test_receipts_that_contradict_the_log(cheat: type[SubmittedAnswers], reason:
 def test_a_receipt_that_the_provider_did_not_sign_accuses_nobody() -> None:
     window, items = played(SubmittedAnswers)
     honest = window.words_receipt(window.charged[0])
-    forged = GeneratedReceipt.issue(
-        PrivateKey.from_seed(b"f" * 32), origin=window.origin,
+    forged = GeneratedReceipt(origin=window.origin,
         charge=replace(honest.charge, index=4), answer=honest.answer, issued=1,
         answer_digest=honest.answer_digest,
-    )  # fmt: skip
+    ).signed(PrivateKey.from_seed(b"f" * 32))  # fmt: skip
     listed = canonical_json.loads(items[names.RECEIPTS])
     changed = [*listed, forged.to_json(), {"format": GeneratedReceipt.FORMAT}]
     outcome = judged(window, {**items, names.RECEIPTS: canonical_json.dumps(changed)})

@@ -222,15 +222,14 @@ PRIVATE = PrivateReceipt(
         for i in SELECTED
     ),
 )
-PUBLIC = PublicReceipt.issue(
-    PROVIDER,
+PUBLIC = PublicReceipt(
     origin=ORIGIN,
     index=2,
     salt=ENTRY_SALTS[2],
     body=RECORD.encode(),
     issued=RECORD.time + 30,
     answer_digest=answer_digest(REQUEST, ANSWER, PRIVATE),
-)
+).signed(PROVIDER)
 PROMISE = Promise.issue(
     PROVIDER, origin=ORIGIN, body=RECORD.promised().encode(), request=REQUEST, openings=OPENINGS
 )

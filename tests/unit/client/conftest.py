@@ -161,7 +161,8 @@ class FakeProvider(Window):
             countersignature=Countersignature.parse(self.countersigned_at(1000 * (self.now - 200))),
             opening=ShownOpening(salt, body),
             embedder=self.model.manifest(),
-            activations=[Activation.from_json(self.activation(1, 2))],
+            activations=(Activation.from_json(self.activation(1, 2)),),
+            epochs=() if self.policy.epochs else None,
         ).to_json()
 
     def _account(self) -> Any:

@@ -34,8 +34,9 @@ def unnoised() -> tuple[IntegrityWindow, Any]:
         countersignature=Countersignature.parse(window.countersignature()),
         opening=ShownOpening(salt, body),
         embedder=window.model.manifest(),
-        activations=[],
-        versions=[],
+        activations=(),
+        versions=(),
+        epochs=() if window.policy.epochs else None,
     )
     return window, shown.to_json()
 

@@ -46,11 +46,12 @@ def played() -> tuple[IntegrityWindow, ShownWindow]:
         countersignature=Countersignature.parse(window.countersignature()),
         opening=ShownOpening(salt, body),
         embedder=window.model.manifest(),
-        activations=[
+        activations=tuple(
             Activation.from_json(window.activation(a, size))
             for a, size in enumerate(window.covered_sizes(), start=1)
-        ],
-        versions=versions,
+        ),
+        versions=tuple(versions),
+        epochs=() if window.policy.epochs else None,
     )
 
 
@@ -129,11 +130,10 @@ def signed_anew(value: dict[str, Any]) -> dict[str, Any]:
     window, _ = played()
     halves = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
     public = PublicReceipt.from_json(value["public"])
-    signed = PublicReceipt.issue(
-        window.provider_key, origin=public.origin, index=public.index, salt=public.salt,
+    signed = PublicReceipt(origin=public.origin, index=public.index, salt=public.salt,
         body=public.body, issued=public.issued,
         answer_digest=structure("answer", bytes.fromhex(value["private"]["salt_r"]), *halves),
-    )  # fmt: skip
+    ).signed(window.provider_key)  # fmt: skip
     return {**value, "public": signed.to_json()}
 
 

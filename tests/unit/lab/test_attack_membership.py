@@ -17,8 +17,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.dsse import EnvelopeRejected
-from ragaudit.ledger.messages.membership_result import MembershipResult
-from ragaudit.ledger.messages.result_references import ResultReference
+from ragaudit.ledger.messages.signed_results import MembershipResult, ResultReference
 from typer.testing import CliRunner, Result
 
 KEY = "sk-very-secret-value"

@@ -14,7 +14,7 @@ from ragaudit.lab.attacks.membership.judging import Judgement, Verdict
 from ragaudit.lab.attacks.membership.judging import _claimed as claimed
 from ragaudit.lab.attacks.membership.reporting import figures, page, statement, summary
 from ragaudit.lab.attacks.membership.scoring import held_out_low, measure
-from ragaudit.ledger.messages.membership_result import MembershipResult
+from ragaudit.ledger.messages.signed_results import MembershipResult
 
 LABELS = np.arange(50) < 25
 PERFECT = measure(LABELS.astype(np.float64), LABELS, 0)

@@ -10,9 +10,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.dsse import EnvelopeRejected
-from ragaudit.ledger.messages.membership_result import MembershipResult
-from ragaudit.ledger.messages.result_references import ResultReference
-from ragaudit.ledger.messages.scope_result import ScopeResult
+from ragaudit.ledger.messages.signed_results import MembershipResult, ResultReference, ScopeResult
 from surface_app import KEYS, NAMES, MemoryPort, serving, surface_app
 
 STORES = ("chroma", "qdrant", "openai", "mcp", "dify")

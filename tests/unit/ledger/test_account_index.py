@@ -26,9 +26,9 @@ from ragaudit.ledger.messages.account_index import (
     account_key,
 )
 from ragaudit.ledger.messages.account_proof import AccountProof
-from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import parse_body
+from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.ledger.messages.sorted_rows import FIRST, LAST
 from vector_scripts import VECTORS
 

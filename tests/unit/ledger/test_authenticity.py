@@ -42,7 +42,7 @@ def challenge(key: PrivateKey = KEY, **changes: Any) -> Challenge:
         "window": POLICY.window, "final_root": bytes(32), "final_size": 9, "preimage": SEED,
         "receipts_list": listed(), "strata": (), "deadline": LAST + 1,
     }  # fmt: skip
-    return Challenge.issue(key, **{**members, **changes})
+    return Challenge(**{**members, **changes}).signed(key)
 
 
 def test_a_challenge_is_authenticated_whole() -> None:
@@ -73,9 +73,9 @@ def test_an_activation_is_the_one_that_was_asked_for() -> None:
         "covered_size": 1,
         "time": 7,
     }
-    Activation.issue(KEY, a=1, **members).authenticate(POLICY, anchor=ANCHOR, number=1)
+    Activation(a=1, **members).signed(KEY).authenticate(POLICY, anchor=ANCHOR, number=1)
     with pytest.raises(RejectedError, match="another activation"):
-        Activation.issue(KEY, a=2, **members).authenticate(POLICY, anchor=ANCHOR, number=1)
+        Activation(a=2, **members).signed(KEY).authenticate(POLICY, anchor=ANCHOR, number=1)
 
 
 PROVIDER = PrivateKey.from_seed(b"k" * 32)

@@ -94,10 +94,9 @@ def test_a_chain_is_read_as_drand_shows_it() -> None:
 
 
 def activation(round: BeaconRound | None, time: int) -> Activation:  # noqa: A002
-    return Activation.issue(
-        WINDOW.verifier_key, window=WINDOW.window, a=1, preimage=WINDOW.preimage(1),
+    return Activation(window=WINDOW.window, a=1, preimage=WINDOW.preimage(1),
         covered_size=3, time=time, round=round,
-    )  # fmt: skip
+    ).signed(WINDOW.verifier_key)  # fmt: skip
 
 
 DUE = 1000 * Policy.from_json(POLICY).release_instant(1)

@@ -23,9 +23,9 @@ from ragaudit.ledger.messages.handover import Entry
 
 KEY = PrivateKey.from_seed(b"k" * 32)
 ORIGIN = "provider.example/acme/w1"
-ACTIVATION = Activation.issue(
-    KEY, window="w1", a=1, preimage=b"n" * 32, covered_size=7, time=1_700_000_000_000
-)
+ACTIVATION = Activation(
+    window="w1", a=1, preimage=b"n" * 32, covered_size=7, time=1_700_000_000_000
+).signed(KEY)
 STATEMENT = RegistrationStatement(origin=ORIGIN, pseudonym=b"p" * 32, anchor=b"a" * 32).signed(KEY)
 DISPUTE = Dispute(ORIGIN, b"p" * 32, 3, b"d" * 32, b"f" * 32, signature=b"s" * 64)
 ENTRY = Entry(0, "opening", b"s" * 32, b"body")

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from for_each import for_each
 from generation_messages import ANSWER
-from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
+from ragaudit.ledger.messages.generated import (
+    GeneratedAnswer,
+    GeneratedFile,
+    GeneratedKeywords,
+    GenerationRequest,
+)
 from ragaudit.ledger.messages.receipt_check import AccountView
 from receipt_scene import key, salt
 from words_scene import ANSWERED, CHARGED, WORDS, WordsScene, words_scene

@@ -26,12 +26,12 @@ from ragaudit.encoding.tagged import enc as pack
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generated import (
+    GeneratedAnswer,
     GeneratedFile,
     GeneratedReceipt,
     GenerationRequest,
     LoggedEntry,
 )
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import parse_body
 from receipt_scene import PROVIDER
@@ -208,7 +208,7 @@ def receipt(**changes: Any) -> GeneratedReceipt:
         "issued": 5000,
         "answer_digest": PARTS_DIGEST,
     }
-    return GeneratedReceipt.issue(PROVIDER, **{**parts, **changes})
+    return GeneratedReceipt(**{**parts, **changes}).signed(PROVIDER)
 
 
 def file(**changes: Any) -> GeneratedFile:

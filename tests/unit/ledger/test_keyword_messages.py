@@ -11,7 +11,7 @@ from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.tagged import enc
 from ragaudit.encoding.text import words
 from ragaudit.ledger.messages.answerers import KeywordVoting
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
+from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.replays import Replay
 

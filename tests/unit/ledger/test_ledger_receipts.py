@@ -171,7 +171,7 @@ def test_promises_are_kept_or_contradicted() -> None:
         {"request": replace(REQUEST, counter=1)},
         {"request": replace(REQUEST, top_k=1)},
         {"request": replace(REQUEST, query="another")},
-        {"openings": replace(OPENINGS, salt_q=bytes(32))},
+        {"salted": replace(OPENINGS.salted, salt_q=bytes(32))},
     ],
 )
 def test_a_promise_binds_its_parts(change: Any) -> None:

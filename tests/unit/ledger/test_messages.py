@@ -49,18 +49,17 @@ MESSAGES: dict[str, VerifierMessage] = {
         window="w", policy_digest=b"p" * 32, opening_digest=b"o" * 32, terms_digest=b"t" * 32,
         activation_anchor=b"a" * 32, time=7,
     ).signed(KEY),
-    "activation": Activation.issue(
-        KEY, window="w", a=1, preimage=b"n" * 32, covered_size=3, time=7
-    ),
-    "activation with a round": Activation.issue(
-        KEY, window="w", a=1, preimage=b"n" * 32, covered_size=3, time=7, round=ROUND
-    ),
+    "activation": Activation(
+        window="w", a=1, preimage=b"n" * 32, covered_size=3, time=7
+    ).signed(KEY),
+    "activation with a round": Activation(
+        window="w", a=1, preimage=b"n" * 32, covered_size=3, time=7, round=ROUND
+    ).signed(KEY),
     "receipts-list": LISTED,
-    "challenge": Challenge.issue(
-        KEY, window="w", final_root=b"r" * 32, final_size=9, preimage=b"n" * 32,
+    "challenge": Challenge(window="w", final_root=b"r" * 32, final_size=9, preimage=b"n" * 32,
         receipts_list=LISTED,
         strata=(Stratum("tenant:t", None, (1, 2)), Stratum("account:00", (1,), (1,))), deadline=99,
-    ),
+    ).signed(KEY),
 }  # fmt: skip
 
 

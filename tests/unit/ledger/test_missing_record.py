@@ -22,9 +22,10 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.missing import LogShown, MissingRecord
-from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Close
+from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from vector_scripts import VECTORS
 
 VECTOR: dict[str, Any] = json.loads((VECTORS / "missing.json").read_bytes())
@@ -102,10 +103,10 @@ def test_at_every_size_and_index_what_is_found_holds() -> None:
 
 
 def resigned(index: int) -> Any:
-    return ANOTHER_LEAF.receipt.issue(
-        PROVIDER, origin=ORIGIN, index=index, salt=ANOTHER_LEAF.receipt.salt,
+    return PublicReceipt(
+        origin=ORIGIN, index=index, salt=ANOTHER_LEAF.receipt.salt,
         body=ANOTHER_LEAF.receipt.body, issued=1, answer_digest=bytes(32),
-    )  # fmt: skip
+    ).signed(PROVIDER)  # fmt: skip
 
 
 def showing(proof: MissingRecord, **changes: Any) -> MissingRecord:

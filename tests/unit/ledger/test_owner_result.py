@@ -12,8 +12,12 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.dsse import Envelope, EnvelopeRejected
-from ragaudit.ledger.messages.owner_result import CommittedRows, OwnedDocuments, OwnerResult
-from ragaudit.ledger.messages.result_references import ResultReference
+from ragaudit.ledger.messages.signed_results import (
+    CommittedRows,
+    OwnedDocuments,
+    OwnerResult,
+    ResultReference,
+)
 
 POLICY = policy()
 ENVELOPE = VECTOR["result"].encode()

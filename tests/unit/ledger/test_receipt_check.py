@@ -78,10 +78,9 @@ def test_without_released_activations_the_activation_is_not_known() -> None:
 
 def test_signature_of_another_key() -> None:
     file = scene().file()
-    other = PublicReceipt.issue(
-        key(8), origin=file.public.origin, index=file.public.index, salt=file.public.salt,
+    other = PublicReceipt(origin=file.public.origin, index=file.public.index, salt=file.public.salt,
         body=file.public.body, issued=file.public.issued, answer_digest=file.public.answer_digest,
-    )  # fmt: skip
+    ).signed(key(8))  # fmt: skip
     scene().fails(
         1, "signature", file=replace(file, public=replace(other, proof=file.public.proof))
     )

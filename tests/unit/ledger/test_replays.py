@@ -3,7 +3,7 @@
 import pytest
 from generation_messages import KEYWORDS, policy_with
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
+from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.replays import (

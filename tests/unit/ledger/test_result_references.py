@@ -8,7 +8,7 @@ import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.messages.result_references import (
+from ragaudit.ledger.messages.signed_results import (
     MAX_REFERENCES,
     MAX_RESULT_BYTES,
     OtherResult,

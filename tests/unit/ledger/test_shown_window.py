@@ -53,7 +53,7 @@ def countersigned(body: bytes, key: PrivateKey = KEY, **changes: Any) -> Counter
 def activation(a: int, key: PrivateKey = KEY, **changes: Any) -> Activation:
     preimage = activation_preimage(POLICY.window, SEED, COUNT, a)
     members = {"window": POLICY.window, "a": a, "preimage": preimage, "covered_size": a, "time": 7}
-    return Activation.issue(key, **{**members, **changes})
+    return Activation(**{**members, **changes}).signed(key)
 
 
 WINDOW = ShownWindow(
@@ -65,6 +65,7 @@ WINDOW = ShownWindow(
     opening=ShownOpening(SALT, OPENING.encode()),
     embedder=EMBEDDER,
     activations=(activation(1), activation(2)),
+    epochs=() if POLICY.epochs else None,
 )
 DRAFT = replace(WINDOW, state="draft", countersignature=None, opening=None, activations=())
 
@@ -189,11 +190,11 @@ def test_another_window_than_was_countersigned(
     ("window", "error"),
     [
         (replace(WINDOW, embedder=replace(EMBEDDER, name="other")), RejectedError),
-        (replace(WINDOW, activations=[activation(2)]), RejectedError),
-        (replace(WINDOW, activations=[activation(1, window="w2")]), RejectedError),
-        (replace(WINDOW, activations=[activation(1, key=OTHER)]), SignatureRejected),
-        (replace(WINDOW, activations=[activation(1, preimage=SEED)]), ChainRejected),
-        (replace(WINDOW, activations=[activation(1)] * (COUNT + 1)), RejectedError),
+        (replace(WINDOW, activations=(activation(2),)), RejectedError),
+        (replace(WINDOW, activations=(activation(1, window="w2"),)), RejectedError),
+        (replace(WINDOW, activations=(activation(1, key=OTHER),)), SignatureRejected),
+        (replace(WINDOW, activations=(activation(1, preimage=SEED),)), ChainRejected),
+        (replace(WINDOW, activations=(activation(1),) * (COUNT + 1)), RejectedError),
     ],
 )
 def test_what_the_countersignature_names_otherwise(

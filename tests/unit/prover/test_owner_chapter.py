@@ -9,7 +9,7 @@ import yaml
 from chapters import DOCS, blocks, shell
 from owner_prover import OWNER, export, owned_prover
 from ragaudit.lab.scenario.embedder import HashEmbedder
-from ragaudit.ledger.messages.owner_result import OwnerResult
+from ragaudit.ledger.messages.signed_results import OwnerResult
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.settings import WindowSettings
 from scenario import ProverScenario

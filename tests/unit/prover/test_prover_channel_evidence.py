@@ -29,8 +29,7 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Challenge, Response
 from ragaudit.ledger.messages.charges import Charge
-from ragaudit.ledger.messages.generated import GeneratedFile
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
+from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
 from ragaudit.ledger.messages.replays import Replay, Votes

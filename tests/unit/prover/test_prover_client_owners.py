@@ -25,10 +25,10 @@ from ragaudit.client.window import Pins, authenticate
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.ledger.errors import StepRejected
 from ragaudit.ledger.messages.document_proof import DocumentProof
-from ragaudit.ledger.messages.owner_result import OwnerResult
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.row_proofs import ProvenIndexRow, RowProof
 from ragaudit.ledger.messages.shown import ShownWindow
+from ragaudit.ledger.messages.signed_results import OwnerResult
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.lifecycle import owning
 from scenario import ProverScenario

@@ -24,8 +24,7 @@ from ragaudit.client import (
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.charges import Generated
-from ragaudit.ledger.messages.generated import GeneratedFile
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
+from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State

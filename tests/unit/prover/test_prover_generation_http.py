@@ -25,7 +25,7 @@ from generation_channel import (
     real_channel,
 )
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
+from ragaudit.ledger.messages.generated import GeneratedAnswer
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.serving.generators import NextTokens

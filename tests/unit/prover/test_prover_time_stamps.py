@@ -11,7 +11,7 @@ from exact_windows import ask, start
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.encoding.text import b64_decode
 from ragaudit.lab.scenario.stamped import authority as scenario_authority
-from ragaudit.ledger.messages.time_stamps import TimeStamp
+from ragaudit.ledger.messages.evidence import TimeStamp
 from ragaudit.prover.errors import VerifierRefused
 from ragaudit.prover.lifecycle.cosigning import Stamping
 from ragaudit.prover.settings import StampSettings

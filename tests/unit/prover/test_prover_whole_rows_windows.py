@@ -155,8 +155,7 @@ def test_a_sample_of_rows_that_does_not_recompute_is_not_answered(
             else each
             for each in challenge.strata
         )
-        forged = Challenge.issue(
-            keys.statement,
+        forged = Challenge(
             window="w1",
             final_root=challenge.final_root,
             final_size=challenge.final_size,
@@ -164,7 +163,7 @@ def test_a_sample_of_rows_that_does_not_recompute_is_not_answered(
             receipts_list=challenge.receipts_list,
             strata=strata,
             deadline=challenge.deadline,
-        )
+        ).signed(keys.statement)
         with pytest.raises(RagauditError, match="strata or sample do not recompute"):
             worker.check(live, forged)
     assert worker.check(live, challenge) == tuple(sorted(challenge.sampled))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages.answerers import KeywordVoting
-from ragaudit.ledger.messages.generated_answers import GeneratedKeywords
+from ragaudit.ledger.messages.generated import GeneratedKeywords
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.verifier.procedure.replay_checks import StatedResponses, check_keywords
 

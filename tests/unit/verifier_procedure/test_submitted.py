@@ -16,15 +16,14 @@ COUNT = 800
 
 
 def a_receipt(index: int) -> PublicReceipt:
-    return PublicReceipt.issue(
-        KEY,
+    return PublicReceipt(
         origin="provider.example/ragaudit/w",
         index=index,
         salt=bytes([index % 256]) * 32,
         body=BODY,
         issued=index,
         answer_digest=b"a" * 32,
-    )
+    ).signed(KEY)
 
 
 def test_what_counts_is_read_again_in_its_order() -> None:

@@ -62,11 +62,10 @@ def other_content(window: Window, value: dict[str, Any]) -> dict[str, Any]:
         part["content"] = "nobody committed to this"
     halves = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
     public = PublicReceipt.from_json(value["public"])
-    signed = PublicReceipt.issue(
-        window.provider_key, origin=public.origin, index=public.index, salt=public.salt,
+    signed = PublicReceipt(origin=public.origin, index=public.index, salt=public.salt,
         body=public.body, issued=public.issued,
         answer_digest=structure("answer", bytes.fromhex(value["private"]["salt_r"]), *halves),
-    )  # fmt: skip
+    ).signed(window.provider_key)  # fmt: skip
     return {**value, "public": signed.to_json()}
 
 

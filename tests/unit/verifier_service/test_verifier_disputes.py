@@ -267,10 +267,9 @@ def test_no_half_takes_the_place_of_another(scenario: Any) -> None:
     assert window.finding(sampled, 0).status_code == 200  # with the half of the file
     for asked, more in ((sampled, 1), (sampled, 2), (unsampled, 1)):
         public = PublicReceipt.from_json(window.file(asked)["public"])
-        other = PublicReceipt.issue(
-            window.provider_key, origin=public.origin, index=public.index, salt=bytes(32),
+        other = PublicReceipt(origin=public.origin, index=public.index, salt=bytes(32),
             body=public.body, issued=public.issued + more, answer_digest=public.answer_digest,
-        )  # fmt: skip
+        ).signed(window.provider_key)  # fmt: skip
         told = {"public": other.to_json(), **window.found(asked, 0)}
         assert window.raw("POST", "findings", told).status_code == 200
     assert window.show(unsampled).json() == {"sampled": False, "step": 0}

@@ -17,8 +17,7 @@ from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
-from ragaudit.ledger.messages.membership_result import MembershipResult
-from ragaudit.ledger.messages.result_references import OtherResult, references_of
+from ragaudit.ledger.messages.signed_results import MembershipResult, OtherResult, references_of
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive, write_bundle

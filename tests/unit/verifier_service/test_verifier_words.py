@@ -51,7 +51,7 @@ def receipt(story: Story, **changes: Any) -> GeneratedReceipt:
         **changes,
     }
     key = fields.pop("key", story.scenario.provider_key)
-    return GeneratedReceipt.issue(key, **fields)
+    return GeneratedReceipt(**fields).signed(key)
 
 
 def submit(story: Story, *documents: Any, **more: Any) -> Any:

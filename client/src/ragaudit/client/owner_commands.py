@@ -29,9 +29,9 @@ from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.ledger.messages.document_proof import DocumentProof
-from ragaudit.ledger.messages.owner_result import OwnerResult
 from ragaudit.ledger.messages.records import TenantOpening
 from ragaudit.ledger.messages.row_proofs import RowProof
+from ragaudit.ledger.messages.signed_results import OwnerResult
 from rich.table import Table
 
 __all__ = ["ERASED_EXAMPLES", "app", "say_erased"]

@@ -26,7 +26,6 @@ from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.columns import canonical_text
 from ragaudit.ledger.messages.document_proof import DocumentProof
 from ragaudit.ledger.messages.kernel import Count, Items, Message, Milliseconds, Name
-from ragaudit.ledger.messages.opened_entry import Place
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import Embed, StepResult
 from ragaudit.ledger.messages.records import TenantOpening, Version
@@ -36,6 +35,7 @@ from ragaudit.ledger.messages.row_proofs import (
     RowProof,
     RowProofs,
 )
+from ragaudit.ledger.messages.shown_entries import Place
 
 __all__ = [
     "Batch",

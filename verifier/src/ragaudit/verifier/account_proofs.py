@@ -4,7 +4,7 @@ from ragaudit.encoding.errors import RefusedError, RejectedError
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.account_proof import AccountProof
-from ragaudit.ledger.messages.opened_entry import OpenedEntry
+from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.context import Context

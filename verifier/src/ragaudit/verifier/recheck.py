@@ -13,7 +13,7 @@ from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.result_references import match
+from ragaudit.ledger.messages.signed_results import match
 from ragaudit.ledger.messages.verdict import REFUSED, MalformedVerdict, Verdict
 from ragaudit.verifier import referred
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.messages.result_references import References, references_of
+from ragaudit.ledger.messages.signed_results import References, references_of
 
 
 def compare(

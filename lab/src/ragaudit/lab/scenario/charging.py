@@ -22,7 +22,7 @@ from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
-from ragaudit.ledger.messages.generated_answers import AnyAnswer, GeneratedAnswer
+from ragaudit.ledger.messages.generated import AnyAnswer, GeneratedAnswer
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.replays import Votes, VotesOfAnswer

@@ -318,15 +318,14 @@ class IntegrityWindow(VersionedWindow):
     def receipt_file(self, asked: Asked) -> ReceiptFile:
         private = self.private_half(asked)
         answer = self.answered(asked, private)
-        public = PublicReceipt.issue(
-            self.provider_key,
+        public = PublicReceipt(
             origin=self.origin,
             index=asked.index,
             salt=asked.salt,
             body=asked.body,
             issued=asked.record.time + 1,
             answer_digest=answer_digest(asked.request, answer, private),
-        )
+        ).signed(self.provider_key)
         return ReceiptFile(asked.request, answer, public, private)
 
     def answered(self, asked: Asked, private: PrivateReceipt) -> Answer:

@@ -12,7 +12,7 @@ from ragaudit.lab.generation.voters import KEYWORDS, LocalVoters
 from ragaudit.lab.scenario.charging import Charged, model
 from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.ledger.messages.answerers import KeywordVoting
-from ragaudit.ledger.messages.generated_answers import AnyAnswer, GeneratedKeywords
+from ragaudit.ledger.messages.generated import AnyAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, GeneratorProbe
 from ragaudit.ledger.messages.replays import VotesOfAnswer
 from ragaudit.privacy.accounting.generation import channel_loss

@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.time_stamps import TimeStamp, TimeStamps
+from ragaudit.ledger.messages.evidence import TimeStamp, TimeStamps
 
 _FROM, _UNTIL = datetime(2020, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)
 _SEQUENCE, _SET, _INTEGER, _OCTETS, _TIME = 0x30, 0x31, 0x02, 0x04, 0x18

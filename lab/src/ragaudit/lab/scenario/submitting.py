@@ -128,15 +128,14 @@ class SubmittingWindow(AnsweringWindow):
         """
         private = self.private_half(asked)
         answer = Answer(tuple(Document(row.position, row.id, row.content) for row in private.rows))
-        public = PublicReceipt.issue(
-            self.provider_key,
+        public = PublicReceipt(
             origin=self.origin,
             index=asked.index,
             salt=asked.salt,
             body=asked.body,
             issued=asked.record.time + 1,
             answer_digest=answer_digest(asked.request, answer, private),
-        )
+        ).signed(self.provider_key)
         return ReceiptFile(asked.request, answer, public, private)
 
     def proof_for(self, index: int) -> TlogProof:

@@ -134,15 +134,18 @@ class Window(SubmittingWindow):
             a: 1..A-1.
             covered: covered_size(a).
         """
-        return Activation.issue(
-            self.verifier_key,
-            window=self.window,
-            a=a,
-            preimage=self.preimage(a),
-            covered_size=covered,
-            time=self.released(a),
-            round=self.round(a),
-        ).to_json()
+        return (
+            Activation(
+                window=self.window,
+                a=a,
+                preimage=self.preimage(a),
+                covered_size=covered,
+                time=self.released(a),
+                round=self.round(a),
+            )
+            .signed(self.verifier_key)
+            .to_json()
+        )
 
     def receipts_list(self, receipts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the signed receipts list as JSON (docs/spec/08-services.md §8.4).
@@ -199,17 +202,20 @@ class Window(SubmittingWindow):
             strata: of `draw_sample`.
             listed: of `receipts_list`.
         """
-        return Challenge.issue(
-            self.verifier_key,
-            window=self.window,
-            final_root=self.tree.root(),
-            final_size=self.tree.size,
-            preimage=self.chain_seed,
-            receipts_list=ReceiptsList.from_json(listed),
-            strata=tuple(Stratum.from_json(each, "strata") for each in strata),
-            deadline=self.drawn() + 1000 * DEADLINE_SECONDS,
-            round=self.round(len(self.instants)),
-        ).to_json()
+        return (
+            Challenge(
+                window=self.window,
+                final_root=self.tree.root(),
+                final_size=self.tree.size,
+                preimage=self.chain_seed,
+                receipts_list=ReceiptsList.from_json(listed),
+                strata=tuple(Stratum.from_json(each, "strata") for each in strata),
+                deadline=self.drawn() + 1000 * DEADLINE_SECONDS,
+                round=self.round(len(self.instants)),
+            )
+            .signed(self.verifier_key)
+            .to_json()
+        )
 
     def sign_challenge(self, message: dict[str, Any]) -> dict[str, Any]:
         """Sign a challenge as it is, also one that no verifier would write.

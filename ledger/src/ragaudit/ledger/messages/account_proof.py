@@ -13,8 +13,8 @@ from ragaudit.ledger.messages.account_index import (
     account_key,
 )
 from ragaudit.ledger.messages.kernel import Digest, Items, Message, Origin, Text
-from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.ledger.messages.sorted_rows import ProvenRow, verify_absent, verify_present
 
 __all__ = ["AccountProof"]

@@ -13,7 +13,7 @@ from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import Digest, Message, ProviderName, WindowName
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.requests import Openings, Request
+from ragaudit.ledger.messages.requests import Openings, Request, Salted
 
 __all__ = ["KINDS", "PROVIDER", "VERIFIER", "AccountRecords", "Line", "read_lines"]
 
@@ -71,7 +71,7 @@ class Line(NamedTuple):
             "index": index,
             "request": request.to_json(),
             # Question and filter stand in the request.
-            "openings": {name: shown[name] for name in Openings.SALTED.split()},
+            "openings": {name: shown[name] for name in Salted.FORMS},
             "issued": issued,
             "answer": answer,
             "salt": None if salt is None else salt.hex(),

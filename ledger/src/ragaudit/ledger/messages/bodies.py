@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
 from ragaudit.encoding.errors import MalformedError, MalformedRequest
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.beacon import BeaconRound
+from ragaudit.ledger.messages.evidence import TimeStamp
 from ragaudit.ledger.messages.evidence_access import Reader, Reason
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES, Entry
 from ragaudit.ledger.messages.kernel import (
@@ -28,7 +29,6 @@ from ragaudit.ledger.messages.kernel import (
     Text,
 )
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
-from ragaudit.ledger.messages.time_stamps import TimeStamp
 
 MAX_BATCH: Final = 1000
 """Entries, receipts, refusals or disputes in one call, each of which costs a signature's check."""

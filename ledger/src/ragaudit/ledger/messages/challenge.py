@@ -4,18 +4,16 @@ import hashlib
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import PREFIX
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES, Field, decode, enc, read_digest, read_int
-from ragaudit.ledger.messages.beacon import BeaconRound, Engine
+from ragaudit.ledger.messages.beacon import Engine
 from ragaudit.ledger.messages.chains import verify_activation_preimage
-from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
-from ragaudit.ledger.messages.kernel import MAX_TIME, Digest, Integer, Milliseconds, Name
+from ragaudit.ledger.messages.kernel import Digest, Integer, Items, Milliseconds, Name
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.questions import MAX_QUESTION_BYTES
 from ragaudit.ledger.messages.released import ReleaseMessage
@@ -53,9 +51,9 @@ class ReceiptsList(VerifierMessage, kind="receipts-list"):
     """The verifier's commitment to the receipts that arrived before the sampling instant.
 
     Attributes:
-        digest: `receipts_digest`, 32 bytes.
-        count: of the receipts.
-        time: the end of the intake, Unix milliseconds.
+        digest: of all receipts that arrived.
+        count: of these receipts.
+        time: the end of the intake.
     """
 
     window: Name
@@ -83,61 +81,23 @@ class ReceiptsList(VerifierMessage, kind="receipts-list"):
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Challenge(ReleaseMessage):
+class Challenge(ReleaseMessage, kind="challenge"):
     """What the provider is asked to open. Whether the sample is the due one is not checked here.
 
     Attributes:
         final_root, final_size: of the log.
-        preimage: n_A, 32 bytes: the seed of the activation chain.
+        preimage: n_A, the seed of the activation chain.
         receipts_list: what the strata of accounts were drawn from.
-        deadline: of the responses, Unix milliseconds.
+        deadline: of the responses.
     """
 
-    KIND: ClassVar[str] = "challenge"
-    MEMBERS: ClassVar[str] = (
-        "window final_root final_size preimage receipts_list strata deadline round signature"
-    )
-
-    window: str
-    final_root: bytes
-    final_size: int
-    preimage: bytes
+    window: Name
+    final_root: Digest
+    final_size: Annotated[int, Integer(0, MAX_RECORDS)]
+    preimage: Digest
     receipts_list: ReceiptsList
-    strata: tuple[Stratum, ...]
-    deadline: int
-
-    @classmethod
-    def issue(
-        cls,
-        key: PrivateKey,
-        *,
-        window: str,
-        final_root: bytes,
-        final_size: int,
-        preimage: bytes,
-        receipts_list: ReceiptsList,
-        strata: tuple[Stratum, ...],
-        deadline: int,
-        round: BeaconRound | None = None,  # noqa: A002 - drand's own name
-    ) -> Self:
-        """Challenge the provider to open a sample.
-
-        Args:
-            key: `keys.verifier`.
-            window, final_root, final_size, preimage, receipts_list, strata, deadline,
-                round: the attributes.
-        """
-        return cls(
-            window=window,
-            final_root=final_root,
-            final_size=final_size,
-            preimage=preimage,
-            receipts_list=receipts_list,
-            strata=strata,
-            deadline=deadline,
-            round=round,
-        ).signed(key)
+    strata: Annotated[tuple[Stratum, ...], Items(0, MAX_STRATA)]
+    deadline: Milliseconds
 
     @property
     def sampled(self) -> frozenset[int]:
@@ -155,38 +115,12 @@ class Challenge(ReleaseMessage):
             if stratum.rows_of is not None and stratum.sample
         }
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "window": self.window,
-            "final_root": self.final_root.hex(),
-            "final_size": self.final_size,
-            "preimage": self.preimage.hex(),
-            "receipts_list": self.receipts_list.to_json(),
-            "strata": [stratum.to_json() for stratum in self.strata],
-            "deadline": self.deadline,
-            "round": self._round_json,
-        }
-
     def signed_fields(self) -> tuple[Field, ...]:
         """Return the window, and the digest of the message without its signature."""
         # Strata are lists of lists, for which `enc` has no field: their canonical JSON is digested.
         unsigned = self.to_json()
         del unsigned["signature"]
         return (self.window, hashlib.sha256(canonical_json.dumps(unsigned)).digest())
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            window=f.text("window", 1, 64),
-            final_root=f.hex("final_root", DIGEST_BYTES),
-            final_size=f.integer("final_size", 0, MAX_RECORDS),
-            preimage=f.hex("preimage", DIGEST_BYTES),
-            receipts_list=f.message("receipts_list", ReceiptsList),
-            strata=f.messages("strata", Stratum, 0, MAX_STRATA),
-            deadline=f.integer("deadline", 0, MAX_TIME),
-            round=cls._read_round(f),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
 
     def authenticate(self, policy: Policy, *, anchor: bytes) -> None:
         """Check that the policy's verifier signed this challenge and its receipts list.

@@ -4,16 +4,13 @@ docs/spec/08-services.md §8.4: the countersignature fixes the anchor of the act
 each activation reveals the chain's next value.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated
 
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
-from ragaudit.encoding.tagged import DIGEST_BYTES, Field
-from ragaudit.ledger.messages.beacon import BeaconRound, Engine
+from ragaudit.encoding.tagged import Field
+from ragaudit.ledger.messages.beacon import Engine
 from ragaudit.ledger.messages.chains import activation_randomness, verify_activation_preimage
-from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.kernel import MAX_TIME, Digest, Milliseconds, Name
+from ragaudit.ledger.messages.kernel import Count, Digest, Integer, Milliseconds, Name
 from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
 from ragaudit.ledger.messages.released import ReleaseMessage
 from ragaudit.ledger.messages.signed import VerifierMessage
@@ -35,9 +32,10 @@ class Countersignature(VerifierMessage, kind="countersignature"):
     """What the verifier agreed to, and when.
 
     Attributes:
-        policy_digest, opening_digest, terms_digest: 32 bytes each.
-        activation_anchor: of the verifier's activation chain, 32 bytes.
-        time: Unix milliseconds.
+        policy_digest: C_policy (5.2).
+        opening_digest: of the log's entry 0.
+        terms_digest: of the verifier's terms (9.4).
+        activation_anchor: of the verifier's activation chain (5.6).
     """
 
     # One signature over all of them: nobody can show that the verifier agreed to this policy with
@@ -71,64 +69,23 @@ class Countersignature(VerifierMessage, kind="countersignature"):
         self.verify(policy.keys.verifier)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activation(ReleaseMessage):
+class Activation(ReleaseMessage, kind="activation"):
     """The value n_a, released at or after t_a, with the size of the log that it activates.
 
     Under a policy with a beacon it is released with the round R_a, when that is due or later.
 
     Attributes:
         a: number of the instant, from 1.
-        preimage: n_a, 32 bytes.
+        preimage: n_a.
         covered_size: of the largest checkpoint cosigned strictly before t_a, in entries.
-        time: of the release, Unix milliseconds.
+        time: of the release.
     """
 
-    KIND: ClassVar[str] = "activation"
-    MEMBERS: ClassVar[str] = "window a preimage covered_size time round signature"
-
-    window: str
-    a: int
-    preimage: bytes
-    covered_size: int
-    time: int
-
-    @classmethod
-    def issue(
-        cls,
-        key: PrivateKey,
-        *,
-        window: str,
-        a: int,
-        preimage: bytes,
-        covered_size: int,
-        time: int,
-        round: BeaconRound | None = None,  # noqa: A002 - drand's own name
-    ) -> Self:
-        """Release n_a.
-
-        Args:
-            key: `keys.verifier`.
-            window, a, preimage, covered_size, time, round: the attributes.
-        """
-        return cls(
-            window=window,
-            a=a,
-            preimage=preimage,
-            covered_size=covered_size,
-            time=time,
-            round=round,
-        ).signed(key)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "window": self.window,
-            "a": self.a,
-            "preimage": self.preimage.hex(),
-            "covered_size": self.covered_size,
-            "time": self.time,
-            "round": self._round_json,
-        }
+    window: Name
+    a: Annotated[int, Integer(1, MAX_INSTANTS)]
+    preimage: Digest
+    covered_size: Count
+    time: Milliseconds
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
@@ -136,18 +93,6 @@ class Activation(ReleaseMessage):
         if self.round is None:
             return (*fields, None, None)
         return (*fields, self.round.number, self.round.signature)
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            window=f.text("window", 1, 64),
-            a=f.integer("a", 1, MAX_INSTANTS),
-            preimage=f.hex("preimage", DIGEST_BYTES),
-            covered_size=f.integer("covered_size", 0, MAX_TIME),
-            time=f.integer("time", 0, MAX_TIME),
-            round=cls._read_round(f),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
 
     def authenticate(self, policy: Policy, *, anchor: bytes, number: int) -> None:
         """Check that this is the window's activation ``number``, signed and on the chain.

@@ -80,8 +80,8 @@ class Deletion(_Deletion, kind="deletion"):
     """What a verifier deleted, when, and under which checkpoint it was evidence.
 
     Attributes:
-        verdict: SHA-256 of the verdict's envelope, 32 bytes.
-        items: hexadecimal SHA-256 of each item that was deleted, by name; all are confidential.
+        verdict: SHA-256 of the verdict's envelope.
+        items: SHA-256 of each item that was deleted, by name; all are confidential.
     """
 
     verdict: Digest
@@ -122,7 +122,7 @@ class ProviderDeletion(_Deletion, kind="provider-deletion"):
     """What a provider deleted of a finished window: all but its public part (spec 8.12).
 
     Attributes:
-        verdict: SHA-256 of the verdict's envelope, 32 bytes; None for an abandoned window.
+        verdict: SHA-256 of the verdict's envelope; None for an abandoned window.
         entries: how many entries of the log lost salt, body and openings.
     """
 

@@ -25,8 +25,8 @@ class RegistrationStatement(AccountMessage, kind="registration-statement", where
 
     Attributes:
         origin: of the window's log.
-        pseudonym: of the account, 32 bytes.
-        anchor: of its nonce chain, 32 bytes; None for a plain account.
+        pseudonym: of the account.
+        anchor: of its nonce chain (5.6); None for a plain account.
     """
 
     # The anchor is signed too: where the provider made the chain itself and registered it for an
@@ -43,8 +43,8 @@ class HolderStatement(AccountMessage, kind="holder-statement", where="holder"):
 
     Attributes:
         origin: of the window's log.
-        pseudonym: of the account, 32 bytes.
-        digest: `documents_digest` of what goes with the statement.
+        pseudonym: of the account.
+        digest: of what goes with the statement.
     """
 
     origin: Origin
@@ -88,10 +88,10 @@ class Dispute(AccountMessage, kind="dispute"):
 
     Attributes:
         origin: of the window's log.
-        pseudonym: of the account, 32 bytes.
+        pseudonym: of the account.
         index: leaf index of the record, or of the charge entry.
-        answer_digest: of the receipt's public half.
-        file_digest: `file_digest` of the receipt file.
+        answer_digest: of the receipt's public part.
+        file_digest: of the receipt file.
     """
 
     origin: Origin
@@ -131,10 +131,10 @@ class Finding(AccountMessage, kind="finding"):
     Attributes:
         origin: of the window's log.
         index: leaf index of the record, or of the charge entry.
-        answer_digest: of the receipt's public half.
-        file_digest: `file_digest` of the receipt file.
+        answer_digest: of the receipt's public part.
+        file_digest: of the receipt file.
         step: of docs/spec 5.9, or 11.10, that fails; 0: none does, the dispute is dismissed.
-        time: the arbiter's clock, Unix milliseconds.
+        time: by the arbiter's clock.
     """
 
     # The file by digest and the place by index, but no row: the verifier takes findings about

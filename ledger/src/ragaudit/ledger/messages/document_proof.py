@@ -24,11 +24,12 @@ from ragaudit.ledger.messages.kernel import (
     Origin,
     TenantName,
 )
-from ragaudit.ledger.messages.opened_entry import Place, ProvenEntry, ProvenOpening
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Version
+from ragaudit.ledger.messages.requests import Position
 from ragaudit.ledger.messages.row_openings import CommitRows
-from ragaudit.ledger.messages.row_proofs import Position, RowProof, check_owned
+from ragaudit.ledger.messages.row_proofs import RowProof, check_owned
+from ragaudit.ledger.messages.shown_entries import Place, ProvenEntry, ProvenOpening
 from ragaudit.ledger.messages.sorted_rows import ProvenRow, verify_absent, verify_present
 
 __all__ = ["MAX_LIVES", "DocumentProof", "ListedDocument"]

@@ -8,22 +8,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any, BinaryIO, Final, Generic, Self, TypeVar
+from typing import Annotated, Any, BinaryIO, Final, Generic, Self, TypeAlias, TypeVar
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.canonical_json import located
 from ragaudit.encoding.errors import MalformedError, RagauditError
-from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.encoding.text import b64_decode, b64_encode
+from ragaudit.ledger.log.timestamps import MAX_TOKEN_BYTES
 from ragaudit.ledger.messages.countersignature import Activation
-from ragaudit.ledger.messages.disputes import STEPS, Dispute, Finding, RegistrationStatement
-from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.disputes import Dispute, Finding, RegistrationStatement, Step
 from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.kernel import MAX_TIME, Converted, Integer, Message, Object, Text
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Refusal
 from ragaudit.ledger.messages.public_halves import PublicHalf, read_public_half
 
 M = TypeVar("M")
-
-_DISPUTE_MEMBERS: Final = "dispute step file finding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,7 @@ class Claims(SubmittedList[Claim]):
     read = staticmethod(Claim.from_json)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptDispute:
+class KeptDispute(Message, where="dispute"):
     """A dispute as the evidence holds it.
 
     Attributes:
@@ -194,43 +193,92 @@ class KeptDispute:
     """
 
     dispute: Dispute
-    step: int | None = None
-    file: dict[str, Any] | None = field(default=None, repr=False)
+    step: Step | None = None
+    file: Object | None = field(default=None, repr=False)
     finding: Finding | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the dispute as a JSON object."""
-        return {
-            "dispute": self.dispute.to_json(),
-            "step": self.step,
-            "file": self.file,
-            "finding": None if self.finding is None else self.finding.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        """Return the dispute of a JSON value, the strict inverse of `to_json`.
-
-        Args:
-            value: an item of `confidential/disputes.json`.
-
-        Raises:
-            MalformedRecord: not such a dispute. Nothing is verified.
-        """
-        f = Fields(value, _DISPUTE_MEMBERS, MalformedRecord, "dispute")
-        file, finding = f.raw("file"), f.raw("finding")
-        # Not parsed: the dispute may have been upheld because the file is not of the form of 5.8.
-        if file is not None and not isinstance(file, dict):
-            raise MalformedRecord("not an object", where="dispute.file")
-        return cls(
-            Dispute.from_json(f.raw("dispute")),
-            None if f.raw("step") is None else f.integer("step", 0, STEPS),
-            file,
-            None if finding is None else Finding.from_json(finding),
-        )
 
 
 class Disputes(EvidenceList[KeptDispute]):
     """`confidential/disputes.json`: what accounts disputed, by rising index and identity."""
 
     read = staticmethod(KeptDispute.from_json)
+
+
+MAX_WINDOWS: Final = 10_000
+"""As the chain of a provider's windows (8.11)."""
+
+Number: TypeAlias = Annotated[int, Integer(0, MAX_WINDOWS)]
+
+
+class OverlappingWindow(Message, where="overlapping window"):
+    """A window that the verifier countersigned, at the same time as another one.
+
+    Attributes:
+        policy: of it.
+        allowed: how many such windows with a tenant of its own the terms allow under which it was
+            countersigned.
+        shared: how many of these there are, the window that the evidence is of among them.
+    """
+
+    policy: Policy
+    allowed: Number
+    shared: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Overlaps(EvidenceList[OverlappingWindow]):
+    """`public/overlaps.json`: by rising name of the window, at least one."""
+
+    @staticmethod
+    def read(value: Any) -> OverlappingWindow:
+        return OverlappingWindow.from_json(value)
+
+    def __post_init__(self) -> None:
+        names = [each.policy.window for each in self.messages]
+        if not 1 <= len(names) <= MAX_WINDOWS or names != sorted(set(names)):
+            raise MalformedError(
+                "not by rising name", where="overlaps", expected=f"1..{MAX_WINDOWS} windows"
+            )
+
+
+def overlap(one: Policy, other: Policy) -> bool:
+    """Return whether two windows are of one provider and at the same time, and one has noise.
+
+    Without noise in either of them there is no budget that the other would spend.
+
+    Args:
+        one, other: their policies; of one window twice: no.
+    """
+    if one.provider != other.provider or one.window == other.window:
+        return False
+    return one.start < other.end and other.start < one.end and (one.noised or other.noised)
+
+
+def shared_tenants(one: Policy, other: Policy) -> tuple[str, ...]:
+    """Return the tenants of both, in the order of the first.
+
+    Args:
+        one, other: policies of windows that overlap.
+    """
+    return tuple(tenant for tenant in one.tenants if tenant in other.tenants)
+
+
+_TOKEN: Final = Text(1, 4 * MAX_TOKEN_BYTES // 3 + 4)
+
+
+class TimeStamp(Message, where="time stamp"):
+    """An authority's token over the checkpoint of a size; nothing of it is verified.
+
+    Attributes:
+        size: of the checkpoint, in entries.
+        token: DER, as it came.
+    """
+
+    size: Annotated[int, Integer(1, MAX_TIME)]
+    token: Annotated[bytes, Converted(_TOKEN, b64_decode, b64_encode, "base64")] = field(repr=False)
+
+
+class TimeStamps(EvidenceList[TimeStamp]):
+    """`public/time-stamps.json`: by rising size and digest of the token."""
+
+    read = staticmethod(TimeStamp.from_json)

@@ -43,10 +43,10 @@ class EvidenceAccess(SignedMessage, kind="evidence-access"):
     Attributes:
         origin: of the window's log, which tells windows of one name apart.
         number: from 0, within the window.
-        previous: SHA-256 of the access before; FIRST of the first.
-        what: BUNDLE, or "account/" and a pseudonym in hexadecimal.
+        previous: SHA-256 of the canonical bytes of the access before; of the first 32 zero bytes.
+        what: was opened; a pseudonym is hexadecimal.
         reader, reason: as whoever opened it said.
-        time: Unix milliseconds.
+        time: does not fall.
     """
 
     origin: Annotated[str, Text(1, MAX_ORIGIN_BYTES)]

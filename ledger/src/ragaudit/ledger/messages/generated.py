@@ -3,32 +3,188 @@
 Nothing here depends on how many documents paid, or on which: that stays with the provider.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Self
+import re
+from dataclasses import field, replace
+from typing import Annotated, Final, Self, TypeAlias
 
-from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data, structure
-from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
+from ragaudit.encoding.digests import leaf_data, structure
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import Field
+from ragaudit.encoding.text import LONGEST_WORD, words
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
+from ragaudit.ledger.messages.answerers import MAX_KEYWORDS, MAX_TOKENS
 from ragaudit.ledger.messages.charges import Charge, Generated
-from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
-from ragaudit.ledger.messages.generated_answers import AnyAnswer, read_answer
-from ragaudit.ledger.messages.generation_requests import GenerationRequest
-from ragaudit.ledger.messages.kernel import MAX_TIME, Digest, Hex, Integer, Message, Text
+from ragaudit.ledger.messages.encoded import check_range
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES
+from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_filter
+from ragaudit.ledger.messages.generator_manifest import MAX_VOCABULARY
+from ragaudit.ledger.messages.kernel import (
+    EMBEDDED,
+    MAX_TIME,
+    OMITTED,
+    Converted,
+    Digest,
+    Hex,
+    Integer,
+    Items,
+    Message,
+    Milliseconds,
+    Nested,
+    OneOf,
+    Origin,
+    OrNull,
+    Text,
+)
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES
 from ragaudit.ledger.messages.receipts import digest_of
-from ragaudit.ledger.messages.requests import Openings
+from ragaudit.ledger.messages.records import MAX_QUERIES
+from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.ledger.messages.signed import AccountMessage
 
-__all__ = [
-    "GeneratedFile",
-    "GeneratedPrivate",
-    "GeneratedReceipt",
-    "GenerationRequest",
-    "LoggedEntry",
+MAX_IGNORED: Final = 16
+_SETTING = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+
+
+def _check_setting(name: str) -> None:
+    if _SETTING.fullmatch(name) is None:
+        raise MalformedError("not a name", expected="a-z, 0-9 and _")
+
+
+def _ignored(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    # One spelling of nothing: without the member.
+    if names is not None and (not names or list(names) != sorted(set(names))):
+        raise MalformedError("empty, or do not rise", expected="names in order, each once")
+    return names or ()
+
+
+Ignored: TypeAlias = Annotated[
+    tuple[str, ...],
+    Converted(
+        OrNull(Items(0, MAX_IGNORED, Text(1, 64, _check_setting, "name of a setting"))),
+        _ignored,
+        lambda names: list(names) or None,
+    ),
+    OMITTED,
+]
+
+
+class GenerationRequest(Message, where="request"):
+    """A question to be answered in words.
+
+    Attributes:
+        query: 1..8192 bytes of UTF-8.
+        filter: canonical text (5.12), at most 16 KiB; empty: none.
+        counter: of an anchored client; None for a plain one.
+        ignored: names of settings that came with the question and changed nothing, at most
+            `MAX_IGNORED`, rising. They are part of what was asked: the provider signs that it did
+            not honour them.
+    """
+
+    query: Annotated[str, Text(1, MAX_QUERY_BYTES)] = field(repr=False)
+    filter: Annotated[str, Text(0, MAX_FILTER_BYTES)] = field(default="", repr=False)
+    counter: Annotated[int, Integer(0, MAX_QUERIES - 1)] | None = None
+    ignored: Ignored = ()
+
+    def check_policy(self, policy: Policy) -> Filter:
+        """Return the filter of a request that the window takes.
+
+        Raises:
+            UnsupportedError: the window has no generation channel, or knows no such filter.
+            MalformedRecord: a filter that is none.
+        """
+        if policy.generation is None:
+            raise UnsupportedError("no generation channel in this window", where="window")
+        return request_filter(self.filter, policy)
+
+    @property
+    def retrieval(self) -> Request:
+        """The same question as the retrieval channel knows it: what its digests cover is one."""
+        return Request(self.query, 1, self.counter, self.filter, kind="text")
+
+
+MAX_TEXT_BYTES: Final = 2**18  # of an answer
+
+
+def _check_keyword(text: str) -> None:
+    if words(text) != {text}:
+        raise MalformedError("not a word", expected="letters and digits, case-folded")
+
+
+AnswerText: TypeAlias = Annotated[str, Text(0, MAX_TEXT_BYTES)]
+Token: TypeAlias = Annotated[int, Integer(0, MAX_VOCABULARY - 1)]
+Keyword: TypeAlias = Annotated[str, Text(0, 4 * LONGEST_WORD, _check_keyword, "a word")]
+
+
+class GeneratedAnswer(Message, where="answer"):
+    """What is released.
+
+    Attributes:
+        text: of the tokens; the end token has none.
+        tokens: of the committed vocabulary, the end token included where it ended the answer.
+        private: how many of them the documents were asked for.
+    """
+
+    text: AnswerText = field(repr=False)
+    tokens: Annotated[tuple[Token, ...], Items(0, MAX_TOKENS)] = field(repr=False)
+    private: Annotated[int, Integer(0, MAX_TOKENS)]
+
+    def __post_init__(self) -> None:
+        check_range("private tokens", self.private, 0, len(self.tokens))
+
+    def digest(self, salt: bytes) -> bytes:
+        """Return what the answer entry says of the answer, 32 bytes (11.9).
+
+        Args:
+            salt: salt_a, 32 bytes.
+        """
+        return structure("generated", salt, self.encode())
+
+
+class GeneratedKeywords(Message, where="answer"):
+    """An answer of DP-KSA.
+
+    Attributes:
+        text: of the final answer, at most 2^18 bytes.
+        keywords: that were released, rising, since their ranks are private; None where the test
+            failed.
+    """
+
+    text: AnswerText = field(repr=False)
+    keywords: Annotated[tuple[Keyword, ...], Items(0, MAX_KEYWORDS)] | None = field(repr=False)
+
+    @property
+    def private(self) -> int:
+        """How many words the documents were asked for: none where the test failed."""
+        return len(self.keywords or ())
+
+    def digest(self, salt: bytes) -> bytes:
+        """Return what the answer entry says of the answer, 32 bytes (11.9).
+
+        Args:
+            salt: salt_a, 32 bytes.
+        """
+        return structure("generated", salt, self.encode())
+
+    def _check(self) -> None:
+        found = self.keywords or ()
+        # A set has one spelling, and an order of its own would tell the ranks.
+        if list(found) != sorted(set(found)):
+            raise MalformedError("do not rise", where="keywords", expected="in order, each once")
+
+
+AnyAnswer: TypeAlias = Annotated[
+    GeneratedAnswer | GeneratedKeywords,
+    OneOf(
+        lambda answer: isinstance(answer, dict) and "keywords" in answer,
+        Nested(GeneratedKeywords),
+        Nested(GeneratedAnswer),
+    ),
 ]
 
 
@@ -72,8 +228,7 @@ class LoggedEntry(Message):
         return verify_tlog_proof(proof, leaf=leaf, log_key=log_key, cosigners=cosigners)
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedReceipt(JsonMessage, AccountMessage):
+class GeneratedReceipt(AccountMessage, kind="generated-receipt", where="receipt"):
     """The half that may be shown: both entries, their places, and a signature.
 
     Attributes:
@@ -83,34 +238,11 @@ class GeneratedReceipt(JsonMessage, AccountMessage):
         answer_digest: of request, answer and private half, 32 bytes: see `GeneratedFile`.
     """
 
-    KIND: ClassVar[str] = "generated-receipt"
-    MEMBERS: ClassVar[str] = "answer answer_digest charge issued origin signature"
-    LABEL: ClassVar[str] = "receipt"
-
-    origin: str
+    origin: Origin
     charge: LoggedEntry
     answer: LoggedEntry
-    issued: int
-    answer_digest: bytes
-
-    @classmethod
-    def issue(
-        cls,
-        key: PrivateKey,
-        *,
-        origin: str,
-        charge: LoggedEntry,
-        answer: LoggedEntry,
-        issued: int,
-        answer_digest: bytes,
-    ) -> "GeneratedReceipt":
-        """Sign a receipt for two durable entries.
-
-        Args:
-            key: the provider's.
-            origin, charge, answer, issued, answer_digest: the attributes.
-        """
-        return cls(origin, charge, answer, issued, answer_digest).signed(key)
+    issued: Milliseconds
+    answer_digest: Digest
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
@@ -188,33 +320,13 @@ class GeneratedReceipt(JsonMessage, AccountMessage):
         """The body of the answer entry."""
         return Generated.parse(self.answer.body)
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "answer": self.answer.to_json(),
-            "answer_digest": self.answer_digest.hex(),
-            "charge": self.charge.to_json(),
-            "issued": self.issued,
-            "origin": self.origin,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        receipt = cls(
-            f.origin(),
-            f.message("charge", LoggedEntry),
-            f.message("answer", LoggedEntry),
-            f.integer("issued", 0, MAX_TIME),
-            f.hex("answer_digest", DIGEST_BYTES),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
+    def _check(self) -> None:
         # Bodies that are none are refused here, and nowhere later. What they say of each other is
         # for whoever judges: the provider signed it.
-        _ = receipt.charged, receipt.answered
-        return receipt
+        _ = self.charged, self.answered
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedPrivate(JsonMessage):
+class GeneratedPrivate(Message, kind="generated/private"):
     """The half that opens the entries to their account; never a row, a position or a count.
 
     Attributes:
@@ -222,49 +334,21 @@ class GeneratedPrivate(JsonMessage):
         salt_a: of the answer's digest, 32 bytes.
     """
 
-    FORMAT: ClassVar[str] = "ragaudit/v1/generated/private"
-    MEMBERS: ClassVar[str] = "embedding filter kind query salt_a salt_e salt_f salt_q salt_s sketch"
+    openings: Annotated[Openings, EMBEDDED]
+    salt_a: Digest = field(repr=False)
 
-    openings: Openings
-    salt_a: bytes = field(repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        return {**self.openings.to_json(), "salt_a": self.salt_a.hex()}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(Openings.read(f), f.hex("salt_a", SALT_BYTES))
+    def _check(self) -> None:
+        if self.openings.kind != "text":
+            raise MalformedError("not a known value", where="kind", expected="text")
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedFile(JsonMessage):
+class GeneratedFile(Message, kind="generated/file", where="receipt file"):
     """Everything that an account keeps of one answer."""
-
-    FORMAT: ClassVar[str] = "ragaudit/v1/generated/file"
-    MEMBERS: ClassVar[str] = "answer private public request"
-    LABEL: ClassVar[str] = "receipt file"
 
     request: GenerationRequest
     answer: AnyAnswer
     public: GeneratedReceipt
     private: GeneratedPrivate
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "answer": self.answer.to_json(),
-            "private": self.private.to_json(),
-            "public": self.public.to_json(),
-            "request": self.request.to_json(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.message("request", GenerationRequest),
-            read_answer(f, "answer"),
-            f.message("public", GeneratedReceipt),
-            f.message("private", GeneratedPrivate),
-        )
 
     @classmethod
     def issue(
@@ -288,10 +372,9 @@ class GeneratedFile(JsonMessage):
             issued: Unix milliseconds.
             request, answer, private: the attributes.
         """
-        public = GeneratedReceipt.issue(
-            key, origin=origin, charge=charge, answer=answered, issued=issued,
+        public = GeneratedReceipt(origin=origin, charge=charge, answer=answered, issued=issued,
             answer_digest=_digest(request, answer, private),
-        )  # fmt: skip
+        ).signed(key)  # fmt: skip
         return cls(request, answer, public, private)
 
     def verify_answer_digest(self) -> None:

@@ -54,18 +54,20 @@ class Form(ABC):
 
     Attributes:
         schema: JSON schema of its values; what it leaves open, `read` refuses all the same.
-        words: the same for people, in a table of the specification.
-        signable: whether a value is a field that a signature covers as it is.
         write: gives the JSON value of an attribute; None: it is its own.
+        signable: whether a value is a field that a signature covers as it is.
     """
 
     signable = False
 
     def __init__(
-        self, words: str, schema: Schema, write: Callable[[Any], Any] | None = None
+        self, kind: str, write: Callable[[Any], Any] | None = None, **schema: object
     ) -> None:
-        """Set what is said of the values, and how they are written."""
-        self.words, self.schema, self.write = words, schema, write
+        """Set the schema, whose parts without a value are left out, and how values are written."""
+        self.schema: Schema = {name: part for name, part in schema.items() if part != ""}
+        if kind:
+            self.schema = {"type": kind, **self.schema}
+        self.write = write
 
     @abstractmethod
     def read(self, value: Any) -> Any:
@@ -82,10 +84,9 @@ class Text(Form):
     signable = True
 
     def __init__(
-        self, low: int, high: int, check: Callable[[str], object] | None = None, words: str = ""
+        self, low: int, high: int, check: Callable[[str], object] | None = None, what: str = ""
     ) -> None:
-        bounds = {"minLength": min(low, 1), "maxLength": high}
-        super().__init__(words or f"text, {low}..{high} bytes", {"type": "string", **bounds})
+        super().__init__("string", minLength=min(low, 1), maxLength=high, description=what)
         self._low, self._high, self._check = low, high, check
 
     def read(self, value: Any) -> str:
@@ -94,9 +95,8 @@ class Text(Form):
         if not isinstance(value, str) or data != value.encode(errors="surrogatepass"):
             raise MalformedError("not a text", expected="Unicode text")
         if not self._low <= len(data) <= self._high:
-            raise MalformedError(
-                "text of another length", expected=f"{self._low}..{self._high} bytes"
-            )
+            expected = f"{self._low}..{self._high} bytes"
+            raise MalformedError("text of another length", expected=expected)
         if self._check is not None:
             _by_name(self._check, value)
         return value
@@ -107,10 +107,8 @@ class Integer(Form):
 
     signable = True
 
-    def __init__(self, low: int, high: int, words: str = "") -> None:
-        top = "2^53 - 1" if high == MAX_TIME else str(high)
-        schema: Schema = {"type": "integer", "minimum": low, "maximum": high}
-        super().__init__(words or f"integer, {low}..{top}", schema)
+    def __init__(self, low: int, high: int, what: str = "") -> None:
+        super().__init__("integer", minimum=low, maximum=high, description=what)
         self._low, self._high = low, high
 
     def read(self, value: Any) -> int:
@@ -123,19 +121,19 @@ class Integer(Form):
 class Plain(Form):
     """A value of one type, which is not looked into."""
 
-    def __init__(self, kind: type, words: str, schema: Schema, expected: str = "") -> None:
-        super().__init__(words, schema)
-        self._kind, self._expected = kind, expected
+    def __init__(self, type_: type, kind: str, what: str = "", expected: str = "") -> None:
+        super().__init__(kind)
+        self._type, self._what, self._expected = type_, what, expected
 
     def read(self, value: Any) -> Any:
-        if not isinstance(value, self._kind):
-            raise MalformedError(f"not {self.words}", expected=self._expected)
+        if not isinstance(value, self._type):
+            raise MalformedError(f"not {self._what}", expected=self._expected)
         return value
 
 
-BOOLEAN: Final = Plain(bool, "a boolean", {"type": "boolean"}, "true or false")
-OBJECT: Final = Plain(dict, "an object", {"type": "object"})
-ANYTHING: Final = Plain(object, "any JSON", {})
+BOOLEAN: Final = Plain(bool, "boolean", "a boolean", "true or false")
+OBJECT: Final = Plain(dict, "object", "an object")
+ANYTHING: Final = Plain(object, "")
 
 
 class Choice(Form):
@@ -144,8 +142,7 @@ class Choice(Form):
     signable = True
 
     def __init__(self, *choices: str) -> None:
-        words = " or ".join(f'"{each}"' for each in choices)
-        super().__init__(words, {"type": "string", "enum": list(choices)})
+        super().__init__("string", enum=list(choices))
         self._choices = choices
 
     def read(self, value: Any) -> str:
@@ -161,10 +158,11 @@ class Hex(Form):
 
     def __init__(self, length: int | None = None, *, limit: int = 0) -> None:
         exact = length is not None
-        count = f"{{{length}}}" if exact else f"{{0,{limit}}}"
         pattern = f"^[0-9a-f]{{{2 * (length or 0)}}}$" if exact else "^([0-9a-f]{2})*$"
-        words = f"hex, {length} bytes" if exact else f"hex, at most {limit} bytes"
-        super().__init__(words, {"type": "string", "pattern": pattern}, bytes.hex)
+        super().__init__(
+            "string", bytes.hex, pattern=pattern, **({} if exact else {"maxLength": 2 * limit})
+        )
+        count = f"{{{length}}}" if exact else f"{{0,{limit}}}"
         self._match = re.compile(f"(?:[0-9a-f]{{2}}){count}", re.ASCII).fullmatch
         self._length, self._limit = length, limit
 
@@ -185,10 +183,11 @@ class Converted(Form):
         form: Form,
         read: Callable[[Any], Any],
         write: Callable[[Any], Any],
-        words: str = "",
-        **schema: Any,
+        what: str = "",
+        **schema: object,
     ) -> None:
-        super().__init__(words or form.words, {**form.schema, **schema}, write)
+        named = {"description": what} if what else {}
+        super().__init__("", write, **{**form.schema, **named, **schema})
         self._form, self._convert = form, read
 
     def read(self, value: Any) -> Any:
@@ -199,10 +198,9 @@ class OrNull(Form):
     """Null, or another form: the form of a union with None."""
 
     def __init__(self, form: Form) -> None:
-        null = {"anyOf": [form.schema, {"type": "null"}]}
         write = form.write
         either = None if write is None else lambda value: None if value is None else write(value)
-        super().__init__(f"{form.words}; or null", null, either)
+        super().__init__("", either, anyOf=[form.schema, {"type": "null"}])
         self._form, self.signable = form, form.signable
 
     def read(self, value: Any) -> Any:
@@ -212,13 +210,11 @@ class OrNull(Form):
 class Items(Form):
     """A list of ``low``..``high`` items, whose form is that of the items of the annotated tuple."""
 
-    def __init__(self, low: int, high: int, item: Form | None = None) -> None:
-        self.low, self.high, self.item = low, high, item or ANYTHING
-        bounds = {"minItems": low, "maxItems": high}
-        schema = {"type": "array", "items": self.item.schema, **bounds}
-        write = self.item.write
+    def __init__(self, low: int, high: int, item: Form = ANYTHING) -> None:
+        write = item.write
         whole = list if write is None else lambda items: [*map(write, items)]
-        super().__init__(f"list of {low}..{high}: {self.item.words}", schema, whole)
+        super().__init__("array", whole, items=item.schema, minItems=low, maxItems=high)
+        self.low, self.high, self.item = low, high, item
 
     def read(self, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list) or not self.low <= len(value) <= self.high:
@@ -240,9 +236,9 @@ class MapOf(Form):
     def __init__(self, key: Form, value: Form) -> None:
         name, of = key.write or str, value.write or _written
         super().__init__(
-            f"object: {value.words} by {key.words}",
-            {"type": "object", "additionalProperties": value.schema},
+            "object",
             lambda found: {name(key): of(value) for key, value in found.items()},
+            additionalProperties=value.schema,
         )
         self._key, self._value = key, value
 
@@ -262,7 +258,7 @@ class Nested(Form):
 
     def __init__(self, kind: Any) -> None:
         schema = kind.schema() if hasattr(kind, "schema") else OBJECT.schema
-        super().__init__(kind.__name__, schema, methodcaller("to_json"))
+        super().__init__("", methodcaller("to_json"), **schema, title=kind.__name__)
         self._read = kind.read if issubclass(kind, Message) else kind.from_json
 
     def read(self, value: Any) -> Any:
@@ -273,8 +269,7 @@ class OneOf(Form):
     """One of two forms, of which ``first`` tells by the JSON value."""
 
     def __init__(self, first: Callable[[Any], bool], one: Form, other: Form) -> None:
-        schema: Schema = {"anyOf": [one.schema, other.schema]}
-        super().__init__(f"{one.words} or {other.words}", schema, _written)
+        super().__init__("", _written, anyOf=[one.schema, other.schema])
         self._first, self._one, self._other = first, one, other
 
     def read(self, value: Any) -> Any:
@@ -299,7 +294,8 @@ ProviderName: TypeAlias = Annotated[str, Text(1, 64, check_provider, "name of a 
 WindowName: TypeAlias = Annotated[str, Text(1, 64, check_window, "name of a window")]
 TenantName: TypeAlias = Annotated[str, Text(1, 64, check_tenant, "name of a tenant")]
 # It is the first line of a checkpoint: one with a newline in it would forge the rest.
-Origin: TypeAlias = Annotated[str, Text(1, MAX_NAME_BYTES, check_name, "origin of a log")]
+ORIGIN: Final = Text(1, MAX_NAME_BYTES, check_name, "origin of a log")
+Origin: TypeAlias = Annotated[str, ORIGIN]
 DocumentId: TypeAlias = Annotated[
     str, Text(1, MAX_DOCUMENT_ID_BYTES, check_document_id, "id of a document")
 ]
@@ -307,16 +303,14 @@ Digest: TypeAlias = Annotated[bytes, Hex(DIGEST_BYTES)]
 Signature: TypeAlias = Annotated[bytes, Hex(SIGNATURE_BYTES), UNSIGNED]
 # Not any 32 bytes are a key that is taken: small orders are refused, under which signatures verify
 # that nobody made. The example is of RFC 8032, 7.1, test 1.
-KeyInHex: TypeAlias = Annotated[
-    PublicKey,
-    Converted(
-        Hex(KEY_BYTES),
-        PublicKey.from_raw,
-        lambda key: key.raw.hex(),
-        "hex, an Ed25519 key",
-        examples=["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
-    ),
-]
+KEY: Final = Converted(
+    Hex(KEY_BYTES),
+    PublicKey.from_raw,
+    lambda key: key.raw.hex(),
+    "hex, an Ed25519 key",
+    examples=["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
+)
+KeyInHex: TypeAlias = Annotated[PublicKey, KEY]
 Count: TypeAlias = Annotated[int, Integer(0, MAX_TIME)]
 Milliseconds: TypeAlias = Annotated[int, Integer(0, MAX_TIME, "Unix milliseconds")]
 Object: TypeAlias = Annotated[dict[str, Any], OBJECT]
@@ -394,26 +388,29 @@ class Message:
         Raises:
             TypeError: a member without a form.
         """
-        if hasattr(cls, "_read"):  # declared by hand, see `fields.JsonMessage`
-            return
         cls.KIND = kind or cls.KIND
         cls.FORMAT = PREFIX + cls.KIND if cls.KIND else ""
         cls.WHERE = where or kind or cls.WHERE
         dataclass(frozen=True)(cls)
         hints = get_type_hints(cls, include_extras=True)
         # What a base declares, the signature, comes last.
-        names = [each.name for each in sorted(fields(cls), key=lambda each: bool(each.kw_only))]
+        own = [each for each in fields(cls) if each.init]
+        names = [each.name for each in sorted(own, key=lambda each: bool(each.kw_only))]
         marks = {name: getattr(hints[name], "__metadata__", ()) for name in names}
         cls.FORMS = {name: form_of(hints[name]) for name in names}
         cls._omitted = frozenset(name for name in names if OMITTED in marks[name])
         cls._signed = tuple(name for name in names if UNSIGNED not in marks[name])
         cls._embedded = {name: hints[name].__origin__ for name in names if EMBEDDED in marks[name]}
-        own = (cls._embedded[name]._names if name in cls._embedded else {name} for name in names)
-        cls._names = frozenset({"format"} if cls.KIND else ()).union(*own)
+        inner = list(cls._embedded.values())
+        cls._names = frozenset({"format"} if cls.KIND else ()).union(
+            set(names) - cls._embedded.keys(), *(kind._names for kind in inner)
+        )
+        cls._optional = cls._omitted.union(*(kind._optional for kind in inner))
         cls._readers = tuple((name, form.read) for name, form in cls.FORMS.items())
         cls._writers = tuple((name, form.write) for name, form in cls.FORMS.items() if form.write)
 
     _omitted: ClassVar[frozenset[str]]
+    _optional: ClassVar[frozenset[str]]
     _signed: ClassVar[tuple[str, ...]]
     _names: ClassVar[frozenset[str]]
     _embedded: ClassVar[Mapping[str, "type[Message]"]]
@@ -460,7 +457,7 @@ class Message:
             # An unknown member is refused, not skipped: it would travel under somebody's signature
             # with a meaning that this reader does not know.
             for problem, names in (
-                ("missing", cls._names - cls._omitted - value.keys()),
+                ("missing", cls._names - cls._optional - value.keys()),
                 ("unknown", value.keys() - cls._names),
             ):
                 if names:
@@ -522,6 +519,6 @@ class Message:
         return {
             "type": "object",
             "additionalProperties": False,
-            "required": [name for name in properties if name not in cls._omitted],
+            "required": [name for name in properties if name not in cls._optional],
             "properties": properties,
         }

@@ -24,10 +24,10 @@ from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import EMBEDDED, Converted, Digest, Items, Message, Text
-from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Close
+from ragaudit.ledger.messages.shown_entries import OpenedEntry
 
 __all__ = ["LogShown", "MissingEntry", "MissingRecord", "read_missing"]
 

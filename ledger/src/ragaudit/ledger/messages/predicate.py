@@ -6,7 +6,7 @@ from typing import Any, Final, Self, TypeVar
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.claims import REFUSED, RESULTS, Claims, Status
-from ragaudit.ledger.messages.result_references import References
+from ragaudit.ledger.messages.signed_results import References
 
 _T = TypeVar("_T")
 Json = Mapping[str, Any]

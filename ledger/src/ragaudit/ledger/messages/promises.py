@@ -4,31 +4,33 @@ docs/spec/05-records.md §5.8, and docs/spec/08-services.md §8.3 for claims: ac
 the verifier, the provider fetches them from it by the page, and the evidence holds them.
 """
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from dataclasses import field
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey
-from ragaudit.encoding.tagged import Field
+from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.chains import NONCE_BYTES
 from ragaudit.ledger.messages.charges import Charge
-from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.kernel import (
+    EMBEDDED,
     MAX_TIME,
+    UNSIGNED,
     Digest,
+    Hex,
     Integer,
     Items,
     Message,
     Milliseconds,
+    Nested,
+    OneOf,
     Origin,
 )
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import MAX_QUERIES, QueryEntry, Record
-from ragaudit.ledger.messages.requests import Openings, Request
+from ragaudit.ledger.messages.requests import Openings, Request, Salted
 from ragaudit.ledger.messages.signed import AccountMessage
 
 Reason = Literal["budget", "closed", "unavailable"]
@@ -59,8 +61,18 @@ def voidable_from(time: int, policy: Policy) -> int:
     return min(superseded_from(time, policy), 1000 * policy.end)
 
 
-@dataclass(frozen=True, slots=True)
-class Promise(JsonMessage, AccountMessage):
+AnyRequest: TypeAlias = Annotated[
+    Request | GenerationRequest,
+    # How many rows come back is asked of the retrieval channel alone.
+    OneOf(
+        lambda asked: isinstance(asked, dict) and "top_k" in asked,
+        Nested(Request),
+        Nested(GenerationRequest),
+    ),
+]
+
+
+class Promise(AccountMessage, kind="promise"):
     """What is logged for an anchored account's request, whatever its nonce will be; signed.
 
     The record, but for nonce and selection; or, of a question to be answered in words, the charge
@@ -68,18 +80,15 @@ class Promise(JsonMessage, AccountMessage):
 
     Attributes:
         origin: of the window's log.
-        body: of the promised record or charge entry, see their `parse_promised`.
-        request: what was asked. Its openings are not signed: the body has their digests.
+        body: of the promised record or charge entry.
+        request: what was asked.
+        salted: opens the digests of the body, which alone are signed.
     """
 
-    KIND: ClassVar[str] = "promise"
-    MEMBERS: ClassVar[str] = f"origin body request {Openings.SALTED} signature"
-    LABEL: ClassVar[str] = "promise"
-
-    origin: str
-    body: bytes
-    request: Request | GenerationRequest
-    openings: Openings
+    origin: Origin
+    body: Annotated[bytes, Hex(limit=MAX_BODY_BYTES)]
+    request: Annotated[AnyRequest, UNSIGNED]
+    salted: Annotated[Salted, EMBEDDED, UNSIGNED]
 
     @classmethod
     def issue(
@@ -90,7 +99,7 @@ class Promise(JsonMessage, AccountMessage):
         body: bytes,
         request: Request | GenerationRequest,
         openings: Openings,
-    ) -> "Promise":
+    ) -> Self:
         """Sign a promise; store it durably before it is sent.
 
         A provider that forgot it could promise the same counter once more, with another record.
@@ -99,11 +108,7 @@ class Promise(JsonMessage, AccountMessage):
             key: the provider's.
             origin, body, request, openings: the attributes.
         """
-        return cls(origin, body, request, openings).signed(key)
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        return (self.origin, self.body)
+        return cls(origin, body, request, openings.salted).signed(key)
 
     def superseded_from(self, policy: Policy) -> int:
         """Return the instant from which the provider may make another, Unix milliseconds (8.7).
@@ -139,42 +144,21 @@ class Promise(JsonMessage, AccountMessage):
         return self.charge if isinstance(self.request, GenerationRequest) else self.record
 
     @property
+    def openings(self) -> Openings:
+        """What opens the digests of the body: question and filter stand in the request alone."""
+        asked, salted = self.asked, vars(self.salted)
+        return Openings(
+            query=asked.query, filter=asked.filter, vector=asked.vector, kind=asked.kind, **salted
+        )
+
+    @property
     def asked(self) -> Request:
         """The request, as the digests of either kind of entry cover it."""
         request = self.request
         return request.retrieval if isinstance(request, GenerationRequest) else request
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "body": self.body.hex(),
-            "request": self.request.to_json(),
-            **{
-                name: value
-                for name, value in self.openings.to_json().items()
-                if name in Openings.SALTED.split()
-            },
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        request: Request | GenerationRequest
-        match f.raw("request"):
-            # How many rows come back is asked of the retrieval channel alone.
-            case {"top_k": _}:
-                asked = request = f.message("request", Request)
-            case _:
-                request = f.message("request", GenerationRequest)
-                asked = request.retrieval
-        promise = cls(
-            f.origin(),
-            f.hex("body", limit=MAX_BODY_BYTES),
-            request,
-            Openings.read(f, asked),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-        )
-        _ = promise.promised  # refused here, where the message is malformed, and nowhere later
-        return promise
+    def _check(self) -> None:
+        _ = self.promised  # refused here, where the message is malformed, and nowhere later
 
     def verify(self, key: PublicKey) -> None:
         """Check signature, openings, and that the entry is of the request.
@@ -214,9 +198,9 @@ class Refusal(AccountMessage, kind="refusal"):
 
     Attributes:
         origin: of the window's log.
-        pseudonym: of the account, 32 bytes.
+        pseudonym: of the account.
         counter: how many records the account has, so that the log can contradict it.
-        time: Unix milliseconds.
+        reason: the budget is spent, the window is closed, or the service cannot answer now.
     """
 
     origin: Origin
@@ -247,18 +231,11 @@ class Refusal(AccountMessage, kind="refusal"):
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Claim(JsonMessage):
+class Claim(Message, where="claim"):
     """A promise, and what is said to be its nonce, 32 bytes; nothing has been verified."""
 
-    MEMBERS: ClassVar[str] = "promise nonce"
-    WHERE: ClassVar[str] = "claim"
-
     promise: Promise
-    nonce: bytes = field(repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        return {"promise": self.promise.to_json(), "nonce": self.nonce.hex()}
+    nonce: Digest = field(repr=False)
 
     def encode(self) -> bytes:
         """Return the claim in canonical JSON, as it is kept.
@@ -268,16 +245,12 @@ class Claim(JsonMessage):
         """
         # Found out only after the reveal, it would be too late: the provider would have the nonce,
         # and no verifier would take the claim.
-        data = canonical_json.dumps(self.to_json())
+        data = super().encode()
         if len(data) > MAX_CLAIM_BYTES:
             raise RefusedError(
                 f"a claim of {len(data)} bytes", where="query", expected=f"{MAX_CLAIM_BYTES}"
             )
         return data
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(f.message("promise", Promise), f.hex("nonce", NONCE_BYTES))
 
 
 class ClaimsPage(Message, where="claims page"):

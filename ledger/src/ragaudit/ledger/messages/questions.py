@@ -2,16 +2,15 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, TypeAlias
 
-from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import decode, enc, read_text
-from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.kernel import OMITTED, Converted, Form, OrNull, Text
 from ragaudit.ledger.messages.policy import Policy, QueryKind
-from ragaudit.ledger.messages.vectors import float32_values
+from ragaudit.ledger.messages.vectors import float32_values, float32s
 
 QUESTION_TAG = "ragaudit/v1/query"
 FLOAT_BYTES = 4
@@ -20,16 +19,23 @@ MAX_QUESTION_BYTES = FLOAT_BYTES * LIMITS.dimension + 64
 """Of `Question.data`."""
 
 
-def query_members(value: Any) -> str:
-    """Return the names of the members that say what was asked.
+def _or_nothing(form: Form, nothing: str | bytes) -> Form:
+    """Return the form of a member that is left out where nothing of its kind was asked."""
+    write = form.write or str
+    return Converted(
+        OrNull(form), lambda found: found or nothing, lambda asked: write(asked) if asked else None
+    )
 
-    Args:
-        value: a request or openings.
-    """
-    match value:
-        case {"kind": "vector"}:
-            return "kind vector"
-    return "kind query"
+
+QueryText: TypeAlias = Annotated[str, _or_nothing(Text(1, MAX_QUERY_BYTES), ""), OMITTED]
+QueryVector: TypeAlias = Annotated[bytes, _or_nothing(float32s(LIMITS.dimension), b""), OMITTED]
+
+
+def check_asked(kind: str, text: str, vector: bytes) -> None:
+    """Check that members say what their kind says; MalformedError."""
+    for name, asked in (("query", text), ("vector", vector)):
+        if bool(asked) != (kind == ("vector" if name == "vector" else "text")):
+            raise MalformedError("unknown member" if asked else "missing member", where=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +103,3 @@ class Question:
         # All scores would be alike, or have no order: nothing was asked.
         if self.vector and not (any(values) and all(map(math.isfinite, values))):
             raise MalformedRecord("all entries are zero, or one is not finite", where="vector")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the question as members of a larger JSON object."""
-        if self.kind == "vector":
-            return {"kind": self.kind, "vector": b64_encode(self.vector)}
-        return {"kind": self.kind, "query": self.text}
-
-    @classmethod
-    def read(cls, f: Fields) -> "Question":
-        """Return the question among the members of a larger object.
-
-        Args:
-            f: an object that has `query_members` among its members.
-
-        Raises:
-            MalformedRecord: ill-typed or out of range.
-        """
-        if f.choice("kind", "text", "vector") == "vector":
-            return cls(vector=f.floats("vector", LIMITS.dimension), kind="vector")
-        return cls(f.text("query", 1, MAX_QUERY_BYTES), kind="text")

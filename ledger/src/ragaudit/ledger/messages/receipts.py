@@ -4,23 +4,28 @@ The public half says: this record stands at this place of this log, and this is 
 I gave out. The private half opens the record to its account. `receipt_check` runs all checks.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from dataclasses import field, replace
+from typing import Annotated, Any, Self
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data, structure
-from ragaudit.encoding.signing import (
-    SIGNATURE_BYTES,
-    PrivateKey,
-)
-from ragaudit.encoding.tagged import Field
+from ragaudit.encoding.digests import leaf_data, structure
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
-from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, Fields, JsonMessage
-from ragaudit.ledger.messages.kernel import MAX_TIME
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES
+from ragaudit.ledger.messages.kernel import (
+    MAX_TIME,
+    UNSIGNED,
+    Digest,
+    Hex,
+    Integer,
+    Message,
+    Milliseconds,
+    Origin,
+    Text,
+)
 from ragaudit.ledger.messages.private_receipts import (
     PrivateReceipt,
     ServedRow,
@@ -42,58 +47,26 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PublicReceipt(JsonMessage, AccountMessage):
+class PublicReceipt(AccountMessage, kind="receipt"):
     """The half that may be shown: record, place in the log, digest of the answer, signature.
 
     Attributes:
         origin: of the window's log.
         index: of the record's entry in it.
-        salt: of the entry, 32 bytes.
+        salt: of the entry.
         body: of the entry, a record's.
-        issued: Unix milliseconds.
-        answer_digest: see `answer_digest`, 32 bytes.
+        issued: when it was signed.
+        answer_digest: of request, answer and private part.
         proof: text of the .tlog-proof. It is added later and is not signed: it proves itself.
     """
 
-    KIND: ClassVar[str] = "receipt"
-    MEMBERS: ClassVar[str] = "origin index salt body issued answer_digest signature proof"
-    LABEL: ClassVar[str] = "receipt"
-
-    origin: str
-    index: int
-    salt: bytes = field(repr=False)
-    body: bytes = field(repr=False)
-    issued: int
-    answer_digest: bytes
-    proof: str | None = None
-
-    @classmethod
-    def issue(
-        cls,
-        key: PrivateKey,
-        *,
-        origin: str,
-        index: int,
-        salt: bytes,
-        body: bytes,
-        issued: int,
-        answer_digest: bytes,
-    ) -> "PublicReceipt":
-        """Sign a receipt for a durable entry.
-
-        Args:
-            key: the provider's.
-            origin, index, salt, body, issued, answer_digest: the attributes.
-        """
-        return cls(origin, index, salt, body, issued, answer_digest).signed(key)
-
-    def signed_fields(self) -> tuple[Field, ...]:
-        """Return what the signature is over, in order."""
-        # Place and body under one signature: a cosigned checkpoint with another leaf there
-        # contradicts it, and nothing else is needed to prove that (6.7).
-        place = (self.origin, self.index, self.salt, self.body)
-        return (*place, self.issued, self.answer_digest)
+    origin: Origin
+    index: Annotated[int, Integer(0, min(MAX_TREE_SIZE, MAX_TIME))]
+    salt: Digest = field(repr=False)
+    body: Annotated[bytes, Hex(limit=MAX_BODY_BYTES)] = field(repr=False)
+    issued: Milliseconds
+    answer_digest: Digest
+    proof: Annotated[Annotated[str, Text(1, MAX_PROOF_BYTES)] | None, UNSIGNED] = None
 
     @property
     def identity(self) -> bytes:
@@ -142,32 +115,8 @@ class PublicReceipt(JsonMessage, AccountMessage):
         """Return as `with_proof`: of each of `leaves`, which is one."""
         return self.with_proof(proof)
 
-    def _members(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "index": self.index,
-            "salt": self.salt.hex(),
-            "body": self.body.hex(),
-            "issued": self.issued,
-            "answer_digest": self.answer_digest.hex(),
-            "proof": self.proof,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        receipt = cls(
-            origin=f.origin(),
-            # JSON holds no integer above 2^53 - 1 (1.4), though a tree might have such a leaf.
-            index=f.integer("index", 0, min(MAX_TREE_SIZE, MAX_TIME)),
-            salt=f.hex("salt", SALT_BYTES),
-            body=f.hex("body", limit=MAX_BODY_BYTES),
-            issued=f.integer("issued", 0, MAX_TIME),
-            answer_digest=f.hex("answer_digest", DIGEST_BYTES),
-            signature=f.hex("signature", SIGNATURE_BYTES),
-            proof=f.optional(f.text, "proof", 1, MAX_PROOF_BYTES),
-        )
-        _ = receipt.record  # refused here, where the message is malformed, and nowhere later
-        return receipt
+    def _check(self) -> None:
+        _ = self.record  # refused here, where the message is malformed, and nowhere later
 
     def checkpoints(
         self, log_key: VerifierKey, cosigners: CosignerPolicy
@@ -207,13 +156,8 @@ class PublicReceipt(JsonMessage, AccountMessage):
         return verify_tlog_proof(proof, leaf=leaf, log_key=log_key, cosigners=cosigners)
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptFile(JsonMessage):
+class ReceiptFile(Message, kind="receipt/file", where="receipt file"):
     """Everything an account keeps of one query."""
-
-    FORMAT: ClassVar[str] = "ragaudit/v1/receipt/file"
-    MEMBERS: ClassVar[str] = "request answer public private"
-    LABEL: ClassVar[str] = "receipt file"
 
     request: Request
     answer: Answer
@@ -242,6 +186,12 @@ class ReceiptFile(JsonMessage):
         object.__setattr__(file, "_halves", halves)  # frozen for everybody else
         return file
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the file as a JSON object."""
+        shown = super().to_json()
+        shown.pop("_halves", None)
+        return shown
+
     def encode(self) -> bytes:
         """Return the file in canonical JSON."""
         if self._halves is None:
@@ -255,23 +205,6 @@ class ReceiptFile(JsonMessage):
                 "public": self.public.encode(),
                 "private": private,
             }
-        )
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "request": self.request.to_json(),
-            "answer": self.answer.to_json(),
-            "public": self.public.to_json(),
-            "private": self.private.to_json(),
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            f.message("request", Request),
-            f.message("answer", Answer),
-            f.message("public", PublicReceipt),
-            f.message("private", PrivateReceipt),
         )
 
     def verify_answer_digest(self) -> None:

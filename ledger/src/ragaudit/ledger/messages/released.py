@@ -1,37 +1,22 @@
 """Messages that release randomness: activation and challenge (docs/spec/08-services.md §8.4)."""
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import field
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.beacon import BeaconRound, Engine
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.signed import VerifierMessage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseMessage(JsonMessage, VerifierMessage):
+class ReleaseMessage(VerifierMessage):
     """A message with a round of the beacon, where the policy names one.
 
     Attributes:
-        round: as the verifier shows it; `beacon_randomness` says whether it is the one. None under
-            a policy without a beacon.
+        round: of the beacon, as the verifier shows it; None under a policy without a beacon.
     """
 
-    KIND: ClassVar[str] = ""
-
     round: BeaconRound | None = field(default=None, kw_only=True)
-
-    @staticmethod
-    def _read_round(f: Fields) -> BeaconRound | None:
-        value = f.raw("round")
-        return None if value is None else BeaconRound.from_json(value, f.path("round"))
-
-    @property
-    def _round_json(self) -> dict[str, Any] | None:
-        return None if self.round is None else self.round.to_json()
 
     @property
     def beacon(self) -> bytes:

@@ -7,10 +7,7 @@ from typing import Annotated, Final, Self, TypeAlias
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.answerers import Answerer, KeywordVoting
-from ragaudit.ledger.messages.generated_answers import (
-    AnyAnswer,
-    GeneratedKeywords,
-)
+from ragaudit.ledger.messages.generated import AnyAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.kernel import (
     Converted,
     Count,
@@ -158,7 +155,7 @@ class Replay(Message, kind="replay"):
             most: how many bytes it may have, `longest_replay`; of more, nothing is parsed.
 
         Raises:
-            MalformedError: longer, or as of `JsonMessage.parse`.
+            MalformedError: longer, or as of `Message.parse`.
         """
         if len(data) > most:
             raise MalformedRecord(f"{len(data)} bytes", where="replay", expected=f"at most {most}")

@@ -1,20 +1,25 @@
 """A query: request, answer, and what opens its record (docs/spec/05-records.md §5.7, §5.8)."""
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import field
+from typing import Annotated, TypeAlias
 
-from ragaudit.encoding.digests import SALT_BYTES, salted
+from ragaudit.encoding.digests import salted
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NO_COLUMNS
 from ragaudit.ledger.messages.encoded import check_range
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_filter
-from ragaudit.ledger.messages.identifiers import check_document_id
+from ragaudit.ledger.messages.kernel import Digest, DocumentId, Hex, Integer, Items, Message, Text
 from ragaudit.ledger.messages.policy import LARGE_B, Policy, QueryKind
-from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES, Question, query_members
+from ragaudit.ledger.messages.questions import (
+    MAX_QUERY_BYTES,
+    QueryText,
+    QueryVector,
+    Question,
+    check_asked,
+)
 from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, QueryEntry
-from ragaudit.ledger.messages.vectors import int16_bytes, vector_text
+from ragaudit.ledger.messages.vectors import int16_bytes, int16s
 
 __all__ = [
     "MAX_CONTENT_BYTES",
@@ -24,36 +29,40 @@ __all__ = [
     "Openings",
     "Question",
     "Request",
+    "Salted",
     "check_rising",
     "embedding_digest",
-    "read_row",
-    "row_members",
 ]
 
 MAX_SKETCH_BYTES = 64  # 512 bits
 MAX_CONTENT_BYTES = 2**20  # of a row; an answer of K rows is held in memory
 
 
-@dataclass(frozen=True, slots=True)
-class Request(JsonMessage):
+FilterText: TypeAlias = Annotated[str, Text(0, MAX_FILTER_BYTES)]
+Counter: TypeAlias = Annotated[int, Integer(0, MAX_QUERIES - 1)]
+Position: TypeAlias = Annotated[int, Integer(0, MAX_ROWS - 1)]
+Content: TypeAlias = Annotated[str, Text(0, MAX_CONTENT_BYTES)]
+Columns: TypeAlias = Annotated[str, Text(2, MAX_COLUMNS_BYTES)]
+Score: TypeAlias = Annotated[int, Integer(-(LARGE_B**2), LARGE_B**2)]
+
+
+class Request(Message, where="request"):
     """What an account asks.
 
     Attributes:
-        query: 1..8192 bytes of UTF-8; empty where a vector is asked.
-        top_k: K, 1..1000.
+        query: the text that is asked; without one, a vector is.
+        top_k: K.
         counter: of the query, an anchored client's; None for a plain one.
-        filter: canonical text (5.12), at most 16 KiB; empty: none.
-        vector, kind: see `Question`.
+        filter: canonical text (5.12); empty: none.
+        vector: d numbers of 32 bits, finite and not all zero.
+        kind: which of the two.
     """
 
-    MEMBERS: ClassVar[str] = "counter filter query top_k"
-    WHERE: ClassVar[str] = "request"
-
-    query: str = field(repr=False)
-    top_k: int
-    counter: int | None = None
-    filter: str = field(default="", repr=False)
-    vector: bytes = field(default=b"", repr=False)
+    query: QueryText = field(repr=False)
+    top_k: Annotated[int, Integer(1, LIMITS.top_k)]
+    counter: Counter | None = None
+    filter: FilterText = field(default="", repr=False)
+    vector: QueryVector = field(default=b"", repr=False)
     kind: QueryKind = "text"
 
     @classmethod
@@ -101,63 +110,30 @@ class Request(JsonMessage):
         check_range("top_k", self.top_k, 1, policy.top_k_max)
         return request_filter(self.filter, policy)
 
-    @classmethod
-    def members_of(cls, value: Any) -> str:
-        """Return the names of a request's members: with what it asks."""
-        return f"counter filter {query_members(value)} top_k"
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "counter": self.counter,
-            "filter": self.filter,
-            **self.question.to_json(),
-            "top_k": self.top_k,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        text = f.text("filter", 0, MAX_FILTER_BYTES)
-        # A plain account gives none: the provider takes the next one.
-        counter = f.optional(f.integer, "counter", 0, MAX_QUERIES - 1)
-        top_k = f.integer("top_k", 1, LIMITS.top_k)
-        question = Question.read(f)
-        return cls(question.text, top_k, counter, text, question.vector, question.kind)
+    def _check(self) -> None:
+        check_asked(self.kind, self.query, self.vector)
 
 
-@dataclass(frozen=True, slots=True)
-class Document(JsonMessage):
+class Document(Message):
     """A row as it was served.
 
     Attributes:
         position: in the index, from 0.
-        id: 1..512 bytes of UTF-8.
-        content: at most 2^20 bytes of UTF-8.
+        content: its text.
         columns: canonical text of its public columns (5.11).
         attributes: canonical JSON text of all metadata that the store returned, "" if none.
-        score: <e, X_i>, an integer in -B²..B², in an integrity window; None where none is served.
+        score: `<e, X_i>` in an integrity window; None where none is served.
     """
 
-    MEMBERS: ClassVar[str] = "attributes columns content id position score"
-
-    position: int
-    id: str = field(repr=False)
-    content: str = field(repr=False)
-    columns: str = field(default=NO_COLUMNS, repr=False)
-    attributes: str = field(default="", repr=False)
-    score: int | None = field(default=None, repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        members = row_members(self.position, self.id, self.content, self.columns, self.attributes)
-        return {**members, "score": self.score}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        bound = LARGE_B * LARGE_B
-        return cls(*read_row(f), f.optional(f.integer, "score", -bound, bound))
+    position: Position
+    id: DocumentId = field(repr=False)
+    content: Content = field(repr=False)
+    columns: Columns = field(default=NO_COLUMNS, repr=False)
+    attributes: Content = field(default="", repr=False)
+    score: Score | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(JsonMessage):
+class Answer(Message, where="answer"):
     """The documents of an answer.
 
     Attributes:
@@ -166,10 +142,7 @@ class Answer(JsonMessage):
             which alone the noise protects.
     """
 
-    MEMBERS: ClassVar[str] = "documents"
-    WHERE: ClassVar[str] = "answer"
-
-    documents: tuple[Document, ...]
+    documents: Annotated[tuple[Document, ...], Items(0, LIMITS.top_k)]
 
     def __post_init__(self) -> None:
         scores = [document.score for document in self.documents if document.score is not None]
@@ -182,47 +155,6 @@ class Answer(JsonMessage):
         order = [(-score, position) for score, position in zip(scores, positions, strict=True)]
         if order != sorted(order):
             raise MalformedRecord("not the best first", where="answer")
-
-    def _members(self) -> dict[str, Any]:
-        return {"documents": [document.to_json() for document in self.documents]}
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(f.messages("documents", Document, 0, LIMITS.top_k))
-
-
-def row_members(
-    position: int, name: str, content: str, columns: str, attributes: str
-) -> dict[str, Any]:
-    """Return the JSON members of a row that was served, the inverse of `read_row`.
-
-    Args:
-        position, name, content, columns, attributes: see `Document`.
-    """
-    return {
-        "attributes": attributes,
-        "columns": columns,
-        "content": content,
-        "id": name,
-        "position": position,
-    }
-
-
-def read_row(f: Fields) -> tuple[int, str, str, str, str]:
-    """Return position, id, content, columns and attributes of a row, members of ``f``.
-
-    Args:
-        f: an object that has position, id, content, columns and attributes among its members.
-
-    Raises:
-        MalformedRecord: one of them out of range. Columns are not read: the policy declares them.
-    """
-    attributes = f.text("attributes", 0, MAX_CONTENT_BYTES)
-    columns = f.text("columns", 2, MAX_COLUMNS_BYTES)
-    identifier = check_document_id(f.text("id", 1, 512))
-    position = f.integer("position", 0, MAX_ROWS - 1)
-    content = f.text("content", 0, MAX_CONTENT_BYTES)
-    return position, identifier, content, columns, attributes
 
 
 def check_rising(positions: list[int], where: str) -> None:
@@ -239,81 +171,47 @@ def check_rising(positions: list[int], where: str) -> None:
         raise MalformedRecord("positions not rising and distinct", where=where)
 
 
-@dataclass(frozen=True, slots=True)
-class Openings:
+class Salted(Message):
+    """What a record's digests hide beside question and filter, and their salts.
+
+    Attributes:
+        embedding: d integers of norm at most B, which the policy says (5.9).
+        sketch: of the embedding.
+        salt_q, salt_e, salt_f, salt_s: of the digests of query, embedding, filter and sketch.
+    """
+
+    salt_q: Digest = field(repr=False)
+    embedding: Annotated[tuple[int, ...], int16s(LIMITS.dimension, LARGE_B)] = field(repr=False)
+    salt_e: Digest = field(repr=False)
+    salt_f: Digest = field(repr=False)
+    sketch: Annotated[bytes, Hex(limit=MAX_SKETCH_BYTES)] = field(repr=False)
+    salt_s: Digest = field(repr=False)
+
+
+class Openings(Salted):
     """What a record's digests hide of its query: values and salts, for account and verifier only.
 
     Attributes:
-        query: text of the query; empty where a vector was asked.
-        embedding: d integers of norm at most B.
-        filter: see `Request`.
-        sketch: of the embedding, at most 64 bytes.
-        salt_q, salt_e, salt_f, salt_s: of the digests of these four, 32 bytes each.
-        vector, kind: see `Question`.
+        query, filter, vector, kind: of the request.
     """
 
-    query: str = field(repr=False)
-    salt_q: bytes = field(repr=False)
-    embedding: tuple[int, ...] = field(repr=False)
-    salt_e: bytes = field(repr=False)
-    filter: str = field(repr=False)
-    salt_f: bytes = field(repr=False)
-    sketch: bytes = field(repr=False)
-    salt_s: bytes = field(repr=False)
-    vector: bytes = field(default=b"", repr=False)
+    query: QueryText = field(repr=False)
+    filter: FilterText = field(repr=False)
+    vector: QueryVector = field(default=b"", repr=False)
     kind: QueryKind = "text"
 
-    MEMBERS: ClassVar[str] = "query salt_q embedding salt_e filter salt_f sketch salt_s"
-    SALTED: ClassVar[str] = "salt_q embedding salt_e salt_f sketch salt_s"
+    def _check(self) -> None:
+        check_asked(self.kind, self.query, self.vector)
 
-    @classmethod
-    def members_of(cls, value: Any) -> str:
-        """Return the names of the openings in a larger object: with what was asked."""
-        return cls.MEMBERS.replace("query", query_members(value))
+    @property
+    def salted(self) -> Salted:
+        """What is not the request's: the rest beside one says nothing more."""
+        return Salted(**{name: getattr(self, name) for name in Salted.FORMS})
 
     @property
     def question(self) -> Question:
         """What was asked."""
         return Question(self.query, self.vector, self.kind)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the openings as members of a larger JSON object."""
-        return {
-            **self.question.to_json(),
-            "salt_q": self.salt_q.hex(),
-            "embedding": vector_text(self.embedding),
-            "salt_e": self.salt_e.hex(),
-            "filter": self.filter,
-            "salt_f": self.salt_f.hex(),
-            "sketch": self.sketch.hex(),
-            "salt_s": self.salt_s.hex(),
-        }
-
-    @classmethod
-    def read(cls, f: Fields, request: Request | None = None) -> "Openings":
-        """Return the openings among the members of a larger object.
-
-        Args:
-            f: an object that has `MEMBERS` among its own, or `SALTED` beside a request.
-            request: which says what was asked where the object does not repeat it.
-
-        Raises:
-            MalformedRecord: one of them ill-typed or out of range.
-        """
-        question = request.question if request else Question.read(f)
-        return cls(
-            query=question.text,
-            vector=question.vector,
-            kind=question.kind,
-            salt_q=f.hex("salt_q", SALT_BYTES),
-            # The bound of the window's policy is compared when the openings are checked (5.9).
-            embedding=f.vector("embedding", LIMITS.dimension, LARGE_B),
-            salt_e=f.hex("salt_e", SALT_BYTES),
-            filter=request.filter if request else f.text("filter", 0, MAX_FILTER_BYTES),
-            salt_f=f.hex("salt_f", SALT_BYTES),
-            sketch=f.hex("sketch", limit=MAX_SKETCH_BYTES),
-            salt_s=f.hex("salt_s", SALT_BYTES),
-        )
 
     def verify(self, record: QueryEntry, request: Request) -> None:
         """Check that they open ``record``, and are what ``request`` asked.

@@ -2,29 +2,28 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from operator import mul
-from typing import Any, Final, Protocol, TypedDict
+from typing import Annotated, Final, TypeAlias
 
-from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.errors import CommitmentRejected, ProofRejected
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW
-from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.kernel import Digest, Integer, Items, Message
 from ragaudit.ledger.messages.merkle_commitments import content_digest
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.vectors import vector_text
+from ragaudit.ledger.messages.policy import LARGE_B, Policy
+from ragaudit.ledger.messages.records import MAX_ROWS
+from ragaudit.ledger.messages.vectors import int16s
 
 __all__ = [
     "MAX_PATH",
     "SQUARES",
     "CommitRows",
-    "OpenedRow",
     "RowOpening",
+    "RowPath",
     "check_length",
     "completed_row",
     "is_null",
-    "opening_members",
-    "read_opening",
 ]
 
 SQUARES: Final = 4  # that complete a row to squared norm B²
@@ -40,51 +39,30 @@ Many rows at once take a hundredth of the time that as many single ones do. Rais
 for what is out of range."""
 
 
-class RowOpening(TypedDict):
-    """What opens a row, by the names of its members.
+Square: TypeAlias = Annotated[int, Integer(-LARGE_B, LARGE_B)]
+RowPath: TypeAlias = Annotated[tuple[Digest, ...], Items(0, MAX_PATH)]
+
+
+class RowOpening(Message):
+    """What opens a row.
 
     Attributes:
-        salt: of its row digest, 32 bytes.
-        vector: d integers of norm at most B.
+        position: in the index, from 0.
+        salt: of its row digest.
+        vector: d integers of norm at most B, which the policy says (5.9).
         squares: four integers that complete its squared norm to B².
-        blinding: canonical scalar of its commitment, 32 bytes.
-        commitment: C_i, 32 bytes.
-        path: of the row in C_idx, 32 bytes each.
+        blinding: canonical scalar of its commitment.
+        commitment: C_i.
+        path: of the row in C_idx.
     """
 
-    salt: bytes
-    vector: tuple[int, ...]
-    squares: tuple[int, ...]
-    blinding: bytes
-    commitment: bytes
-    path: tuple[bytes, ...]
-
-
-class OpenedRow(Protocol):
-    """A row with the attributes of a `RowOpening`."""
-
-    @property
-    def position(self) -> int:
-        """In the index, from 0."""
-
-    @property
-    def salt(self) -> bytes:
-        """As of `RowOpening`, like the five below."""
-
-    @property
-    def vector(self) -> tuple[int, ...]: ...
-
-    @property
-    def squares(self) -> tuple[int, ...]: ...
-
-    @property
-    def blinding(self) -> bytes: ...
-
-    @property
-    def commitment(self) -> bytes: ...
-
-    @property
-    def path(self) -> tuple[bytes, ...]: ...
+    position: Annotated[int, Integer(0, MAX_ROWS - 1)]
+    salt: Digest = field(repr=False)
+    vector: Annotated[tuple[int, ...], int16s(LIMITS.dimension, LARGE_B)] = field(repr=False)
+    squares: Annotated[tuple[Square, ...], Items(SQUARES, SQUARES)] = field(repr=False)
+    blinding: Digest = field(repr=False)
+    commitment: Digest
+    path: RowPath = field(repr=False)
 
 
 def is_null(vector: Sequence[int], content: bytes, columns: str) -> bool:
@@ -124,39 +102,7 @@ def check_length(vector: Sequence[int], policy: Policy, where: str) -> None:
         raise ProofRejected(what, where=where, expected="a quantised vector")
 
 
-def opening_members(row: OpenedRow) -> dict[str, Any]:
-    """Return the JSON members that open a row."""
-    return {
-        "salt": row.salt.hex(),
-        "vector": vector_text(row.vector),
-        "squares": list(row.squares),
-        "blinding": row.blinding.hex(),
-        "commitment": row.commitment.hex(),
-        "path": [digest.hex() for digest in row.path],
-    }
-
-
-def read_opening(f: Fields, bound: int) -> RowOpening:
-    """Return what opens a row, of the members of ``f``.
-
-    Args:
-        f: an object with those members among its own.
-        bound: the largest B that its window may have; the policy's is compared later (5.9).
-
-    Raises:
-        MalformedRecord: one of them out of range.
-    """
-    return {
-        "salt": f.hex("salt", SALT_BYTES),
-        "vector": f.vector("vector", LIMITS.dimension, bound),
-        "squares": f.integers("squares", (SQUARES, SQUARES), -bound, bound),
-        "blinding": f.hex("blinding", 32),
-        "commitment": f.hex("commitment", 32),
-        "path": f.hexes("path", MAX_PATH, DIGEST_BYTES),
-    }
-
-
-def completed_row(row: OpenedRow, policy: Policy) -> tuple[int, ...]:
+def completed_row(row: RowOpening, policy: Policy) -> tuple[int, ...]:
     """Return a row's vector and squares, d + 4 integers, once their norm is B².
 
     Args:

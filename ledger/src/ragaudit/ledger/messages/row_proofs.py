@@ -5,12 +5,11 @@ Many rows of one version are proven together: what they have in common stands on
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
-from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.errors import CommitmentRejected, ProofRejected
-from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NULL_ROW
+from ragaudit.ledger.messages.columns import NULL_ROW
 from ragaudit.ledger.messages.documents import (
     MAX_VERSION,
     check_secret,
@@ -25,22 +24,19 @@ from ragaudit.ledger.messages.kernel import (
     Message,
     Origin,
     TenantName,
-    Text,
 )
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest, verify_index_row
-from ragaudit.ledger.messages.opened_entry import ProvenEntry, ProvenOpening
-from ragaudit.ledger.messages.policy import LARGE_B, Policy
-from ragaudit.ledger.messages.records import MAX_ROWS, TenantOpening, Version
-from ragaudit.ledger.messages.requests import MAX_CONTENT_BYTES
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import TenantOpening, Version
+from ragaudit.ledger.messages.requests import Columns, Content
 from ragaudit.ledger.messages.row_openings import (
-    MAX_PATH,
-    SQUARES,
     CommitRows,
+    RowOpening,
     check_length,
     completed_row,
     is_null,
 )
-from ragaudit.ledger.messages.vectors import Int16s
+from ragaudit.ledger.messages.shown_entries import ProvenEntry, ProvenOpening
 
 __all__ = [
     "MAX_PROVEN_ROWS",
@@ -70,37 +66,21 @@ class _Known:
     secret: bytes = field(repr=False)
 
 
-Position: TypeAlias = Annotated[int, Integer(0, MAX_ROWS - 1)]
-Content: TypeAlias = Annotated[str, Text(0, MAX_CONTENT_BYTES)]
-_Square: TypeAlias = Annotated[int, Integer(-LARGE_B, LARGE_B)]
-Squares: TypeAlias = Annotated[tuple[_Square, ...], Items(SQUARES, SQUARES)]
-RowPath: TypeAlias = Annotated[tuple[Digest, ...], Items(0, MAX_PATH)]
-
-
-class ProvenIndexRow(Message):
+class ProvenIndexRow(RowOpening):
     """A row of an index, with everything that opens it.
 
     Attributes:
-        position: in the index, from 0.
         id: of the document; a null row keeps it.
         content, attributes: as they were committed; None where the store has them no longer.
         content_digest: of both, 32 bytes.
         columns: canonical text of its public columns; ``null`` of a marked row.
-        salt, vector, squares, blinding, commitment, path: see `RowOpening`.
     """
 
-    position: Position
     id: DocumentId = field(repr=False)
     content: Content | None = field(repr=False)
     attributes: Content | None = field(repr=False)
     content_digest: Digest
-    columns: Annotated[str, Text(2, MAX_COLUMNS_BYTES)] = field(repr=False)
-    salt: Digest = field(repr=False)
-    vector: Annotated[tuple[int, ...], Int16s(LIMITS.dimension, LARGE_B)] = field(repr=False)
-    squares: Squares = field(repr=False)
-    blinding: Digest = field(repr=False)
-    commitment: Digest
-    path: RowPath = field(repr=False)
+    columns: Columns = field(repr=False)
 
     @property
     def marked(self) -> bool:

@@ -5,20 +5,20 @@ The provider shows a window and an account's place in it, the verifier its keys 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
-from ragaudit.encoding.digests import DIGEST_BYTES
-from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.notes import MAX_NAME_BYTES
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.fields import Fields, JsonMessage
 from ragaudit.ledger.messages.items import LogKey
 from ragaudit.ledger.messages.kernel import (
+    OMITTED,
     Digest,
     Integer,
+    Items,
     KeyInHex,
     Message,
     Milliseconds,
@@ -40,8 +40,7 @@ _Entry = TypeVar("_Entry", bound=ShownEntry)
 MAX_VERSIONS = 100_000  # of all tenants in one window
 
 
-@dataclass(frozen=True, slots=True)
-class ShownWindow(JsonMessage):
+class ShownWindow(Message, where="window"):
     """The reply of `GET /v1/windows/{w}`; nothing in it has been checked.
 
     Attributes:
@@ -52,65 +51,26 @@ class ShownWindow(JsonMessage):
         embedder: C_emb's manifest.
         activations: those released so far, a = 1, 2, ..
         versions: entries of later index versions, by rising index.
-        epochs: entries of later seed epochs, likewise; where the policy allows them.
+        epochs: entries of later seed epochs, likewise; None where the policy allows none.
     """
 
-    MEMBERS: ClassVar[str] = (
-        "window state policy policy_digest countersignature opening embedder activations versions"
-    )
-    WHERE: ClassVar[str] = "window"
-
-    window: str
-    state: str
+    window: Name
+    state: Name
     policy: Policy
-    policy_digest: bytes
+    policy_digest: Digest
     countersignature: Countersignature | None
     opening: ShownOpening | None
     embedder: EmbedderManifest
-    activations: Sequence[Activation]
-    versions: Sequence[VersionEntry] = ()
-    epochs: Sequence[EpochEntry] = ()
+    activations: Annotated[tuple[Activation, ...], Items(0, MAX_INSTANTS)]
+    versions: Annotated[tuple[VersionEntry, ...], Items(0, MAX_VERSIONS)] = ()
+    epochs: Annotated[Annotated[tuple[EpochEntry, ...], Items(0, MAX_INSTANTS)] | None, OMITTED] = (
+        None
+    )
 
-    @classmethod
-    def members_of(cls, value: Any) -> str:
-        """Return the names of the members: with what the policy allows to come later."""
-        match value:
-            case {"policy": {"epochs": True}}:
-                return f"{cls.MEMBERS} epochs"
-        return cls.MEMBERS
-
-    def _members(self) -> dict[str, Any]:
-        signed, opening = self.countersignature, self.opening
-        return {
-            **(
-                {"epochs": [entry.to_json() for entry in self.epochs]} if self.policy.epochs else {}
-            ),
-            "window": self.window,
-            "state": self.state,
-            "policy": self.policy.to_json(),
-            "policy_digest": self.policy_digest.hex(),
-            "countersignature": None if signed is None else signed.to_json(),
-            "opening": None if opening is None else opening.to_json(),
-            "embedder": self.embedder.to_json(),
-            "activations": [activation.to_json() for activation in self.activations],
-            "versions": [entry.to_json() for entry in self.versions],
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        later = "epochs" in f.value
-        return cls(
-            window=f.text("window", 1, 64),
-            state=f.text("state", 1, 64),
-            policy=Policy.from_json(f.raw("policy")),
-            policy_digest=f.hex("policy_digest", DIGEST_BYTES),
-            countersignature=f.optional(f.message, "countersignature", Countersignature),
-            opening=f.optional(f.message, "opening", ShownOpening),
-            embedder=EmbedderManifest.from_json(f.raw("embedder")),
-            activations=f.messages("activations", Activation, 0, MAX_INSTANTS),
-            versions=f.messages("versions", VersionEntry, 0, MAX_VERSIONS),
-            epochs=f.messages("epochs", EpochEntry, 0, MAX_INSTANTS) if later else (),
-        )
+    def _check(self) -> None:
+        if (self.epochs is None) == self.policy.epochs:
+            expected = "a list" if self.policy.epochs else "no such member"
+            raise MalformedError("epochs or none", where="epochs", expected=expected)
 
     def countersigned(self) -> tuple[Countersignature, Opening]:
         """Return the countersignature and the opening that it names, both checked.
@@ -150,7 +110,7 @@ class ShownWindow(JsonMessage):
         Raises:
             MalformedError, RejectedError: an entry that is no epoch, or not in the log.
         """
-        return [(entry.index, entry.epoch) for entry in self._proven(self.epochs)]
+        return [(entry.index, entry.epoch) for entry in self._proven(self.epochs or ())]
 
     def _proven(self, entries: Sequence[_Entry]) -> list[_Entry]:
         proven = [entry for entry in entries if entry.proof is not None]

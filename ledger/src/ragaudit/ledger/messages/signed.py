@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final, Self
 
-from ragaudit.encoding.digests import DIGEST_BYTES, PREFIX
+from ragaudit.encoding.digests import DIGEST_BYTES
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import (
     SIGNATURE_BYTES,
@@ -39,9 +39,7 @@ class SignedMessage(Message):
     def __init_subclass__(cls, kind: str = "", where: str = "") -> None:
         """Check further that what the signature is to cover can be signed; TypeError."""
         super().__init_subclass__(kind=kind, where=where)
-        if hasattr(cls, "_read"):  # declared by hand, see `fields.JsonMessage`
-            cls.FORMAT, cls.WHERE = PREFIX + cls.KIND, cls.WHERE or cls.KIND
-        elif cls.signed_fields is SignedMessage.signed_fields:
+        if kind and cls.signed_fields is SignedMessage.signed_fields:
             for name in cls._signed:
                 if not cls.FORMS[name].signable:
                     raise TypeError(f"{cls.__name__}.{name} cannot be signed as a field")

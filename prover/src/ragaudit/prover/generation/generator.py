@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, MalformedSettings
 from ragaudit.ledger.messages.answerers import KeywordVoting, TokenVoting
-from ragaudit.ledger.messages.generated_answers import AnyAnswer, GeneratedAnswer, GeneratedKeywords
+from ragaudit.ledger.messages.generated import AnyAnswer, GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, Vocabulary
 from ragaudit.ledger.messages.replays import Votes, VotesOfAnswer

@@ -126,6 +126,10 @@ def view(service: Service, window: Window) -> ShownWindow:
     policy = Policy.parse(window.policy)
     activations = service.windows.activations(window.name)
     signed, salt, body = window.countersignature, window.opening_salt, window.opening_body
+
+    def later(kind: type[_Shown], *, shown: bool) -> tuple[_Shown, ...]:
+        return _shown(service, policy, kind) if shown and signed is not None else ()
+
     return ShownWindow(
         window=window.name,
         state=window.state,
@@ -134,9 +138,9 @@ def view(service: Service, window: Window) -> ShownWindow:
         countersignature=None if signed is None else Countersignature.parse(signed),
         opening=None if salt is None or body is None else ShownOpening(salt, body),
         embedder=EmbedderManifest.parse(window.embedder),
-        versions=_versions(service, policy) if signed is not None else (),
-        epochs=_epochs(service, policy) if signed is not None else (),
-        activations=[Activation.parse(activations[number]) for number in sorted(activations)],
+        versions=later(VersionEntry, shown=policy.retrieval.versions),
+        epochs=later(EpochEntry, shown=True) if policy.epochs else None,
+        activations=tuple(Activation.parse(activations[number]) for number in sorted(activations)),
     )
 
 
@@ -154,17 +158,8 @@ def _chained(service: Service, window: Window) -> ChainedWindow:
     return ChainedWindow(policy, Countersignature.parse(signed), opening, proof)
 
 
-def _versions(service: Service, policy: Policy) -> list[VersionEntry]:
-    """Return the entries of later index versions."""
-    return _shown(service, policy, VersionEntry) if policy.retrieval.versions else []
-
-
-def _epochs(service: Service, policy: Policy) -> list[EpochEntry]:
-    """Return the entries of later seed epochs."""
-    return _shown(service, policy, EpochEntry) if policy.epochs else []
-
-
-def _shown(service: Service, policy: Policy, kind: type[_Shown]) -> list[_Shown]:
+def _shown(service: Service, policy: Policy, kind: type[_Shown]) -> tuple[_Shown, ...]:
+    """Return the entries of later index versions, or of later seed epochs."""
     log = service.open_windows.signed_log(policy.window)
     with service.store.read() as connection:
         logged = entries_of(connection, policy.window, kind.ENTRY)
@@ -173,4 +168,4 @@ def _shown(service: Service, policy: Policy, kind: type[_Shown]) -> list[_Shown]
         proof = log.checkpoints.tlog_proof(entry.index)
         text = None if proof is None else proof.encode().decode("utf-8")
         found.append(kind(entry.index, entry.salt, entry.body, text))
-    return found
+    return tuple(found)

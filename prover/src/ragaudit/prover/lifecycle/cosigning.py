@@ -30,8 +30,8 @@ from ragaudit.ledger.log.timestamps import (
 )
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages.bodies import MAX_NOTES
+from ragaudit.ledger.messages.evidence import TimeStamp
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.time_stamps import TimeStamp
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.settings import StampSettings
 from ragaudit.prover.store import tables

@@ -18,10 +18,10 @@ from ragaudit.ledger.messages.document_proof import DocumentProof, ListedDocumen
 from ragaudit.ledger.messages.documents import DocumentList, Documents, id_key
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.merkle_commitments import content_digest
-from ragaudit.ledger.messages.opened_entry import ProvenEntry, ProvenOpening
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Version
 from ragaudit.ledger.messages.row_proofs import ProvenIndex, ProvenIndexRow, RowProof, RowProofs
+from ragaudit.ledger.messages.shown_entries import ProvenEntry, ProvenOpening
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import LogOpen, UnknownTenant, WrongState
 from ragaudit.prover.index.committed import VERSION, CommittedIndex, load_index, part

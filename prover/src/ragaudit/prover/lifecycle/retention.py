@@ -458,7 +458,7 @@ class Export:
 
     def _of_charge(self, row: Row[Any]) -> Iterator[Line]:
         yield Line.of_entry(Entry(row.position, Charge.KIND, row.salt, row.body))
-        opened = ChargeOpenings.decode(bytes(row.openings))
+        opened = ChargeOpenings.parse(bytes(row.openings))
         # When it was ready may tell of rows: until it leaves, there is none (spec 11.11).
         left = row.leaves is not None and row.leaves <= self.clock()
         answered = left and row.answer is not None
@@ -499,7 +499,7 @@ def _access(message: bytes) -> EvidenceAccess:
 
 
 def _of_record(row: Row[Any]) -> Iterator[Line]:
-    stored = RecordOpenings.decode(bytes(row.openings))
+    stored = RecordOpenings.parse(bytes(row.openings))
     sketch = (stored.openings.salt_s, stored.openings.sketch)
     yield Line.of_entry(Entry(row.position, Record.KIND, row.salt, row.body, *sketch))
     # A claimed record was logged, and nothing left for it.

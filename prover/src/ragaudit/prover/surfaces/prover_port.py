@@ -7,8 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import anyio.to_thread
 from ragaudit.ledger.messages.filters import Filter
-from ragaudit.ledger.messages.generated import GenerationRequest
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer
+from ragaudit.ledger.messages.generated import GeneratedAnswer, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover.answering.stage import check_request

@@ -35,11 +35,11 @@ from ragaudit.ledger.messages.bodies import (
 )
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
+from ragaudit.ledger.messages.evidence import TimeStamp
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
 from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.shown import ShownKeys
-from ragaudit.ledger.messages.time_stamps import TimeStamp
 from ragaudit.prover.errors import NotPinned, VerifierMessageRejected, VerifierRefused
 from ragaudit.prover.verifier.connection import Connection, json_object
 

@@ -6,15 +6,16 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.digests import SALT_BYTES
-from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
-from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.generated import GenerationRequest, LoggedEntry
-from ragaudit.ledger.messages.generated_answers import AnyAnswer, read_answer
-from ragaudit.ledger.messages.kernel import Items, Message
+from ragaudit.ledger.messages.generated import (
+    AnyAnswer,
+    GenerationRequest,
+    LoggedEntry,
+)
+from ragaudit.ledger.messages.kernel import EMBEDDED, Items, Message, form_of
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.replays import MAX_ROWS, UsedRow, VotesOfAnswer
 from ragaudit.ledger.messages.requests import Openings
@@ -75,24 +76,11 @@ _IDENTICAL = Prepared(
 )
 
 
-@dataclass(frozen=True)
-class ChargeOpenings:
+class ChargeOpenings(Message, where="stored charge"):
     """What opens the digests of a charge entry."""
 
     request: GenerationRequest
-    openings: Openings
-
-    def encode(self) -> bytes:
-        """Return the openings in canonical JSON, as the database holds them."""
-        return dumps({"request": self.request.to_json(), **self.openings.to_json()})
-
-    @classmethod
-    def decode(cls, data: bytes) -> "ChargeOpenings":
-        """Return the openings in ``data``, the strict inverse of `encode`; MalformedRecord."""
-        value = loads(data)
-        names = f"request {Openings.members_of(value)}"
-        f = Fields(value, names, MalformedRecord, "stored charge")
-        return cls(f.message("request", GenerationRequest), Openings.read(f))
+    openings: Annotated[Openings, EMBEDDED]
 
 
 @dataclass(frozen=True)
@@ -278,7 +266,7 @@ def charge_at(connection: Connection, window: str, position: int) -> StoredCharg
         window,
         row.account,
         _entry(connection, window, position),
-        ChargeOpenings.decode(row.openings),
+        ChargeOpenings.parse(row.openings),
         _positions(row.rows),
         bytes(row.blinding),
     )
@@ -381,8 +369,8 @@ def _entry(connection: Connection, window: str, position: int) -> LoggedEntry:
 
 
 def _answer(data: bytes) -> AnyAnswer:
-    f = Fields({"answer": loads(data)}, "answer", MalformedRecord, "stored answer")
-    return read_answer(f, "answer")
+    answer: AnyAnswer = form_of(AnyAnswer).read(loads(data))
+    return answer
 
 
 def _positions(data: Any) -> Positions:

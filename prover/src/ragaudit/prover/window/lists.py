@@ -14,9 +14,9 @@ from ragaudit.ledger.messages.account_index import AccountIndex, Accounts, Liste
 from ragaudit.ledger.messages.account_proof import AccountProof
 from ragaudit.ledger.messages.documents import DocumentList, DocumentLives
 from ragaudit.ledger.messages.identifiers import pseudonym
-from ragaudit.ledger.messages.opened_entry import OpenedEntry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record, Version
+from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index.committed import row_digests
 from ragaudit.prover.store import tables

@@ -7,20 +7,19 @@ again (docs/spec/05-records.md §5.8).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.selection import scores
-from ragaudit.encoding.canonical_json import dumps, loads
-from ragaudit.encoding.digests import SALT_BYTES, leaf_data
+from ragaudit.encoding.canonical_json import loads
+from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.encoding.tagged import DIGEST_BYTES
-from ragaudit.ledger.errors import CorruptLog, MalformedRecord
+from ragaudit.ledger.errors import CorruptLog
 from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.log.store import LogStore
-from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.kernel import EMBEDDED, Digest, Items, Message
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import (
     MAX_SELECTED,
@@ -36,8 +35,15 @@ from ragaudit.ledger.messages.receipts import (
     ServedRow,
     digest_of,
 )
-from ragaudit.ledger.messages.records import MAX_ROWS, Record
-from ragaudit.ledger.messages.requests import MAX_SKETCH_BYTES, Answer, Document, Openings, Request
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import (
+    Answer,
+    Document,
+    Openings,
+    Position,
+    Request,
+    Salted,
+)
 from ragaudit.ledger.messages.ties import TiesStatement
 from ragaudit.prover.index.committed import CommittedIndex, part
 from ragaudit.prover.store import tables
@@ -124,8 +130,7 @@ _INSERT_RECORD = Prepared(insert(tables.record))
 _ROWS = 1000  # read at a time: a driver may hold all rows of a query in memory
 
 
-@dataclass(frozen=True)
-class RecordOpenings:
+class RecordOpenings(Message, where="stored record"):
     """Everything about a logged record that is not in its body: enough to prove and answer again.
 
     Attributes:
@@ -135,48 +140,10 @@ class RecordOpenings:
     """
 
     request: Request
-    openings: Openings
-    selected: tuple[int, ...] = field(repr=False)
-    selection_blinding: bytes = field(repr=False)
-    salt_r: bytes = field(repr=False)
-
-    def encode(self) -> bytes:
-        """Return the openings in canonical JSON, as the database holds them."""
-        return dumps(
-            {
-                "request": self.request.to_json(),
-                **self.openings.to_json(),
-                "selected": list(self.selected),
-                "selection_blinding": self.selection_blinding.hex(),
-                "salt_r": self.salt_r.hex(),
-            }
-        )
-
-    @classmethod
-    def decode(cls, data: bytes) -> "RecordOpenings":
-        """Return the openings in ``data``, the strict inverse of `encode`.
-
-        Args:
-            data: as the database holds it.
-
-        Raises:
-            MalformedRecord: anything else.
-        """
-        f = _openings(data)
-        return cls(
-            request=Request.from_json(f.raw("request")),
-            openings=Openings.read(f),
-            selected=f.integers("selected", (0, MAX_SELECTED), 0, MAX_ROWS - 1),
-            selection_blinding=f.hex("selection_blinding", DIGEST_BYTES),
-            salt_r=f.hex("salt_r", SALT_BYTES),
-        )
-
-
-def _openings(data: bytes) -> Fields:
-    # Strict also towards our own database: what was tampered with is not answered with.
-    value = loads(data)
-    names = f"request {Openings.members_of(value)} selected selection_blinding salt_r"
-    return Fields(value, names, MalformedRecord, "stored record")
+    openings: Annotated[Openings, EMBEDDED]
+    selected: Annotated[tuple[Position, ...], Items(0, MAX_SELECTED)] = field(repr=False)
+    selection_blinding: Digest = field(repr=False)
+    salt_r: Digest = field(repr=False)
 
 
 class LoggedSketch(NamedTuple):
@@ -389,8 +356,8 @@ def sketches(
     query = _between(_record_columns(window), position, start, end).order_by(position)
     for row in connection.execute(query.execution_options(yield_per=_ROWS)):
         # The other openings are not parsed: that takes five times as long.
-        f = _openings(row.openings)
-        salt, sketch = f.hex("salt_s", SALT_BYTES), f.hex("sketch", limit=MAX_SKETCH_BYTES)
+        value = loads(row.openings)
+        salt, sketch = (Salted.FORMS[name].read(value.get(name)) for name in ("salt_s", "sketch"))
         yield LoggedSketch(row.position, row.body, salt, sketch)
 
 
@@ -410,7 +377,7 @@ def _record_columns(window: str) -> Any:
 
 
 def _logged(row: Row[Any]) -> LoggedRecord:
-    openings = RecordOpenings.decode(row.openings)
+    openings = RecordOpenings.parse(row.openings)
     return LoggedRecord(row.position, row.salt, row.body, openings, row.issued)
 
 
@@ -451,15 +418,14 @@ def receipt_file(
     )
     halves = (stored.request.encode(), answer.encode(), private.encode())
     # With the stored time of issue: a repeated answer has the same signature, bit for bit.
-    public = PublicReceipt.issue(
-        key,
+    public = PublicReceipt(
         origin=policy.origin,
         index=record.position,
         salt=record.salt,
         body=record.body,
         issued=record.issued,
         answer_digest=digest_of(halves, private.salt_r),
-    )
+    ).signed(key)
     return ReceiptFile.of_encoded(stored.request, answer, public, private, halves)
 
 

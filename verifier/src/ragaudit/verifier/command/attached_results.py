@@ -12,7 +12,7 @@ from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.bodies import ReferenceBody
 from ragaudit.ledger.messages.dsse import Envelope
-from ragaudit.ledger.messages.result_references import MAX_RESULT_BYTES
+from ragaudit.ledger.messages.signed_results import MAX_RESULT_BYTES
 from ragaudit.verifier.command.evidence import TokenFile, Url, Whose, Window, remote_of
 from ragaudit.verifier.command.options import DEFAULT_SETTINGS, SettingsPath
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.result_references import References
+from ragaudit.ledger.messages.signed_results import References
 from ragaudit.ledger.messages.verdict import (
     REFUSED,
     Claims,

@@ -24,11 +24,10 @@ from ragaudit.ledger.messages.documents import Documents
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.epochs import EpochSchedule
-from ragaudit.ledger.messages.evidence import Entries
+from ragaudit.ledger.messages.evidence import Entries, OverlappingWindow, Overlaps, overlap
 from ragaudit.ledger.messages.handover import Entry, read_frames
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.ledger.messages.overlaps import OverlappingWindow, Overlaps, overlap
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import (
     Close,

@@ -9,7 +9,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
-from ragaudit.ledger.messages.result_references import References
+from ragaudit.ledger.messages.signed_results import References
 from ragaudit.privacy.sample import (
     CHARGES,
     bad_records,

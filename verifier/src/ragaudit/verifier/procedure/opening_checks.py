@@ -18,8 +18,8 @@ from ragaudit.ledger.log.checkpoints import verify_checkpoint
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.embedder_manifest import DETERMINISTIC
+from ragaudit.ledger.messages.evidence import shared_tenants
 from ragaudit.ledger.messages.items import OpeningItem
-from ragaudit.ledger.messages.overlaps import shared_tenants
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.events import Composition, NoisyScores

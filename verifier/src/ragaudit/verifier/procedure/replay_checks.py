@@ -16,7 +16,7 @@ from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
 from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.charges import Generated
-from ragaudit.ledger.messages.generated_answers import GeneratedAnswer, GeneratedKeywords
+from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
 from ragaudit.ledger.messages.questions import Question
 from ragaudit.ledger.messages.replays import Replay, Votes, longest_replay

@@ -13,7 +13,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.items import RESPONSES
-from ragaudit.ledger.messages.result_references import ResultReference, references_of
+from ragaudit.ledger.messages.signed_results import ResultReference, references_of
 from ragaudit.ledger.messages.verdict import Claims, SignedCheck, Verdict, key_id
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.guarantees import (

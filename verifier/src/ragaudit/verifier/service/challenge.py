@@ -233,8 +233,7 @@ class Sampler:
                 ensure_activation(transaction, self._keys, self.rounds, window, policy, a)
             transaction.attest(Statement.CHALLENGE, origin)
             deadline = transaction.now + 1000 * policy.audit.deadline_seconds
-            message = Challenge.issue(
-                self._keys.statement,
+            message = Challenge(
                 window=window.name,
                 final_root=final.root_hash,
                 final_size=final.size,
@@ -243,7 +242,7 @@ class Sampler:
                 strata=strata,
                 deadline=deadline,
                 round=shown,
-            )
+            ).signed(self._keys.statement)
             windows.put_item(transaction, origin, CHALLENGE, message.encode())
             windows.advance(transaction, origin, State.CHALLENGED, deadline=deadline)
 

@@ -33,8 +33,8 @@ from ragaudit.ledger.log.notes import Note, NoteSignature, SigningKey, parse_not
 from ragaudit.ledger.log.timestamps import check_library, read_roots, verify_stamp
 from ragaudit.ledger.log.tlog_policy import QuorumFinding
 from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.evidence import TimeStamp, TimeStamps
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.time_stamps import TimeStamp, TimeStamps
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.service import tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction

@@ -31,7 +31,7 @@ from ragaudit.ledger.messages.evidence_access import BUNDLE, EvidenceAccess
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.items import CONFIDENTIAL, PUBLIC, Clock
 from ragaudit.ledger.messages.records import Version
-from ragaudit.ledger.messages.result_references import MAX_REFERENCES, References, ResultReference
+from ragaudit.ledger.messages.signed_results import MAX_REFERENCES, References, ResultReference
 from ragaudit.serving.bodies import MEMORY_BYTES, Resumable
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier.account_records import account_records

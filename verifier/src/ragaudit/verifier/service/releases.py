@@ -155,17 +155,22 @@ def ensure_activation(
     shown = due_round(policy, rounds, a, transaction.now)
     released = _count(transaction.connection, window.origin)
     transaction.attest(Statement.ACTIVATION, window.origin, before=released, after=released + 1)
-    message = Activation.issue(
-        keys.statement,
-        window=window.name,
-        a=a,
-        preimage=activation_preimage(window.name, chain_seed(keys, window), policy.activations, a),
-        # Read in the transaction that releases n_a: every cosignature of before t_a is committed
-        # by then, and none of before t_a can follow.
-        covered_size=cosigner.covered_size(transaction.connection, window.origin, instant),
-        time=transaction.now,
-        round=shown,
-    ).encode()
+    message = (
+        Activation(
+            window=window.name,
+            a=a,
+            preimage=activation_preimage(
+                window.name, chain_seed(keys, window), policy.activations, a
+            ),
+            # Read in the transaction that releases n_a: every cosignature of before t_a is
+            # committed by then, and none of before t_a can follow.
+            covered_size=cosigner.covered_size(transaction.connection, window.origin, instant),
+            time=transaction.now,
+            round=shown,
+        )
+        .signed(keys.statement)
+        .encode()
+    )
     row = {"window": window.origin, "a": a, "message": message}
     transaction.connection.execute(insert(tables.activation).values(row))
     return message

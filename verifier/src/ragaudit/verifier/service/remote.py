@@ -15,8 +15,8 @@ from ragaudit.http import HttpClient
 from ragaudit.ledger.messages.account_records import read_lines
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
-from ragaudit.ledger.messages.result_references import ResultReference
 from ragaudit.ledger.messages.shown import ShownKeys
+from ragaudit.ledger.messages.signed_results import ResultReference
 from ragaudit.verifier.service.download import Opened, ServiceAway, go_on, receive
 from ragaudit.verifier.service.windows import FINAL
 

@@ -31,9 +31,9 @@ from ragaudit.encoding.errors import (
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.database import Rows
+from ragaudit.ledger.messages.evidence import OverlappingWindow, Overlaps, overlap, shared_tenants
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.items import FINAL_CHECKPOINT, OVERLAPS, POLICY, TERMS, PreviousWindow
-from ragaudit.ledger.messages.overlaps import OverlappingWindow, Overlaps, overlap, shared_tenants
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.database import Origin, Transaction

@@ -10,7 +10,7 @@ from ragaudit.lab.scenario.policy import SMALL_TERMS, seeded
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.overlaps import OverlappingWindow, Overlaps
+from ragaudit.ledger.messages.evidence import OverlappingWindow, Overlaps
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.terms import Terms
 

@@ -8,7 +8,7 @@ from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.scenario.policy import CLOSED
 from ragaudit.lab.scenario.stamped import StampedWindow, authority
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
-from ragaudit.ledger.messages.time_stamps import TimeStamp
+from ragaudit.ledger.messages.evidence import TimeStamp
 
 
 class StampsTheEndLate(StampedWindow):

@@ -9,7 +9,7 @@ from ragaudit.lab.attacks.membership.campaign import Campaign, Plan
 from ragaudit.lab.attacks.membership.judging import ClaimTest, Judgement, Verdict
 from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS, RESAMPLES
 from ragaudit.ledger.messages.items import POLICY
-from ragaudit.ledger.messages.membership_result import MembershipResult
+from ragaudit.ledger.messages.signed_results import MembershipResult
 
 _MEANING = {
     Verdict.PASS: "These questions tell members from others less often than the threshold.",

@@ -22,7 +22,7 @@ from ragaudit.lab.attacks.scope.running import run
 from ragaudit.lab.attacks.scope.stores.store import load
 from ragaudit.lab.attacks.signing import policy_bytes, signer_of
 from ragaudit.ledger.messages.items import POLICY
-from ragaudit.ledger.messages.scope_result import ScopeResult
+from ragaudit.ledger.messages.signed_results import ScopeResult
 from rich.progress import Progress
 
 SCOPE_EXAMPLE = """Examples:
