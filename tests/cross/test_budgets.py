@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits.budgets import BudgetStatement
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.verifier.engines import engine
-from ragaudit.verifier.proven import ArgumentRejected
+from ragaudit.verifier.engines import ArgumentRejected, engine
 from reference_vectors import cases
 
 

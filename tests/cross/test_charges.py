@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
 from ragaudit.circuits.quantise import IntegerRows
-from ragaudit.verifier.engines import engine
-from ragaudit.verifier.proven import ArgumentRejected
+from ragaudit.verifier.engines import ArgumentRejected, engine
 from reference_vectors import cases
 
 CONTEXT: dict[str, Any] = {

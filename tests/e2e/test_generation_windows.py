@@ -23,9 +23,8 @@ from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
 from ragaudit.prover.window.records import entries
-from ragaudit.verifier.embedding import embedder_of
 from ragaudit.verifier.engines import engine
-from ragaudit.verifier.generating import service_of
+from ragaudit.verifier.models import embedder_of, service_of
 from ragaudit.verifier.recheck import recheck
 from typer.testing import CliRunner
 from verifier_process import VerifierProcess

@@ -26,7 +26,7 @@ from ragaudit.lab.scenario.scenario import Conclusion, Scenario
 from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.service import Components
-from ragaudit.verifier.arbiter_service import create_app
+from ragaudit.verifier.arbiter import create_app
 from ragaudit.verifier.engines import fastest_engine
 
 CHAPTER = Path(__file__).parents[2] / "docs" / "tenant-developer.md"

@@ -29,9 +29,8 @@ from ragaudit.prover.store import tables as prover_store
 from ragaudit.prover.store.database import Store
 from ragaudit.serving.jobs.opening import JobService, make_queue
 from ragaudit.verifier import work as verifier_work
-from ragaudit.verifier.embedding import embedder_of
 from ragaudit.verifier.engines import engine
-from ragaudit.verifier.generating import service_of
+from ragaudit.verifier.models import embedder_of, service_of
 from ragaudit.verifier.recheck import recheck
 from sqlalchemy import Engine, func, select
 from verifier_process import VerifierProcess

@@ -17,12 +17,10 @@ from ragaudit.encoding.options import public_key
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.serving.clock import system_clock
-from ragaudit.verifier.arbiter import Arbiter
-from ragaudit.verifier.arbiter_service import create_app
+from ragaudit.verifier.arbiter import Arbiter, create_app
 from ragaudit.verifier.bundle import open_bundle
-from ragaudit.verifier.embedding import embedder_of
 from ragaudit.verifier.engines import engine
-from ragaudit.verifier.generating import committed_generator, service_of
+from ragaudit.verifier.models import committed_generator, embedder_of, service_of
 from ragaudit.verifier.procedure.checks import CHECKS, run
 from ragaudit.verifier.procedure.framework import Outcome
 from verifier_process import VerifierProcess

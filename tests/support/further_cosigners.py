@@ -9,7 +9,7 @@ import httpx
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, VerifierKey
 from ragaudit.prover.settings import CosignerSettings
-from ragaudit.verifier.cosigner.decisions import Cosigner
+from ragaudit.verifier.cosigner.app import Cosigner
 from ragaudit.verifier.cosigner.store import Store
 from scenario import ProverScenario
 

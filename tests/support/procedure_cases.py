@@ -15,10 +15,9 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.records import Record
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
-from ragaudit.verifier.engines import CoreEngine, Engine, engine
+from ragaudit.verifier.engines import ArgumentRejected, CoreEngine, Engine, engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Outcome, Pins, Status, privacy_checks, run
-from ragaudit.verifier.proven import ArgumentRejected
 
 Items = dict[str, bytes]
 Edit = Callable[[Items, Window], None]

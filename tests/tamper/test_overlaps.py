@@ -20,7 +20,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import run_opening_checks
 from ragaudit.verifier.procedure.opening_checks import composed
 from ragaudit.verifier.procedure.privacy_checks import table
-from ragaudit.verifier.report.beside import overlapping
+from ragaudit.verifier.report.view import overlapping
 
 use_cached_table()
 

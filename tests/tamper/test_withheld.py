@@ -19,7 +19,7 @@ from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, run
 from ragaudit.verifier.report import render_html, render_text
-from ragaudit.verifier.report.beside import withheld
+from ragaudit.verifier.report.view import withheld
 
 use_cached_table()
 

@@ -31,7 +31,7 @@ from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.verdict import Status
-from ragaudit.verifier.account_records import account_records
+from ragaudit.verifier.accounts import account_records
 from ragaudit.verifier.arbiter import Arbiter
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ragaudit import core
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.verifier import positions
+from ragaudit.verifier import engines
 
 SOME = [0, 1, 2, 70_000, core.KNOWN_POSITIONS - 1, core.KNOWN_POSITIONS, 2**31]
 
@@ -40,10 +40,10 @@ def test_another_number_of_positions_is_refused(size: int) -> None:
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MalformedError, match="cannot read"):
-        positions.use_positions(tmp_path / "missing")
+        engines.use_positions(tmp_path / "missing")
     (tmp_path / "zeros").write_bytes(bytes(32 * core.KNOWN_POSITIONS))
     with pytest.raises(MalformedError, match="not the encodings of A_0"):
-        positions.use_positions(tmp_path / "zeros")
+        engines.use_positions(tmp_path / "zeros")
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 def test_what_is_read_is_what_would_be_derived(tmp_path: Path) -> None:
     """In processes of their own: what was read is there for good."""
     path = tmp_path / "positions"
-    positions.write_positions(path)
+    engines.write_positions(path)
     data = path.read_bytes()
     for i in SOME[:5]:
         assert data[32 * i : 32 * i + 32] == core.generator("A", i)

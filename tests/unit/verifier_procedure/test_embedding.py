@@ -17,13 +17,11 @@ from ragaudit.encoding import canonical_json
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import EMBEDDER, POLICY
-from ragaudit.verifier.embedder_settings import EmbedderSettings, EndpointSettings
-from ragaudit.verifier.embedding import committed_embedder
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.models import CommittedEmbedder
+from ragaudit.verifier.models import CommittedEmbedder, committed_embedder
 from ragaudit.verifier.procedure import Status, run
-from ragaudit.verifier.settings import load
+from ragaudit.verifier.settings import EmbedderSettings, EndpointSettings, load
 from raw_server import dripping
 
 D = 8

@@ -15,8 +15,14 @@ from ragaudit import core
 from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.verifier import engines
-from ragaudit.verifier.engines import CoreEngine, Engine, ReferenceEngine
-from ragaudit.verifier.proven import ArgumentRejected, ProvenSelection, SelectionsRejected
+from ragaudit.verifier.engines import (
+    ArgumentRejected,
+    CoreEngine,
+    Engine,
+    ProvenSelection,
+    ReferenceEngine,
+    SelectionsRejected,
+)
 
 BOTH: list[Engine] = [CoreEngine(), ReferenceEngine()]
 L = 2**252 + 27742317777372353535851937790883648493

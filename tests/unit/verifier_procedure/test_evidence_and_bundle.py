@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.items import index_name, response_name
+from ragaudit.verifier import bundle as bundle_module
 from ragaudit.verifier import bundle as bundles
-from ragaudit.verifier import bundle_form
-from ragaudit.verifier.bundle import Archive, open_bundle, read_archive, write_bundle
-from ragaudit.verifier.bundle_form import BLOCK_BYTES, MalformedBundle, ZipEntry, trailer
+from ragaudit.verifier.bundle import (
+    BLOCK_BYTES,
+    Archive,
+    MalformedBundle,
+    ZipEntry,
+    open_bundle,
+    read_archive,
+    trailer,
+    write_bundle,
+)
 from ragaudit.verifier.evidence import Evidence
 
 ITEMS = {
@@ -126,7 +134,7 @@ def test_other_tools_can_read_many_entries() -> None:
 
 def test_other_tools_can_read_far_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     # Pretend that offsets of 100 bytes do not fit the 32-bit fields any more.
-    monkeypatch.setattr(bundle_form, "_FAR", 100)
+    monkeypatch.setattr(bundle_module, "_FAR", 100)
     data = archive()
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         assert all(file.read(name) == content for name, content in ITEMS.items())

@@ -18,9 +18,8 @@ from ragaudit.lab.scenario.charging import CopyGenerator
 from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.generating import GeneratorService, committed_generator
-from ragaudit.verifier.generator_settings import GeneratorSettings
-from ragaudit.verifier.settings import load
+from ragaudit.verifier.models import GeneratorService, committed_generator
+from ragaudit.verifier.settings import GeneratorSettings, load
 
 __all__ = ["model", "model_url"]
 

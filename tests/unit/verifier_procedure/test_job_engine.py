@@ -14,8 +14,7 @@ from ragaudit.ledger.log.database import close_engine, open_engine, write_transa
 from ragaudit.serving.jobs.job import JobTable, MemoryArrays
 from ragaudit.serving.jobs.runner import InProcess, Runner
 from ragaudit.verifier import work
-from ragaudit.verifier.engines import engine
-from ragaudit.verifier.proven import ArgumentRejected, ChargesRejected, SelectionsRejected
+from ragaudit.verifier.engines import ArgumentRejected, ChargesRejected, SelectionsRejected, engine
 from ragaudit.verifier.service import tables
 from ragaudit.verifier.work import KINDS, SELECTIONS, JobEngine
 

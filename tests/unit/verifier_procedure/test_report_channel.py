@@ -10,7 +10,7 @@ from ragaudit.privacy.accounting.generation import (
     ChannelEpsilon,
     KeywordChannelEpsilon,
 )
-from ragaudit.verifier.report.channel import ChannelView, channel_view
+from ragaudit.verifier.report.view import ChannelView, channel_view
 from report_cases import TABLE, outcome
 
 PURE = ChannelEpsilon("murag", 3, Fraction(3, 2), 1, 1000, 3)

@@ -14,8 +14,7 @@ from ragaudit.lab.bench.log import LargeLogSizes, write_large_log
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.handover import Entry, read_frames, read_handover, write_handover
 from ragaudit.ledger.messages.records import Record
-from ragaudit.verifier.bundle import open_bundle, read_archive, write_archive
-from ragaudit.verifier.bundle_form import MalformedBundle
+from ragaudit.verifier.bundle import MalformedBundle, open_bundle, read_archive, write_archive
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.checks import CHECKS

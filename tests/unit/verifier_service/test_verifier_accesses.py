@@ -22,7 +22,7 @@ from ragaudit.ledger.messages.account_records import (
 from ragaudit.ledger.messages.evidence_access import EvidenceAccess
 from ragaudit.ledger.messages.handover import Entry, read_handover
 from ragaudit.ledger.messages.records import Record
-from ragaudit.verifier import account_records, keys
+from ragaudit.verifier import accounts, keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.command import evidence as command
 from ragaudit.verifier.command.cli import app
@@ -172,8 +172,8 @@ def test_an_account_is_read_a_line_at_a_time(
             taken += 1
             yield entry
 
-    monkeypatch.setattr(account_records, "read_handover", counting)
-    lines = account_records.account_records(whole, "p.example", window.window, pseudonym)
+    monkeypatch.setattr(accounts, "read_handover", counting)
+    lines = accounts.account_records(whole, "p.example", window.window, pseudonym)
     assert taken == 0  # its registration was found, which comes first
     found = read_lines(lines)
     while not (isinstance(line := next(found), Line) and line.value["kind"] == Record.KIND):

@@ -18,10 +18,10 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.disputes import Finding, file_digest
 from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.verifier import arbiter as arbiter_module
 from ragaudit.verifier import arbiter as arbiters
-from ragaudit.verifier import arbiter_service, keys
-from ragaudit.verifier.arbiter import FINDINGS_FOLDER, KEY_FILE, Arbiter, read_window
-from ragaudit.verifier.arbiter_service import create_app
+from ragaudit.verifier import keys
+from ragaudit.verifier.arbiter import FINDINGS_FOLDER, KEY_FILE, Arbiter, create_app, read_window
 from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.engines import engine
 from typer.testing import CliRunner
@@ -261,7 +261,7 @@ def test_what_is_no_case(arbiter: Arbiter, tmp_path: Path, monkeypatch: pytest.M
     assert client.post("/v1/findings", content=b"{").status_code == 400
     assert list(arbiter.findings()) == []
     with monkeypatch.context() as patch:
-        patch.setattr(arbiter_service, "MAX_CASE_BYTES", 1000)
+        patch.setattr(arbiter_module, "MAX_CASE_BYTES", 1000)
         answer = client.post("/v1/findings", json={"file": file, "window": view})
         assert answer.status_code == 413
     (tmp_path / "arbiter" / FINDINGS_FOLDER).write_text("in its place")

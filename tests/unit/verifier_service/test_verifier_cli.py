@@ -207,7 +207,7 @@ class SigningAuditor(RecordingAuditor):
         progress("policy", 0, 2)
         assert self.go.wait(30)
         check = CheckResult(1, "policy", "Policy", Status.PASS, "as [it] should be")
-        counted = Status(self.decided)
+        counted = Status.FAIL if self.decided == "REFUSED" else Status(self.decided)
         coalition = CheckResult(20, "coalition", "Coalition", counted, "counted")
         outcome = Outcome(WINDOW, "acme", "core", self.decided, True, (check, coalition))
         return outcome.sign(self.key, evidence.digests(), time=now)

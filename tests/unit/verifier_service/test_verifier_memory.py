@@ -17,7 +17,7 @@ from ragaudit.embedders import registry
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.ledger.messages.items import EMBEDDER
-from ragaudit.verifier import embedding
+from ragaudit.verifier import models
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.service import challenge, windows
 from ragaudit.verifier.service.auditor import ProcedureAuditor
@@ -126,10 +126,10 @@ def test_samples_in_memory_are_bounded_together(
 
 def test_an_embedder_is_loaded_once() -> None:
     manifest = registry.load().manifest()
-    embedding._installed.cache_clear()
+    models._installed.cache_clear()
     first, second = (
-        embedding.committed_embedder(Evidence.of({EMBEDDER: manifest.encode()})) for _ in range(2)
+        models.committed_embedder(Evidence.of({EMBEDDER: manifest.encode()})) for _ in range(2)
     )
     assert first is not None and first is second
     other = replace(manifest, name="other").encode()
-    assert embedding.committed_embedder(Evidence.of({EMBEDDER: other})) is None
+    assert models.committed_embedder(Evidence.of({EMBEDDER: other})) is None

@@ -1,24 +1,26 @@
 """A signed verdict against a second run of the procedure (docs/spec/10-verdict.md §10.5).
 
 What can be computed again is compared, also from parts: the result from the signed statuses, the
-table from the signed counts. What cannot is listed, so that silence never reads as agreement.
+table from the signed counts, and the test results that it refers to (10.11). What cannot is listed,
+so that silence never reads as agreement.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import chain
 from typing import Any, Final
 
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.claims import CONDITIONAL, CONDITIONS
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.signed_results import References, references_of
 from ragaudit.ledger.messages.verdict import Predicate, SignedCheck, Verdict
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.bundle import Part
-from ragaudit.verifier.differing import differing, queries_of, refuted, shown, texts_compared
 from ragaudit.verifier.procedure import (
     PASS,
     REFUSED,
@@ -30,6 +32,62 @@ from ragaudit.verifier.procedure import (
 )
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, STAMP_LIBRARY
 from ragaudit.verifier.procedure.privacy_checks import table
+
+_LONGEST: Final = 200
+
+
+def differing(where: str, signed: object, value: object) -> Iterator[tuple[str, object, object]]:
+    """Return (place, signed, recomputed) of what differs, as deep as objects and lists go.
+
+    Args:
+        where: place of the two values.
+        signed, value: JSON; lists of different lengths differ as a whole.
+    """
+    if isinstance(signed, Mapping) and isinstance(value, Mapping):
+        # A headline is what a reader looks at; the rest in order of name.
+        names = signed.keys() | value.keys()
+        for key in sorted(names, key=lambda name: (name != "headline", name)):
+            yield from differing(f"{where}: {key}", signed.get(key), value.get(key))
+    elif isinstance(signed, list) and isinstance(value, list) and len(signed) == len(value):
+        for position, (one, other) in enumerate(zip(signed, value, strict=True)):
+            yield from differing(f"{where}: {position}", one, other)
+    elif type(signed) is not type(value) or signed != value:
+        yield where, signed, value
+
+
+def shown(value: object) -> str:
+    """Return a JSON value as a text of bounded length, for people."""
+    text = canonical_json.dumps(value).decode()
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def queries_of(table: Mapping[str, Any], name: str) -> int | None:
+    """Return the number of queries that a member of a signed epsilon table speaks of."""
+    match table.get(name):
+        case {"queries": int(queries)} if queries >= 0:
+            return queries
+    return None
+
+
+def refuted(signed: str, recomputed: CheckResult) -> bool:
+    """Return whether part of the work was enough to show that a check fails which is said not to.
+
+    Args:
+        signed: status of the verdict.
+        recomputed: by the part that was repeated.
+    """
+    return recomputed.status is Status.FAIL and signed not in {Status.FAIL, Status.NOT_RUN}
+
+
+def texts_compared(recomputed: Status, signed: str) -> bool:
+    """Return whether the verifier concluded from texts what a run without the embedder left open.
+
+    Args:
+        recomputed: without the embedder.
+        signed: status of the verdict.
+    """
+    return signed in {Status.PASS, Status.FAIL} and recomputed is Status.NOT_ESTABLISHED
+
 
 BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
 """Checks that look at sampled records one by one."""
@@ -384,3 +442,36 @@ class Comparison:
         recomputed = canonical_json.loads(canonical_json.dumps(value))
         for place, one, other in differing(where, signed, recomputed):
             self._differ(rank, f"{place}: signed {shown(one)}, recomputed {shown(other)}")
+
+
+def compare_results(
+    signed: References | None,
+    listed: References | None,
+    files: Mapping[str, bytes],
+    policy: bytes,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return (differences, notes) about the references of a verdict.
+
+    Results are no part of the audit: one whose file is not at hand leaves nothing of it open.
+
+    Args:
+        signed: of the verdict.
+        listed: of the evidence.
+        files: results that are at hand, by the names of the references.
+        policy: the item `public/policy.json`.
+    """
+    if signed != listed:
+        return ("test_results: the verdict refers to others than the evidence lists",), ()
+    differences, notes = [], []
+    for reference in references_of(signed):
+        name = f"test result {reference.name}"
+        if reference.name not in files:
+            notes.append(f"{name}: not looked at, no file has the digest {reference.digest.hex()}")
+            continue
+        try:
+            reference.check(files[reference.name], policy)
+        except RagauditError as error:
+            differences.append(f"{name}: {error}")
+        else:
+            notes.append(f"{name}: the file is the one that the verdict refers to")
+    return tuple(differences), tuple(notes)

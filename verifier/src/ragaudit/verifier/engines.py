@@ -1,13 +1,16 @@
-"""What the procedure computes with: an engine.
+"""What the procedure computes with: an engine, which checks statements with their arguments.
 
 Two engines check proofs, redraw noise and join accounts, compiled and plain Python; both do the
 same to the bit. The compiled one (`ragaudit.core`) is imported only when it is asked for; without
-it the verifier works on the reference.
+it the verifier works on the reference. Its generators of positions, constants that take long, may
+be kept in a file.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,19 +19,63 @@ from ragaudit.circuits.budgets import BudgetStatement, ChargeStatement
 from ragaudit.circuits.noise import table_for
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.circuits.vector_operations import VectorOperations
-from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.encoding.errors import (
+    MalformedError,
+    RejectedError,
+    UnavailableError,
+    UnsupportedError,
+)
 from ragaudit.ledger.messages import beacon
 from ragaudit.ledger.messages.receipt_views import GroupOperations
 from ragaudit.ledger.messages.ties import TiesStatement
 from ragaudit.privacy import coalition
 from ragaudit.privacy.coalition import Link
-from ragaudit.verifier.proven import (
-    ArgumentRejected,
-    ProvenCharges,
-    ProvenSelection,
-    SelectionsRejected,
-    check_each,
-)
+
+
+class ArgumentRejected(RejectedError):
+    """An index or selection argument does not establish its statement."""
+
+
+class SelectionsRejected(ArgumentRejected):
+    """Some of several selection arguments were rejected; ``failed`` are their positions."""
+
+    def __init__(self, failed: Sequence[int]) -> None:
+        super().__init__(f"{len(failed)} selection arguments rejected")
+        self.failed = tuple(failed)
+
+
+class ChargesRejected(ArgumentRejected):
+    """Some of several charge arguments were rejected; ``reasons`` has why, by position."""
+
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        super().__init__("; ".join(reasons.values()))
+        self.reasons = dict(reasons)
+
+
+ProvenSelection = tuple[SelectionStatement, bytes]
+"""A selection statement with its argument."""
+
+ProvenCharges = tuple[ChargeStatement, bytes]
+"""What is stated of a group of charge entries, with its argument."""
+
+
+def check_each(
+    proven: Sequence[ProvenCharges], check: Callable[[ChargeStatement, bytes], None]
+) -> None:
+    """Check groups of charge entries one by one; ChargesRejected.
+
+    Args:
+        check: raises ArgumentRejected.
+    """
+    reasons: dict[int, str] = {}
+    for position, (statement, proof) in enumerate(proven):
+        try:
+            check(statement, proof)
+        except ArgumentRejected as error:
+            reasons[position] = str(error)
+    if reasons:
+        raise ChargesRejected(reasons)
+
 
 Noise = npt.NDArray[np.int64]
 
@@ -381,3 +428,47 @@ def engine(name: str) -> Engine:
 def fastest_engine() -> Engine:
     """Return the compiled engine where it is installed, otherwise the reference."""
     return engine("core" if find_spec("ragaudit.core") is not None else "reference")
+
+
+def write_positions(path: Path) -> None:
+    """Write the generators of positions that `use_positions` reads: 32 MiB, a minute of work.
+
+    Args:
+        path: the file, which is replaced where it exists.
+
+    Raises:
+        UnsupportedError: without the compiled core.
+        UnavailableError: the file cannot be written.
+    """
+    core = _compiled()
+    try:
+        path.write_bytes(core.position_encodings())
+    except OSError as error:
+        raise UnavailableError(f"cannot write: {error.strerror}", where=str(path)) from error
+
+
+def use_positions(path: Path) -> None:
+    """Let the compiled engine decode the generators of positions from a file.
+
+    They are constants with a known digest: a wrong file is refused, whoever wrote it.
+
+    Args:
+        path: as `write_positions` wrote it.
+
+    Raises:
+        UnsupportedError: without the compiled core.
+        MalformedError: the file cannot be read, or is not the one.
+    """
+    core = _compiled()
+    try:
+        core.use_positions(path.read_bytes())
+    except OSError as error:
+        raise MalformedError(f"cannot read: {error.strerror}", where=str(path)) from error
+    except core.MalformedInput as error:
+        raise MalformedError(str(error), where=str(path)) from error
+
+
+def _compiled() -> Any:
+    if find_spec("ragaudit.core") is None:
+        raise UnsupportedError("positions are kept by the compiled core, which is not installed")
+    return import_module("ragaudit.core")

@@ -15,12 +15,16 @@ from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.signed_results import match
 from ragaudit.ledger.messages.verdict import REFUSED, MalformedVerdict, Verdict
-from ragaudit.verifier import referred
+from ragaudit.verifier import comparison
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle
 from ragaudit.verifier.comparison import Comparison, Found
 from ragaudit.verifier.engines import Engine
-from ragaudit.verifier.generating import GeneratorService, committed_generator
-from ragaudit.verifier.models import CommittedEmbedder, OwnGenerator
+from ragaudit.verifier.models import (
+    CommittedEmbedder,
+    GeneratorService,
+    OwnGenerator,
+    committed_generator,
+)
 from ragaudit.verifier.procedure.checks import run, run_opening_checks
 from ragaudit.verifier.procedure.facts import Pins, Progress
 from ragaudit.verifier.procedure.framework import Outcome
@@ -149,7 +153,7 @@ def recheck(
             generator=generator is not None,
         ).run(bundle.digests)
         policy_item = bundle.evidence.get(items.POLICY, b"")
-        differences, said = referred.compare(
+        differences, said = comparison.compare_results(
             verdict.predicate.test_results, outcome.test_results, given, policy_item
         )
     notes = (*compared.notes, *said)

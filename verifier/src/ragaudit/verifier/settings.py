@@ -2,18 +2,19 @@
 
 ``RAGAUDIT_VERIFIER__LISTEN__PORT=8443`` overrides ``listen.port``. Secrets are not settings: they
 are files in the folder ``secrets`` (`keys`), or members ending in ``_file`` name them.
+
+Among them: which models a verifier has of its own, embedders to repeat embeddings of sampled texts
+(check 18), and language models to repeat probes and votes (checks 29 and 30).
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 import yaml
 from pydantic import Field, model_validator
-from pydantic_settings import (
-    SettingsConfigDict,
-)
+from pydantic_settings import SettingsConfigDict
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
@@ -26,12 +27,81 @@ from ragaudit.serving.settings import (
     FileSettings,
     OperationSettings,
     Section,
+    Url,
     beside,
     read_secret_file,
 )
-from ragaudit.verifier.embedder_settings import EmbedderSettings, absolute_embedder
-from ragaudit.verifier.generator_settings import GeneratorSettings
 from ragaudit.verifier.history import FencePlace
+
+BoundedUrl = Annotated[Url, Field(max_length=2048)]
+Model = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class EndpointSettings(Section):
+    """How this verifier reaches a service with ``POST /embeddings``; ``url`` ends before that.
+
+    ``models`` are those that it believes the service about: a manifest may declare any.
+    """
+
+    url: BoundedUrl
+    models: tuple[Model, ...] = Field(min_length=1, max_length=64)
+    key_file: Path | None = None
+    ca_file: Path | None = None
+    timeout_seconds: float = Field(default=30.0, gt=0, le=600)
+
+
+class EmbedderSettings(Section):
+    """Beside the bundled WordLlama, which needs nothing: a model's folder, and a service.
+
+    ``folder`` is of ``sentence-transformers``, ``endpoint`` of ``openai-compatible``. Which one a
+    window needs, its manifest says; what is not there leaves A1 not established.
+    """
+
+    folder: Path | None = None
+    endpoint: EndpointSettings | None = None
+
+
+BUNDLED: Final = EmbedderSettings()
+"""Of a verifier that has nothing but the bundled embedder."""
+
+
+def absolute_embedder(folder: Path, settings: EmbedderSettings) -> EmbedderSettings:
+    """Return the settings with paths relative to the folder of the settings file.
+
+    Args:
+        folder: of the settings file.
+        settings: are not changed.
+    """
+    found = beside(folder, settings, "folder")
+    if found.endpoint is None:
+        return found
+    endpoint = beside(folder, found.endpoint, "key_file", "ca_file")
+    return found.model_copy(update={"endpoint": endpoint})
+
+
+class GeneratorSettings(Section):
+    """A service that speaks OpenAI's API; ``url`` ends before ``/completions``.
+
+    ``models`` are those that it believes the service about: a manifest may name any.
+    ``vocabulary_file`` is a JSON list of the texts of all tokens, for a model that is asked for
+    tokens; one of whole answers has none. ``served_as`` what the service
+    calls its model where that is not the manifest's name.
+    """
+
+    url: BoundedUrl
+    models: tuple[Model, ...] = Field(min_length=1, max_length=64)
+    vocabulary_file: Path | None = None
+    served_as: Model | None = None
+    key_file: Path | None = None
+    ca_file: Path | None = None
+    batch: int = Field(default=16, ge=1, le=2048)
+    parallel: int = Field(default=4, ge=1, le=64)
+    timeout_seconds: float = Field(default=30.0, gt=0, le=600)
+
+    def beside(self, folder: Path) -> "GeneratorSettings":
+        """Return the section with its files relative to ``folder``, that of the settings."""
+        return beside(folder, self, "vocabulary_file", "key_file", "ca_file")
+
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
 SETTINGS_VARIABLE = "RAGAUDIT_VERIFIER_SETTINGS"

@@ -30,13 +30,14 @@ from ragaudit.privacy.coalition import join_links, parts_of
 from ragaudit.serving.jobs.job import Arrays, Job, JobsStopped, Kinds, Progress
 from ragaudit.serving.jobs.opening import JobService
 from ragaudit.serving.jobs.runner import Notify, Runner
-from ragaudit.verifier.engines import Engine, engine
-from ragaudit.verifier.proven import (
+from ragaudit.verifier.engines import (
     ArgumentRejected,
     ChargesRejected,
+    Engine,
     ProvenCharges,
     ProvenSelection,
     SelectionsRejected,
+    engine,
 )
 from ragaudit.verifier.service import tables
 

@@ -94,7 +94,7 @@ class Shown:
             verdict: whose signature was checked.
             folder: where the evidence is kept; None if it is not.
         """
-        from ragaudit.verifier.report.beside import withheld  # noqa: PLC0415 - loads slowly
+        from ragaudit.verifier.report.view import withheld  # noqa: PLC0415 - loads slowly
 
         self.done()
         predicate = verdict.predicate

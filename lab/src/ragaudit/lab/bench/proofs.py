@@ -23,8 +23,7 @@ from ragaudit.lab.bench.harness import (
 from ragaudit.lab.bench.workload import Question, Sizes, Task, Workload, numpy_search
 from ragaudit.ledger.messages.merkle_commitments import content_digest, index_root
 from ragaudit.prover.index.committed import row_digests
-from ragaudit.verifier.engines import engine
-from ragaudit.verifier.proven import ProvenSelection
+from ragaudit.verifier.engines import ProvenSelection, engine
 
 HASH = "hash each row"
 COMMIT_AND_PROVE = "commit the rows and prove the index"

@@ -20,8 +20,7 @@ from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.bench.harness import ALLOWANCE, Measurement, Notify, measure, silent
-from ragaudit.verifier.engines import engine
-from ragaudit.verifier.proven import ProvenSelection
+from ragaudit.verifier.engines import ProvenSelection, engine
 
 _NAME: Final = "bench"
 _DIGEST: Final = structure("bench", "context")

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.verifier.embedding import InstalledEmbedder
+from ragaudit.verifier.models import InstalledEmbedder
 
 
 class HashEmbedder:

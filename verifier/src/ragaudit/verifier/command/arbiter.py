@@ -84,7 +84,7 @@ def serve(
 ) -> None:
     """Take cases over HTTP (`POST /v1/findings`) until told to stop (SIGINT or SIGTERM)."""
     from ragaudit.serving import server  # noqa: PLC0415
-    from ragaudit.verifier.arbiter_service import create_app  # noqa: PLC0415
+    from ragaudit.verifier.arbiter import create_app  # noqa: PLC0415
 
     with failing():
         arbiter = Arbiter(directory)

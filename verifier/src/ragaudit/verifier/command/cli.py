@@ -4,31 +4,33 @@ What a command alone needs is imported in it: the accounting libraries take seco
 """
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragaudit.encoding.commands import ExitCode, failing, verdict_code
+from ragaudit.encoding.commands import ExitCode, failing, of_file, verdict_code
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.options import digest, public_key
 from ragaudit.encoding.printable import one_line
-from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.signing import PrivateKey, PublicKey
+from ragaudit.ledger.log.database import await_server
+from ragaudit.ledger.messages.audit_findings import AuditFinding
+from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.ledger.messages.verification_result import VerificationResult
+from ragaudit.serving import log_lines
+from ragaudit.serving.clock import system_clock
+from ragaudit.serving.jobs.opening import make_queue, open_queue, work
+from ragaudit.serving.server import check_log_level
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
-from ragaudit.verifier.command import (
-    arbiter,
-    attached_results,
-    count,
-    evidence,
-    export,
-    migration,
-    provider,
-    schema,
-    worker,
-)
+from ragaudit.verifier.command import arbiter, evidence
+from ragaudit.verifier.command.evidence import service
 from ragaudit.verifier.command.options import (
     DEFAULT_SETTINGS,
     SETTINGS_FILE,
@@ -36,18 +38,279 @@ from ragaudit.verifier.command.options import (
     SettingsPath,
     VerdictKeyIfAny,
 )
-from ragaudit.verifier.command.service import service
-from ragaudit.verifier.service.database import create_tables
+from ragaudit.verifier.service import providers
+from ragaudit.verifier.service.database import Database, create_tables, migrate_tables
 from ragaudit.verifier.service.remote import NotDue, Remote
-from ragaudit.verifier.settings import EngineName
+from ragaudit.verifier.settings import EngineName, Settings
 from ragaudit.verifier.terms import DEFAULT, Terms
+from ragaudit.verifier.work import JOBS
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from ragaudit.ledger.messages.verdict import Verdict
     from ragaudit.verifier.recheck import Recheck
+
+
+def prove_count(
+    bundle: Annotated[Path, typer.Argument(help="The evidence bundle, both parts.")],
+    pseudonym: Annotated[
+        bytes, typer.Argument(parser=digest, metavar="HEX", help="Pseudonym of the account.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write the proof to.")],
+) -> None:
+    """Prove which records an account has in a window, or that it was not registered.
+
+    Whoever is given the file checks it offline: ragaudit receipt verify-count. It counts with a
+    verdict in which check 22 passed. Exit code: 1 the log has another index; 4 it has none, or the
+    bundle is not whole.
+    """
+    from ragaudit.verifier.accounts import prove_account  # noqa: PLC0415
+    from ragaudit.verifier.bundle import open_bundle  # noqa: PLC0415
+    from ragaudit.verifier.engines import fastest_engine  # noqa: PLC0415
+
+    with failing():
+        if not bundle.is_file():
+            raise MalformedError("no such file", where=str(bundle))
+        with open_bundle(bundle) as opened:
+            proof = prove_account(opened.evidence, pseudonym, engine=fastest_engine())
+        out.write_bytes(proof.encode())
+        counted = "not registered" if proof.records is None else f"{len(proof.records)} records"
+        typer.echo(f"{pseudonym.hex()}: {counted}")
+
+
+class Format(StrEnum):
+    """What a verdict can be written as (docs/spec/10-verdict.md §10.7)."""
+
+    SVR = "svr"
+    OSCAL = "oscal"
+    JSONL = "jsonl"
+
+
+def export(
+    verdict: Annotated[Path, typer.Argument(help="The signed verdict: verdict.json of a bundle.")],
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="svr: in-toto simple verification result; oscal: assessment results; "
+            "jsonl: a finding a line.",
+        ),
+    ],
+    verdict_key: VerdictKeyIfAny = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings", "-s", help="Settings of the verifier, instead of --verdict-key."
+        ),
+    ] = None,
+    sign: Annotated[
+        bool, typer.Option("--sign", help="svr: sign it, with the verdict key of --settings.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; standard output if none.")
+    ] = None,
+) -> None:
+    """Write a verdict as a document for other tools; it says no more than the verdict does.
+
+    The signature is verified first. The same verdict gives the same bytes. Only an svr can be
+    signed; the other two, and an svr without --sign, are not.
+    """
+    with failing():
+        if sign and (form is not Format.SVR or settings is None):
+            raise MalformedError(
+                "nothing to sign, or to sign with", where="--sign", expected="svr, and --settings"
+            )
+        key = None if settings is None else _own_key(settings)
+        found = _verified(verdict, _pinned(verdict_key, key))
+        data = _document(found, form, key if sign else None)
+        if output is None:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            _write(output, data)
+
+
+def _own_key(settings: Path) -> PrivateKey:
+    own = settings_files.load(settings)
+    return key_files.load(own.secrets, own.name, own.arbiter).verdict
+
+
+def _verified(path: Path, public: PublicKey) -> Verdict:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise MalformedError("cannot be read", where=str(path)) from error
+    with of_file(path):
+        return Verdict.verify(data, public)
+
+
+def _pinned(given: PublicKey | None, own: PrivateKey | None) -> PublicKey:
+    """The key that must have signed: of the option, or else of the settings."""
+    if given is not None:
+        return given
+    if own is not None:
+        return own.public
+    raise MalformedError(
+        "nothing says whose verdict it must be", expected="--verdict-key or --settings"
+    )
+
+
+def _document(verdict: Verdict, form: Format, key: PrivateKey | None) -> bytes:
+    match form:
+        case Format.SVR:
+            result = VerificationResult.of(verdict)
+            return (result.encode() if key is None else result.issue(key)) + b"\n"
+        case Format.OSCAL:
+            # The report's words load the accounting libraries, which take seconds.
+            from ragaudit.verifier.report.oscal import assessment_results  # noqa: PLC0415
+
+            return assessment_results(verdict) + b"\n"
+        case Format.JSONL:
+            return b"".join(finding.encode() for finding in AuditFinding.of(verdict))
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise MalformedError("cannot be written", where=str(path)) from error
+
+
+_MIGRATE = "Example: ragaudit verifier migrate --settings verifier.yaml"
+
+
+def migrate(settings: SettingsPath = DEFAULT_SETTINGS, as_json: AsJson = False) -> None:
+    """Bring the database of an earlier release to this one, or make its tables if it has none.
+
+    Stop the service and back the database up first: there is no way back but the backup. Nothing
+    is done by halves; a database of this release stays as it is. The queue of jobs, if the settings
+    ask for one, is made anew.
+    """
+    with failing():
+        loaded = settings_files.load(settings)
+        settings_files.make_data_folder(loaded)
+        with _not_served(loaded):
+            done = migrate_tables(loaded.database_url)
+            make_queue(loaded.jobs, JOBS, loaded.database_url)
+        before = done.before or "no tables"
+        if as_json:
+            typer.echo(json.dumps({"before": before, "after": done.after}))
+        else:
+            typer.echo(f"before: {before}\nafter: {done.after}")
+
+
+@contextmanager
+def _not_served(settings: Settings) -> Iterator[None]:
+    """Hold the fence of the service meanwhile, so that it neither runs nor starts."""
+    # Never made here: a database that a fence has guarded is refused where the file is missing.
+    if not settings.fence_path.exists():
+        yield
+        return
+    with closing(settings.fence_place.open()):
+        yield
+
+
+def print_schema() -> None:
+    """Print the JSON schema of the settings file."""
+    typer.echo(Settings.schema_text())
+
+
+_WORKER = "Example: ragaudit verifier worker --settings verifier.yaml --threads 2"
+
+
+def worker(
+    settings: SettingsPath = DEFAULT_SETTINGS,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Threads; one for each core if unset.")
+    ] = None,
+    status: Annotated[
+        bool, typer.Option("--status", help="Say how many workers and jobs there are, and end.")
+    ] = False,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    as_json: AsJson = False,
+) -> None:
+    """Check arguments for the service, on this machine, until SIGTERM; needs PostgreSQL.
+
+    On SIGTERM or SIGINT it ends after the job at hand. The service believes its results, so run
+    workers on machines of this verifier only. They need none of its keys.
+
+    Exit code: 0 it was told to stop, or workers are alive; 1 --status finds none alive; others as
+    every command.
+    """
+    with failing(as_json):
+        read = settings_files.load(settings)
+        if status:
+            with open_queue(read.jobs, JOBS, read.database_url) as queue:
+                found = queue.state()
+            shown = {"workers": found.workers, "jobs": found.jobs}
+            lines = "\n".join(f"{name}: {count}" for name, count in shown.items())
+            typer.echo(json.dumps(shown) if as_json else lines)
+            raise typer.Exit(ExitCode.DONE if found.workers else ExitCode.FALSE)
+        if threads is not None:
+            os.environ["RAYON_NUM_THREADS"] = str(threads)  # before the core makes its threads
+        log_lines.configure(check_log_level(log_level), read.operation.log_format)
+        await_server(read.database_url, read.database_wait_seconds)
+        with closing(Database(read.database_url, system_clock)) as database:
+            work(read.jobs, JOBS, database.engine)
+
+
+provider = typer.Typer(no_args_is_help=True, help="The providers whose keys are pinned.")
+
+
+@provider.command("add", epilog="Example: ragaudit verifier provider add acme --key 3b6a...")
+def pin(
+    name: Annotated[str, typer.Argument(help="The provider.")],
+    key: Annotated[
+        PublicKey, typer.Option(parser=public_key, metavar="HEX", help="Its public key.")
+    ],
+    settings: SettingsPath = DEFAULT_SETTINGS,
+) -> None:
+    """Pin a provider's key."""
+    with failing(), _database(settings) as database:
+        providers.add(database, name, key)
+        typer.echo(f"pinned {name}")
+
+
+@provider.command("list", epilog="Example: ragaudit verifier provider list --json")
+def show_pinned(
+    settings: SettingsPath = DEFAULT_SETTINGS,
+    as_json: AsJson = False,
+) -> None:
+    """List the pinned keys."""
+    with failing(), _database(settings) as database:
+        with database.read() as connection:
+            found = providers.listed(connection)
+        if as_json:
+            rows = [{"name": p.name, "key": p.key.hex(), "added": p.added} for p in found]
+            typer.echo(json.dumps(rows))
+            return
+        for pinned in found:
+            typer.echo(f"{pinned.name} {pinned.key.hex()}")
+
+
+@provider.command("remove", epilog="Example: ragaudit verifier provider remove acme")
+def unpin(
+    name: Annotated[str, typer.Argument(help="The provider.")],
+    settings: SettingsPath = DEFAULT_SETTINGS,
+) -> None:
+    """Forget a provider's key; its windows stay."""
+    with failing(), _database(settings) as database:
+        providers.remove(database, name)
+        typer.echo(f"removed {name}")
+
+
+@contextmanager
+def _database(path: Path) -> Iterator[Database]:
+    settings = settings_files.load(path)
+    settings_files.make_data_folder(settings)
+    # Without the fence: the running service holds it, and these commands attest nothing.
+    database = Database(settings.database_url, system_clock)
+    try:
+        yield database
+    finally:
+        database.close()
+
 
 STYLES = {
     "PASS": "green",
@@ -62,20 +325,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="The verifier (regulator): register, cosign, sample, check, sign verdicts.",
 )
-app.add_typer(provider.app, name="provider")
+app.add_typer(provider, name="provider")
 app.add_typer(evidence.app, name="evidence")
 app.add_typer(arbiter.app, name="arbiter")
-app.add_typer(attached_results.app, name="test-results")
-app.command("migrate", epilog=migration.EXAMPLE)(migration.migrate)
-app.command("worker", epilog=worker.EXAMPLE)(worker.worker)
+app.add_typer(evidence.test_results, name="test-results")
+app.command("migrate", epilog=_MIGRATE)(migrate)
+app.command("worker", epilog=_WORKER)(worker)
 app.command(
     "export",
     epilog="Example: ragaudit verifier export verdict.json --verdict-key 3b6a... --format oscal",
-)(export.export)
-app.command("settings-schema", epilog="Example: ragaudit verifier settings-schema")(
-    schema.print_schema
-)
-count.add_to(app)
+)(export)
+app.command("settings-schema", epilog="Example: ragaudit verifier settings-schema")(print_schema)
+app.command(
+    "prove-count", epilog="Example: ragaudit verifier prove-count window.zip 5f3a... -o count.json"
+)(prove_count)
 
 
 class Required(StrEnum):
@@ -129,7 +392,7 @@ def positions(
 
     A verifier that has them checks its first records sooner. It needs no trust in the file.
     """
-    from ragaudit.verifier.positions import write_positions  # noqa: PLC0415
+    from ragaudit.verifier.engines import write_positions  # noqa: PLC0415
 
     with failing():
         write_positions(file)
@@ -145,7 +408,7 @@ def serve(
 ) -> None:
     """Run the service until it is told to stop (SIGINT or SIGTERM)."""
     from ragaudit.serving import server  # noqa: PLC0415
-    from ragaudit.verifier.positions import use_positions  # noqa: PLC0415
+    from ragaudit.verifier.engines import use_positions  # noqa: PLC0415
     from ragaudit.verifier.service.app import create_app  # noqa: PLC0415
 
     with failing():
@@ -197,7 +460,6 @@ def audit(
 
     Exit code: 0 PASS, 1 FAIL, 6 EXCEEDED, 7 CONDITIONAL, 4 REFUSED, 5 the audit is not due yet.
     """
-    from ragaudit.ledger.messages.verdict import Verdict  # noqa: PLC0415
 
     with failing():
         address, token = service(settings, url, token_file)
@@ -247,13 +509,13 @@ def recheck(
     Exit code: 0 the verdict stands and all of it was repeated; 1 it does not stand, or that key
     did not sign it; 5 nothing differs, but not everything was repeated; 2 not a bundle.
     """
-    from ragaudit.verifier import embedding, engines, generating  # noqa: PLC0415
+    from ragaudit.verifier import engines, models  # noqa: PLC0415
     from ragaudit.verifier import recheck as rechecking  # noqa: PLC0415
 
     with failing():
         if not bundle.is_file():
             raise MalformedError("no such file", where=str(bundle))
-        embedder = embedding.embedder_of(bundle, settings)
+        embedder = models.embedder_of(bundle, settings)
         missing = rechecking.obstacles(bundle, records=records) if require else ()
         if missing:
             typer.echo(f"error: not everything can be repeated: {'; '.join(missing)}", err=True)
@@ -265,8 +527,8 @@ def recheck(
                 records=records,
                 verdict_key=verdict_key,
                 embedder=embedder,
-                generators=generating.service_of(settings),
-                test_results=[attached_results.read_file(each) for each in test_result or ()],
+                generators=models.service_of(settings),
+                test_results=[evidence.read_file(each) for each in test_result or ()],
                 progress=show,
             )
         if as_json:
@@ -344,7 +606,7 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(predicate.to_json()))
         return
-    from ragaudit.verifier.report.beside import overlapping, withheld  # noqa: PLC0415
+    from ragaudit.verifier.report.view import overlapping, withheld  # noqa: PLC0415
     from ragaudit.verifier.report.wording import gravity  # noqa: PLC0415
 
     console = Console()

@@ -20,17 +20,14 @@ from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.promises import voidable_from
 from ragaudit.ledger.messages.seed_commitments import verify_key_opening
-from ragaudit.verifier.channel_costs import channel_costs
+from ragaudit.verifier.engines import ChargesRejected, ProvenCharges
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput, demand, known_or_missing
 from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings
 from ragaudit.verifier.procedure.logged import ChargeSummary, LoggedCharge, ReplySummary
 from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds, in_order
 from ragaudit.verifier.procedure.sample_checks import check_openings, compare_question, filter_of
-from ragaudit.verifier.proven import ChargesRejected, ProvenCharges
-
-__all__ = ["ChargeGroups", "demand_charged"]
-
+from ragaudit.verifier.terms import channel_costs
 
 OWNER: Final = "charges"
 _AT_ONCE: Final = 2**22

@@ -27,12 +27,12 @@ from ragaudit.privacy.accounting.gaussian import NoFiniteBound, epsilon, gives
 from ragaudit.privacy.accounting.generation import PLACES, channel_loss
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.privacy.sample import MOST_SAMPLED, largest_sample
-from ragaudit.verifier.channel_costs import loss_under
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.indexes import check_norm
 from ragaudit.verifier.procedure.members import known
+from ragaudit.verifier.terms import loss_under
 
 COST_PLACES: Final = 6
 

@@ -33,9 +33,6 @@ from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_checks import demand_charged, due_threshold
 from ragaudit.verifier.procedure.logged import LoggedCharge
 
-__all__ = ["OTHER_KEYWORDS", "OTHER_VOTES", "StatedResponses", "check_keywords"]
-
-
 OTHER_KEYWORDS = "votes and coins give other keywords than were released"
 OTHER_VOTES = "votes are not those of the committed model"
 

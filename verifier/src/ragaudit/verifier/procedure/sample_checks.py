@@ -33,12 +33,12 @@ from ragaudit.ledger.messages.vectors import float32_values, int16_bytes
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy import sample as sampling
 from ragaudit.privacy.sample import draw_charges, draw_rows
+from ragaudit.verifier.engines import ProvenSelection, SelectionsRejected
 from ragaudit.verifier.models import CommittedEmbedder
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.logged import LoggedCharge, LoggedRecord
-from ragaudit.verifier.proven import ProvenSelection, SelectionsRejected
 
 
 def check_sampling(context: Context, found: Findings) -> None:

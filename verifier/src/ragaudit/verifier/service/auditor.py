@@ -10,18 +10,16 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.verdict import REFUSED, Claims, Verdict
 from ragaudit.serving.jobs.runner import Runner
-from ragaudit.verifier.embedder_settings import BUNDLED, EmbedderSettings
-from ragaudit.verifier.embedding import committed_embedder
 from ragaudit.verifier.engines import Engine, engine, fastest_engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.generating import GeneratorService, committed_generator
 from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.models import GeneratorService, committed_embedder, committed_generator
 from ragaudit.verifier.procedure.checks import run, run_opening_checks
 from ragaudit.verifier.procedure.facts import Pins
 from ragaudit.verifier.procedure.indexes import verify_version
 from ragaudit.verifier.procedure.statement_checks import Judgement, judge
 from ragaudit.verifier.report import render_html, render_text
-from ragaudit.verifier.settings import EngineName
+from ragaudit.verifier.settings import BUNDLED, EmbedderSettings, EngineName
 from ragaudit.verifier.work import JobEngine
 
 ReportProgress = Callable[[str, int, int], None]

@@ -11,8 +11,8 @@ from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.engines import fastest_engine
-from ragaudit.verifier.generating import GeneratorService
 from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.models import GeneratorService
 from ragaudit.verifier.service.audit import AuditRunner, Scheduler
 from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
 from ragaudit.verifier.service.capacity import shortfalls

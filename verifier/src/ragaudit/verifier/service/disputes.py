@@ -49,9 +49,6 @@ from ragaudit.verifier.service.submissions import (
 from ragaudit.verifier.service.windows import Window, check_before, check_due
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
-__all__ = ["StoredDispute", "with_half"]
-
-
 _HALVES: Final = 2  # that differ prove all there is to prove
 
 

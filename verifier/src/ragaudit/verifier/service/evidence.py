@@ -34,7 +34,7 @@ from ragaudit.ledger.messages.records import Version
 from ragaudit.ledger.messages.signed_results import MAX_REFERENCES, References, ResultReference
 from ragaudit.serving.bodies import MEMORY_BYTES, Resumable
 from ragaudit.serving.rounds import RoundFinder
-from ragaudit.verifier.account_records import account_records
+from ragaudit.verifier.accounts import account_records
 from ragaudit.verifier.bundle import Archive, Part
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
