@@ -31,7 +31,6 @@ DIRECTED = WindowSettings(
     privacy="gaussian",
     query_kinds=("text", "vector"),
     coalition_estimate="direction",
-    retry_seconds=0,  # who asks the same again means it
     **SETTINGS.model_dump(exclude_unset=True)
     | {
         "sigma": SIGMA, "epsilon_acc": None, "queries_per_account": RATE,
