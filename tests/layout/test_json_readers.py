@@ -17,7 +17,7 @@ OF_OUR_OWN = {
     "prover/backends/pgvector.py": "a column of the operator's database",
     "serving/generators.py": "the operator's files",
     "verifier/command/arbiter.py": "a file that the caller names",
-    "verifier/service/download.py": "the note that this command wrote",
+    "verifier/service/remote.py": "the note that this command wrote",
     "verifier/terms.py": "the operator's terms",
 }
 

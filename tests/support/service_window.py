@@ -10,7 +10,8 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.verifier.service import providers, releases, windows
+from ragaudit.verifier.service import providers, windows
+from ragaudit.verifier.service.challenge import chain_seed
 from verifier_service_harness import VerifierScenario
 
 
@@ -79,7 +80,7 @@ class ServiceWindow(Window):
         # The accounts' noise depends on the activations; the test takes a look at the seed.
         with self.scenario.service.database.read() as connection:
             row = windows.get(connection, windows.of(self.provider, self.window))
-        self.chain_seed = releases.chain_seed(self.scenario.keys, row)
+        self.chain_seed = chain_seed(self.scenario.keys, row)
 
     # --- during the window -------------------------------------------------------------------
 

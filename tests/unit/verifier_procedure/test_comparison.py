@@ -20,10 +20,10 @@ from ragaudit.ledger.messages.claims import Claims
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.bundle import Part
-from ragaudit.verifier.comparison import Comparison, Found
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, Status, run
+from ragaudit.verifier.recheck import Comparison, Found
 
 use_cached_table()
 

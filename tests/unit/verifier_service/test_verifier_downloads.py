@@ -18,9 +18,9 @@ from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.command.cli import app
-from ragaudit.verifier.service import download, evidence
-from ragaudit.verifier.service.download import BundleChanged, Opened, ServiceAway
-from ragaudit.verifier.service.remote import Remote
+from ragaudit.verifier.service import evidence
+from ragaudit.verifier.service import remote as remote_module
+from ragaudit.verifier.service.remote import BundleChanged, Opened, Remote, ServiceAway
 from service_audit import decide
 from service_window import ServiceWindow
 from typer.testing import CliRunner
@@ -107,7 +107,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(remote_module, "_WAIT_SECONDS", 0.001)
 
 
 def headers(scenario: VerifierScenario) -> dict[str, str]:

@@ -11,7 +11,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import verify
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.messages.chains import activation_anchor
-from ragaudit.verifier.service import providers, releases, windows
+from ragaudit.verifier.service import challenge, providers, windows
 from recording_auditor import RecordingAuditor
 from verifier_service_harness import (
     INSTANTS,
@@ -55,7 +55,7 @@ def test_the_anchor_is_of_a_seed_that_a_restart_keeps(tmp_path: Path, auditor: A
     with VerifierScenario(tmp_path, auditor).running() as second:
         with second.service.database.read() as connection:
             window = windows.get(connection, ORIGIN)
-        seed = releases.chain_seed(second.keys, window)
+        seed = challenge.chain_seed(second.keys, window)
         assert second.countersign().json() == message
     anchor = activation_anchor(WINDOW, seed, len(INSTANTS))
     assert anchor.hex() == message["activation_anchor"]
@@ -66,7 +66,7 @@ def test_two_windows_have_different_seeds(scenario: Any) -> None:
     assert scenario.register(window="w2").status_code == 201
     with scenario.service.database.read() as connection:
         found = [windows.get(connection, windows.of(PROVIDER, w)) for w in (WINDOW, "w2")]
-        seeds = {releases.chain_seed(scenario.keys, window) for window in found}
+        seeds = {challenge.chain_seed(scenario.keys, window) for window in found}
     assert len(seeds) == 2
 
 

@@ -28,8 +28,7 @@ from ragaudit.ledger.messages.signed_results import MAX_RESULT_BYTES
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.command.options import DEFAULT_SETTINGS, AsJson, SettingsPath, VerdictKey
-from ragaudit.verifier.service.download import Opened, ServiceAway
-from ragaudit.verifier.service.remote import Remote
+from ragaudit.verifier.service.remote import Opened, Remote, ServiceAway
 from ragaudit.verifier.settings import Settings
 
 app = typer.Typer(

@@ -22,7 +22,7 @@ from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.items import RESPONSES, ROWS
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.service import challenge, evidence, providers, releases, windows
+from ragaudit.verifier.service import challenge, evidence, providers, windows
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin
@@ -97,10 +97,10 @@ class AuditRunner:
         """Whether every activation is released, or can be: sealing writes them all."""
         with self._database.read() as connection:
             policy = windows.policy(connection, window)
-            pending = range(releases.next_release(connection, window, policy), policy.activations)
+            pending = range(challenge.next_release(connection, window, policy), policy.activations)
         try:
             for a in pending if policy.beacon is not None else ():
-                releases.due_round(policy, self._sampler.rounds, a, self._database.now())
+                challenge.due_round(policy, self._sampler.rounds, a, self._database.now())
         except TooEarly:
             return False
         return True

@@ -39,11 +39,11 @@ from ragaudit.verifier.bundle import Archive, Part
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import (
+    challenge,
     cosigner,
     disputes,
     handover,
     later_versions,
-    releases,
     submissions,
     windows,
 )
@@ -213,7 +213,7 @@ def seal(
     policy = windows.policy(connection, window)
     # Those that nobody asked for, too: the evidence holds every one that has an instant.
     released = [
-        releases.ensure_activation(transaction, keys, rounds, window, policy, a)
+        challenge.ensure_activation(transaction, keys, rounds, window, policy, a)
         for a in range(1, policy.activations)
     ]
     notes = [checkpoint.note.decode() for checkpoint in cosigner.all_of(connection, origin)]
@@ -338,7 +338,7 @@ def _beacon(
     policy = windows.policy(connection, window)
     if policy.beacon is None:
         return None
-    return sampler.rounds.status(policy, releases.next_release(connection, window, policy), now)
+    return sampler.rounds.status(policy, challenge.next_release(connection, window, policy), now)
 
 
 def verdict(database: Database, origin: Origin) -> bytes:

@@ -38,7 +38,7 @@ from ragaudit.serving.bodies import Body
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
-from ragaudit.verifier.service import providers, releases, windows
+from ragaudit.verifier.service import challenge, providers, windows
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.capacity import check_capacity
 from ragaudit.verifier.service.database import Database, Origin, Transaction
@@ -262,7 +262,9 @@ class Registrar:
                     policy_digest=window.policy_digest,
                     opening_digest=opening_digest(request.salt, request.opening),
                     terms_digest=self._terms.digest,
-                    activation_anchor=releases.chain_anchor(self._keys, window, policy.activations),
+                    activation_anchor=challenge.chain_anchor(
+                        self._keys, window, policy.activations
+                    ),
                     time=transaction.now,
                 )
                 .signed(self._keys.statement)

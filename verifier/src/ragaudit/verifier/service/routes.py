@@ -42,10 +42,11 @@ from ragaudit.ledger.messages.records import MAX_QUERIES
 from ragaudit.serving.bodies import SMALL_BYTES, Body, json_object, receive, resumable, signed_json
 from ragaudit.serving.problems import documented
 from ragaudit.serving.settings import NAME_PATTERN
-from ragaudit.verifier.service import cosigner, evidence, releases, retention, windows
+from ragaudit.verifier.service import cosigner, evidence, retention, windows
 from ragaudit.verifier.service.audit import shown_progress
 from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.capacity import MOST_VERSIONS
+from ragaudit.verifier.service.challenge import release_activation, take_round
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
@@ -214,7 +215,7 @@ def add_checkpoint(
 def get_activation(window: AnyWindow, a: int, service: ServiceOf) -> Response:
     """Return the activation a, from its instant on."""
     rounds = service.sampler.rounds
-    found = releases.release_activation(service.database, service.keys, rounds, window, a)
+    found = release_activation(service.database, service.keys, rounds, window, a)
     return signed_json(found)
 
 
@@ -229,7 +230,7 @@ def put_round(
 ) -> None:
     """Take a round of the beacon, which the provider had first."""
     shown = parse(RoundBody, request.body.read()).round
-    releases.take_round(service.database, service.sampler.rounds, request.window, shown)
+    take_round(service.database, service.sampler.rounds, request.window, shown)
 
 
 @opening.get(
