@@ -38,10 +38,13 @@ from ragaudit.serving.server import give_back
 
 _log = logging.getLogger(__name__)
 
-SECONDS = 1.0
-_FILE = "clock"
+CLOCK_SECONDS = 1.0
+_CLOCK_FILE = "clock"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")  # Linux's; elsewhere every start asks
 _MOVED_MS = TOLERANCE_MS // 5  # slow corrections, after which the file is written again
+RETRY_SECONDS = 2.0
+RETENTION_SECONDS = 5.0
+BEAT_SECONDS = 1.0
 
 
 class ClockWatch:
@@ -64,7 +67,7 @@ class ClockWatch:
         self._clock = clock if isinstance(clock, EvenClock) else None
         self._verifier = verifier
         self._windows = windows
-        self._path = settings.store.fence_folder / _FILE
+        self._path = settings.store.fence_folder / _CLOCK_FILE
         self._skew = settings.window.clock_skew_seconds  # where no window says it
         self._compared = False
         self._written = 0
@@ -91,7 +94,7 @@ class ClockWatch:
         logged = ""
         while not self._stopping.is_set():
             logged = self._attempt(logged)
-            self._stopping.wait(SECONDS)
+            self._stopping.wait(CLOCK_SECONDS)
 
     def _attempt(self, logged: str) -> str:
         """Take a step; return what was logged of it, once."""
@@ -162,10 +165,6 @@ def _boot() -> str | None:
         return _BOOT.read_text(encoding="ascii").strip()
     except OSError:
         return None
-
-
-RETRY_SECONDS = 2.0
-RETENTION_SECONDS = 5.0
 
 
 class Background:
@@ -368,9 +367,6 @@ def log_once(name: str, error: Exception, logged: str) -> str:
     if text != logged:
         _log.log(logging.WARNING if ours else logging.ERROR, "window %s: %s", name, text)
     return text
-
-
-BEAT_SECONDS = 1.0
 
 
 class Succession:

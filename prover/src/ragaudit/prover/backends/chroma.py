@@ -26,6 +26,13 @@ from ragaudit.prover.keys import read_secret_file
 MAX_ANSWER_BYTES = 2**28  # a page of 10,000 vectors of 3,072 entries does not fit; one of 500 does
 
 _log = logging.getLogger(__name__)
+WRITES = frozenset({"add", "upsert", "update", "delete"})
+_SPACES = {"cosine": metrics.COSINE, "ip": metrics.INNER_PRODUCT, "l2": metrics.L2}
+_IDS_AT_ONCE = 10_000
+# Of the prover's token and settings, not of the application's write: nothing of it is passed on.
+_OURS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+_MOVED = "the collection changed while it was read"
+T = TypeVar("T")
 
 
 class StoreHttp:
@@ -121,16 +128,6 @@ class StoreHttp:
     def _refuse(self, detail: str, what: str) -> NoReturn:
         _log.warning("the vector store at %s: %s", self._url, detail[:300])
         raise BackendUnavailable(f"the vector store {what}") from None
-
-
-WRITES = frozenset({"add", "upsert", "update", "delete"})
-_SPACES = {"cosine": metrics.COSINE, "ip": metrics.INNER_PRODUCT, "l2": metrics.L2}
-_IDS_AT_ONCE = 10_000
-# Of the prover's token and settings, not of the application's write: nothing of it is passed on.
-_OURS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
-_MOVED = "the collection changed while it was read"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)

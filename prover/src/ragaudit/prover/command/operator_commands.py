@@ -46,6 +46,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 SettingsOption = Annotated[
     Path, typer.Option(envvar=SETTINGS_VARIABLE, help="The YAML file that `init` wrote.")
 ]
+POLL_SECONDS = 0.5
+TIMEOUT_SECONDS = 30.0
+SHOWN_INSTANTS = 5
+DEFAULT_SETTINGS = Path("prover/prover.yaml")
+# A proof about millions of rows takes minutes.
+REFRESH_SECONDS = 3600.0
 
 
 class ServiceUnreachable(UnavailableError):
@@ -103,12 +109,6 @@ def progress_bar(as_json: bool, what: str) -> Iterator[Callable[[str], None]]:
         task = progress.add_task(what, total=None)
         yield lambda text: progress.update(task, description=escape(text))
 
-
-POLL_SECONDS = 0.5
-TIMEOUT_SECONDS = 30.0
-SHOWN_INSTANTS = 5
-
-DEFAULT_SETTINGS = Path("prover/prover.yaml")
 
 windows = typer.Typer(
     help="Windows of the running service.\n\nExample: ragaudit prover window start 2026-11 --wait",
@@ -414,9 +414,6 @@ def _readable(status: dict[str, Any], as_json: bool) -> dict[str, Any]:
 def _time(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-
-# A proof about millions of rows takes minutes.
-REFRESH_SECONDS = 3600.0
 
 indexes = typer.Typer(
     help="Indexes of open windows.\n\nExample: ragaudit prover index refresh 2026-11 shop",

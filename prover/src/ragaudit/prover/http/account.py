@@ -42,6 +42,9 @@ from ragaudit.serving.bodies import StrictRoute, json_value, signed_json
 from ragaudit.serving.problems import documented
 from starlette.concurrency import run_in_threadpool
 
+_PREFIX = "/v1/windows/{window}"
+_SHOWN: dict[str, Any] = {"tags": ["account"], "responses": documented("4XX", "5XX")}
+
 
 class HotRoute(APIRoute):
     """A route of an endpoint with ``service``, ``account``, ``window`` and ``body``.
@@ -112,10 +115,8 @@ def _read(adapter: TypeAdapter[Any], value: Any, *where: str) -> Any:
         ) from None
 
 
-_PREFIX = "/v1/windows/{window}"
 IdempotencyKey = Annotated[str | None, Header(max_length=255)]
 ReceiptId = Annotated[str, Path(max_length=100)]
-_SHOWN: dict[str, Any] = {"tags": ["account"], "responses": documented("4XX", "5XX")}
 receipts = APIRouter(route_class=StrictRoute, **_SHOWN)
 router = APIRouter(prefix=_PREFIX, route_class=StrictRoute, **_SHOWN)
 queries = APIRouter(prefix=_PREFIX, route_class=HotRoute, **_SHOWN)

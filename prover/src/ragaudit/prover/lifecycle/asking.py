@@ -57,6 +57,15 @@ from ragaudit.prover.window.registrations import Registered, Registrar, find
 from ragaudit.prover.window.windows import Recent
 from ragaudit.serving.exchange import Receipt, note, phase, step_aside
 
+_log = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 60
+_TO_COME = (*UNSIGNED, *REGISTERS)
+_WAS_OPEN = (State.OPEN, State.CLOSED, State.CHALLENGED, State.ARCHIVED)
+_IDS_AT_ONCE = 500
+_LIVE = (State.OPEN, State.CLOSED)
+LONGEST_LIFE = 3_600_000  # milliseconds for which another window's answer is looked for
+
 
 @dataclass(frozen=True)
 class ServedDocument:
@@ -111,11 +120,6 @@ def id_of(window: str, position: int) -> str:
         position: of the record in the window's log.
     """
     return f"{window}.{position}"
-
-
-AGAIN_SECONDS = 60
-_TO_COME = (*UNSIGNED, *REGISTERS)
-_WAS_OPEN = (State.OPEN, State.CLOSED, State.CHALLENGED, State.ARCHIVED)
 
 
 @dataclass(frozen=True)
@@ -174,11 +178,6 @@ def none_open(recent: list[Recent], tenant: str, now: int) -> NoWindowOpen:
         expected=f"a query in {again} s",
         retry_after=again,
     )
-
-
-_log = logging.getLogger(__name__)
-
-_IDS_AT_ONCE = 500
 
 
 class Asking:
@@ -519,10 +518,6 @@ class Asking:
                 # None yet if the process ended between the record and its hand-over.
                 ties=ties_that_leave(context.store, policy, index, logged, delivery),
             )
-
-
-_LIVE = (State.OPEN, State.CLOSED)
-LONGEST_LIFE = 3_600_000
 
 
 def _life(policy: Policy) -> int:

@@ -34,6 +34,11 @@ from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.rounds import RoundFinder
 
+_log = logging.getLogger(__name__)
+
+ENTRY_BATCH = 500
+MAX_REASON = 500
+
 
 class Releases:
     """Asks for what is due. Safe to use from several threads."""
@@ -94,12 +99,6 @@ class Releases:
         found = self._rounds.find(beacon.chain, number)
         if found is not None:
             self._verifier.put_round(live.name, found)
-
-
-_log = logging.getLogger(__name__)
-
-ENTRY_BATCH = 500
-MAX_REASON = 500
 
 
 class Checkpointer:

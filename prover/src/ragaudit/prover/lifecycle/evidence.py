@@ -46,6 +46,10 @@ from ragaudit.prover.work import ChargedGroup, ChargedRows, ProvenIndex, WindowW
 from ragaudit.serving.jobs.job import Job
 from sqlalchemy import Connection, select, update
 
+_FETCHED: Final = 100  # documents at a time, as an answer has them
+_WAVE: Final = 16  # jobs that are prepared together
+_ROWS: Final = 1000  # read at a time: a driver may hold all rows of a query in memory
+
 
 def response(
     live: OpenWindow, index: int, openings: Openings, *, key: KeyOpening, proof: bytes
@@ -163,9 +167,6 @@ class TenantCharges:
         return np.flatnonzero(np.isin(self.positions, np.array(positions, np.int64))).tolist()
 
 
-_FETCHED: Final = 100  # documents at a time, as an answer has them
-
-
 class RowEvidence:
     """Opens and stores the sampled rows of a window, once: what the store holds then decides."""
 
@@ -232,10 +233,6 @@ class RowEvidence:
             squares=tuple(numbers[index.dimension :]),
             blinding=index.blindings[at].tobytes(),
         )
-
-
-_WAVE: Final = 16  # jobs that are prepared together
-_ROWS: Final = 1000  # read at a time: a driver may hold all rows of a query in memory
 
 
 class Piece(NamedTuple):

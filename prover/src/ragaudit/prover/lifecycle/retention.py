@@ -87,6 +87,7 @@ _FORGOTTEN: Final = {
     "challenge": None,
 }
 """Of the window's own row."""
+_BATCH: Final = 50  # records with the documents that were given for them
 
 
 @dataclass(frozen=True)
@@ -332,9 +333,6 @@ def check_kept(connection: Connection, window: str) -> None:
     stated = deletion_of(connection, window)
     if stated is not None:
         raise NotFound(f"deleted at {rfc3339(stated.time)}", where=window)
-
-
-_BATCH: Final = 50  # records with the documents that were given for them
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,15 @@ from ragaudit.serving.revisions import Schema, Upgrade
 from sqlalchemy import Connection, Engine, Table, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+_STALE = tables.stale
+SCHEMA = Schema(
+    ledger_schema.metadata,
+    tables.metadata,
+    table="prover_revision",
+    scripts=Path(__file__).parent / "migrations",
+    command="ragaudit prover migrate",
+)
+
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
     """Insert those rows whose key no row has yet, and return how many they were.
@@ -48,9 +57,6 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     return len(connection.execute(new).all())
 
 
-_TABLE = tables.stale
-
-
 def mark_stale(connection: Connection, tenant: str) -> None:
     """Note that the documents of a tenant changed.
 
@@ -60,15 +66,15 @@ def mark_stale(connection: Connection, tenant: str) -> None:
     # In one statement: two writers may both be the first to mark a tenant.
     upsert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     connection.execute(
-        upsert(_TABLE)
+        upsert(_STALE)
         .values(tenant=tenant, marks=1)
-        .on_conflict_do_update(index_elements=[_TABLE.c.tenant], set_={"marks": _TABLE.c.marks + 1})
+        .on_conflict_do_update(index_elements=[_STALE.c.tenant], set_={"marks": _STALE.c.marks + 1})
     )
 
 
 def marks_of(connection: Connection, tenant: str) -> int:
     """Return how often the documents of a tenant changed; never falls."""
-    marks: int | None = connection.scalar(select(_TABLE.c.marks).where(_TABLE.c.tenant == tenant))
+    marks: int | None = connection.scalar(select(_STALE.c.marks).where(_STALE.c.tenant == tenant))
     return marks or 0
 
 
@@ -94,15 +100,6 @@ def note_taken(connection: Connection, window: str, tenant: str, version: int, m
     columns = tables.index_version.c
     of = (columns.window == window) & (columns.tenant == tenant) & (columns.version == version)
     connection.execute(update(tables.index_version).where(of).values(marks=marks))
-
-
-SCHEMA = Schema(
-    ledger_schema.metadata,
-    tables.metadata,
-    table="prover_revision",
-    scripts=Path(__file__).parent / "migrations",
-    command="ragaudit prover migrate",
-)
 
 
 class Store:

@@ -12,6 +12,10 @@ from pathlib import Path
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.durable import replace_file
 
+MOST_PROCESSES = 256
+_LOCK = "process.lock"
+_DELETION = ".deletion"
+
 
 def check_folder(folder: Path) -> None:
     """Make a folder for its owner only, and return if files can be written in it.
@@ -81,11 +85,6 @@ def check_space(path: Path | None, least: int) -> None:
         raise StoreUnavailable(
             f"the disk is full: {free} bytes are left", where=str(path), expected=f"{least}"
         )
-
-
-MOST_PROCESSES = 256
-_LOCK = "process.lock"
-_DELETION = ".deletion"
 
 
 class FenceFolder:

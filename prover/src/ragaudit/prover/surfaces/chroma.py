@@ -32,6 +32,26 @@ _OPERATORS = {
 }  # fmt: skip
 # Chroma's own names for the text and the vector of a row, in a filter.
 _RESERVED = "#"
+TENANT = "default_tenant"
+DATABASE = "default_database"
+_NAMESPACE = UUID("f3a3a2a6-3f0b-5a0e-9b57-6f1b6f5f3d11")
+_SPACES = {"cosine": "cosine", "inner-product": "ip", "l2": "l2"}
+_FIELDS: dict[str, Callable[[Hit], Any]] = {
+    "documents": lambda hit: hit.content,
+    "metadatas": lambda hit: dict(hit.metadata) or None,
+    "embeddings": lambda hit: list(hit.vector),
+    "distances": lambda hit: hit.distance,
+    "uris": lambda hit: None,
+}
+_ERRORS = {
+    400: "InvalidArgumentError", 401: "AuthorizationError", 403: "AuthError",
+    404: "NotFoundError", 409: "UniqueConstraintError", 413: "BatchSizeExceededError",
+    429: "RateLimitError", 500: "InternalError",
+}  # fmt: skip
+DEFAULT_RESULTS = 10
+MAX_BATCH = 250
+_DATABASE = "/api/v2/tenants/{tenant}/databases/{database}"
+_ROWS = _DATABASE + "/collections/{collection_id}"
 
 
 class CreateBody(Body):
@@ -180,24 +200,6 @@ def condition_of(where: dict[str, Any]) -> Condition:
     return leaf(operator, key, value)
 
 
-TENANT = "default_tenant"
-DATABASE = "default_database"
-_NAMESPACE = UUID("f3a3a2a6-3f0b-5a0e-9b57-6f1b6f5f3d11")
-_SPACES = {"cosine": "cosine", "inner-product": "ip", "l2": "l2"}
-_FIELDS: dict[str, Callable[[Hit], Any]] = {
-    "documents": lambda hit: hit.content,
-    "metadatas": lambda hit: dict(hit.metadata) or None,
-    "embeddings": lambda hit: list(hit.vector),
-    "distances": lambda hit: hit.distance,
-    "uris": lambda hit: None,
-}
-_ERRORS = {
-    400: "InvalidArgumentError", 401: "AuthorizationError", 403: "AuthError",
-    404: "NotFoundError", 409: "UniqueConstraintError", 413: "BatchSizeExceededError",
-    429: "RateLimitError", 500: "InternalError",
-}  # fmt: skip
-
-
 def error(text: str, status: int) -> dict[str, Any]:
     """Return the body of an error; its name decides what the client raises."""
     return {"error": _ERRORS.get(status, "ChromaError"), "message": text}
@@ -269,13 +271,9 @@ def get_result(hits: Sequence[Hit], include: Sequence[str]) -> dict[str, Any]:
 
 
 CHROMA = Dialect("chroma", ("/api/v2", "/api/v1"), own_header("x-chroma-token"), error)
-DEFAULT_RESULTS = 10
-MAX_BATCH = 250
 CallerOf = Annotated[Caller, Depends(CHROMA.caller)]
 Number = Annotated[int | None, Field(ge=0, strict=False)]
 
-_DATABASE = "/api/v2/tenants/{tenant}/databases/{database}"
-_ROWS = _DATABASE + "/collections/{collection_id}"
 router = CHROMA.router()
 
 

@@ -41,6 +41,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 MAX_MEMBERS = 64  # of an object whose members are known: no dialect has half as many
+RECEIPT_HEADER = "Ragaudit-Receipt"
+RECEIPT_MEMBER = "ragaudit_receipts"
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+# Two statuses that clients of vector stores do not know.
+_STATUSES = {422: 400, 425: 429}
 
 
 def few_members(value: Any) -> Any:
@@ -180,13 +185,6 @@ def _no_number(_name: str) -> NoReturn:
 
 def _malformed(what: str, expected: str) -> MalformedRequest:
     return MalformedRequest(what, where="body", expected=expected)
-
-
-RECEIPT_HEADER = "Ragaudit-Receipt"
-RECEIPT_MEMBER = "ragaudit_receipts"
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
-# Two statuses that clients of vector stores do not know.
-_STATUSES = {422: 400, 425: 429}
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,12 @@ _OPERATORS = {
     "nin": "nin",
 }  # fmt: skip
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_PREFIXES = ("/v1/vector_stores", "/vector_stores", "/v1/chat", "/chat")
+IGNORED = ("max_completion_tokens", "max_tokens", "seed", "temperature", "top_p", "user")
+_REFUSED = (
+    "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "logprobs",
+    "top_logprobs", "response_format", "stop",
+)  # fmt: skip
 
 
 def _shape(text: str, status: int) -> dict[str, Any]:
@@ -38,7 +44,6 @@ def _shape(text: str, status: int) -> dict[str, Any]:
     return {"error": {"message": text, "type": kind, "param": None, "code": code}}
 
 
-_PREFIXES = ("/v1/vector_stores", "/vector_stores", "/v1/chat", "/chat")
 OPENAI = Dialect("openai", _PREFIXES, bearer, _shape)
 CallerOf = Annotated[Caller, Depends(OPENAI.caller)]
 
@@ -252,11 +257,6 @@ class ChatBody(Body):
         return [name for name in IGNORED if getattr(self, name) is not None]
 
 
-IGNORED = ("max_completion_tokens", "max_tokens", "seed", "temperature", "top_p", "user")
-_REFUSED = (
-    "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "logprobs",
-    "top_logprobs", "response_format", "stop",
-)  # fmt: skip
 completions = OPENAI.router()
 
 

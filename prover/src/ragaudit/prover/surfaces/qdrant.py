@@ -32,6 +32,13 @@ from ragaudit.prover.surfaces.queries import (
 )
 
 _RANGE = {"lt": "lt", "lte": "le", "gt": "gt", "gte": "ge"}
+VERSION = "1.20.0"
+_DISTANCES = {"cosine": "Cosine", "inner-product": "Dot", "l2": "Euclid"}
+# What Qdrant calls an unsigned integer; other ids are texts, UUIDs or not.
+_INTEGER = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
+_INTEGERS = 2**64
+DEFAULT_LIMIT = 10
+_COLLECTION = "/collections/{collection_name}"
 
 
 class RangeBody(Body):
@@ -228,13 +235,6 @@ def _nearest(query: Any) -> list[float]:
     return vector
 
 
-VERSION = "1.20.0"
-_DISTANCES = {"cosine": "Cosine", "inner-product": "Dot", "l2": "Euclid"}
-# What Qdrant calls an unsigned integer; other ids are texts, UUIDs or not.
-_INTEGER = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
-_INTEGERS = 2**64
-
-
 def error(text: str, status: int) -> dict[str, Any]:
     """Return the body of an error."""
     return {"status": {"error": text}, "time": 0.0}
@@ -360,9 +360,7 @@ QDRANT = Dialect(
     own_header("api-key"),
     error,
 )  # fmt: skip
-DEFAULT_LIMIT = 10
 CallerOf = Annotated[Caller, Depends(QDRANT.caller)]
-_COLLECTION = "/collections/{collection_name}"
 router = QDRANT.router()
 
 

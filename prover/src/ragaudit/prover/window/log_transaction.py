@@ -18,6 +18,10 @@ from ragaudit.ledger.log.fence import GROUP_RECORDS
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+T = TypeVar("T")
+# After these nobody knows what the transaction still holds, or whether the database is the one.
+_OF_ALL = (UnavailableError, CorruptLog, RestoredBackup, SQLAlchemyError)
+
 
 class LogTransaction:
     """One transaction, or a part of it; `OpenWindow.committing` makes it.
@@ -61,10 +65,7 @@ class LogTransaction:
         self.counters |= part.counters
 
 
-T = TypeVar("T")
 Begin = Callable[[], AbstractContextManager[LogTransaction]]
-# After these nobody knows what the transaction still holds, or whether the database is the one.
-_OF_ALL = (UnavailableError, CorruptLog, RestoredBackup, SQLAlchemyError)
 
 
 @dataclass(eq=False)

@@ -37,6 +37,9 @@ from ragaudit.prover.window.log_transaction import GroupCommit, LogTransaction
 from ragaudit.prover.window.seed_epochs import SeedEpochs
 from ragaudit.prover.window.window_fence import WindowFence
 
+T = TypeVar("T")
+P = ParamSpec("P")
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -205,10 +208,6 @@ class IndexVersions:
             units, most = self._sigma_units, self._policy.top_k_max
             self._rules[key] = None if units is None else candidate_rule(units, index.count, most)
         return self._rules[key]
-
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 
 @dataclass
