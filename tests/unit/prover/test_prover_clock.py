@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 from ragaudit.encoding.errors import ClockStepped
+from ragaudit.prover.background import Background, ClockWatch
 from ragaudit.prover.errors import VerifierUnreachable
-from ragaudit.prover.jobs import Background, ClockWatch
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import State
 from ragaudit.serving.clock import TOLERANCE_MS, UNTIL_CONFIRMED, EvenClock
@@ -133,10 +133,10 @@ class Asked:
 def test_what_is_compared_at_a_start(
     clocks: Clocks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragaudit.prover.jobs.Policy.parse", lambda policy: policy)
+    monkeypatch.setattr("ragaudit.prover.background.Policy.parse", lambda policy: policy)
     monkeypatch.setattr(ClockWatch, "_run", lambda _: None)
     boot = tmp_path / "boot"
-    monkeypatch.setattr("ragaudit.prover.jobs._BOOT", boot)
+    monkeypatch.setattr("ragaudit.prover.background._BOOT", boot)
     settings = SimpleNamespace(
         store=SimpleNamespace(fence_folder=tmp_path), window=SimpleNamespace(clock_skew_seconds=5)
     )
@@ -185,7 +185,7 @@ def test_where_no_start_of_the_machine_is_told_every_start_asks(
     clocks: Clocks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ClockWatch, "_run", lambda _: None)
-    monkeypatch.setattr("ragaudit.prover.jobs._BOOT", tmp_path / "none")
+    monkeypatch.setattr("ragaudit.prover.background._BOOT", tmp_path / "none")
     (tmp_path / "clock").write_text(f"None {clocks.offset}")
     settings = SimpleNamespace(
         store=SimpleNamespace(fence_folder=tmp_path), window=SimpleNamespace(clock_skew_seconds=5)

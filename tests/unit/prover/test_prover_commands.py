@@ -13,10 +13,10 @@ import pytest
 from chapters import DOCS, blocks, run_program, shell
 from ragaudit.encoding.errors import InternalError, MalformedRequest, NotAuthenticated
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.prover.background import log_once
 from ragaudit.prover.command.cli import app
 from ragaudit.prover.command.operator_commands import emit_rows, read_overrides
 from ragaudit.prover.errors import VerifierUnreachable
-from ragaudit.prover.jobs import log_once
 from ragaudit.prover.settings import Settings, load_settings
 from ragaudit.prover.store.accounts import Accounts, Owners
 from ragaudit.prover.store.database import Store

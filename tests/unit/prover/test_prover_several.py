@@ -15,8 +15,8 @@ from ragaudit.encoding.errors import UnavailableError
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.messages.deletion import ProviderDeletion
 from ragaudit.ledger.messages.requests import Request
+from ragaudit.prover.background import Background
 from ragaudit.prover.errors import NotLeading, QueryRefused
-from ragaudit.prover.jobs import Background
 from ragaudit.prover.lifecycle.asking import receipt_id
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State

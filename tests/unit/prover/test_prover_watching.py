@@ -19,8 +19,8 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backend_settings import BackendSettings, ChromaSettings
 from ragaudit.prover.backends.chroma import ChromaStore
+from ragaudit.prover.background import Background
 from ragaudit.prover.index.form import IndexForm
-from ragaudit.prover.jobs import Background
 from ragaudit.prover.lifecycle.refreshing import Watcher
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.database import marks_of, taken_marks

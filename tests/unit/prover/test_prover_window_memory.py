@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from finished_windows import Finished
-from ragaudit.prover.jobs import Background
+from ragaudit.prover.background import Background
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import State
 from scenario import ProverScenario
