@@ -138,7 +138,7 @@ def test_where_the_check_fails_its_faults_are_no_history() -> None:
 
 
 def test_a_long_history_says_how_much_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragaudit.verifier.procedure.record_checks._MOST", 1)
+    monkeypatch.setattr("ragaudit.verifier.procedure.record_checks._MOST_NOTED", 1)
     lines = judged(LastVersionTooLate()).check("schedule").evidence
     assert (len(lines), lines[1]) == (2, "1 more changes")
 
