@@ -247,6 +247,7 @@ class Setting:
             "activation_every_seconds": 1000,
             **SOON,
             "sigma": "300",
+            "retry_seconds": 0,
             "epsilon_acc": None,
             "queries_per_account": 100,
             "slots": 4,
