@@ -1,4 +1,4 @@
-"""The receipt file of an answer in words as the specification has it, byte for byte."""
+"""The receipt file of a generated answer as the specification has it, byte for byte."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A window that answers in words, by services that are processes, up to its verdict."""
+"""A window that generates answers, by services that are processes, up to its verdict."""
 
 import json
 import signal

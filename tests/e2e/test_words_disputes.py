@@ -1,4 +1,4 @@
-"""Accounts dispute answers in words of a prover that is a process, up to the verdict."""
+"""Accounts dispute generated answers of a prover that is a process, up to the verdict."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor

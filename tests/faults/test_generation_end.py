@@ -1,4 +1,4 @@
-"""The end of a window that answers in words, whose prover is killed at each step of settling it."""
+"""A window of generated answers, whose prover is killed at each step of settling its end."""
 
 import signal
 from collections.abc import Callable, Iterator

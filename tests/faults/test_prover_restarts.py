@@ -41,7 +41,7 @@ class Client(threading.Thread):
 
     Attributes:
         seen: (call, status, name of the problem) of replies, (call, kind of exception) otherwise.
-        public: the public halves that arrived; lost: counters of records whose answers did not.
+        public: the public parts that arrived; lost: counters of records whose answers did not.
     """
 
     def __init__(self, setting: Setting, account: str) -> None:

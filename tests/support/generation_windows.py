@@ -1,4 +1,4 @@
-"""Windows that answer in words, by services that are processes, and what becomes of them."""
+"""Windows that generate answers, by services that are processes, and what becomes of them."""
 
 import secrets
 from collections.abc import Iterator

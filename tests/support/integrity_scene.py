@@ -241,7 +241,7 @@ def document(row: ServedRow, score: int | None) -> Document:
 
 
 def with_ties(scene: Scene, keys: bytes = b"") -> Scene:
-    """The scene with an opening of what its private half says, true or not."""
+    """The scene with an opening of what its private part says, true or not."""
     rows, opened = index(scene.record.version, keys)
     served = {document.position: document.score or 0 for document in scene.answer.documents}
     behind = [rows[i] for i in scene.private.selected if i not in served]

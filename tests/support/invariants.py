@@ -142,7 +142,7 @@ def check_once(connection: Connection) -> None:
 
 
 def leaf_of(told: dict[str, Any]) -> bytes:
-    """The leaf that was told: of a receipt's public half, or of a registration."""
+    """The leaf that was told: of a receipt's public part, or of a registration."""
     kind = told.get("kind", Record.KIND)
     return leaf_data(bytes.fromhex(told["salt"]), kind, bytes.fromhex(told["body"]))
 

@@ -85,7 +85,7 @@ class WordsScene:
     proven: tuple[bool, bool] = (True, True)
 
     def receipt(self) -> GeneratedReceipt:
-        """The public half without proofs."""
+        """The public part without proofs."""
         return self.bare().public
 
     def bare(self) -> GeneratedFile:

@@ -60,7 +60,7 @@ def verified(folder: Path, *options: str) -> tuple[int, str]:
 
 
 def receipt(window: IndexedWindow, folder: Path, number: int, **changes: Any) -> str:
-    """Write the public half of a record's receipt."""
+    """Write the public part of a record's receipt."""
     public = window.receipt_file(window.asked[number]).public
     if changes:
         names = ("origin", "index", "salt", "body", "issued", "answer_digest")

@@ -360,16 +360,16 @@ def test_a_row_under_anothers_key_is_seen_by_whoever_is_served() -> None:
 
 
 class Discloses(OwnedPrivateWindow):
-    def private_half(self, asked: Asked) -> PrivateReceipt:
+    def private_part(self, asked: Asked) -> PrivateReceipt:
         secret = self.document_secrets[asked.record.tenant]
-        return replace(super().private_half(asked), document_secret=secret)
+        return replace(super().private_part(asked), document_secret=secret)
 
 
 class ShowsAnotherKey(OwnedPrivateWindow):
     key: bytes | None = bytes(32)
 
-    def private_half(self, asked: Asked) -> PrivateReceipt:
-        private = super().private_half(asked)
+    def private_part(self, asked: Asked) -> PrivateReceipt:
+        private = super().private_part(asked)
         rows = tuple(replace(row, id_key=self.key) for row in private.rows)
         return replace(private, rows=rows)
 

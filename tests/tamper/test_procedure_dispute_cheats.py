@@ -218,7 +218,7 @@ def test_a_window_without_an_arbiter_has_no_findings() -> None:
 
 
 class DisputeAboutNothing(Disputed):
-    """The public half of a judged file names a record that is not in the log at its place."""
+    """The public part of a judged file names a record that is not in the log at its place."""
 
     def disputes(self) -> list[dict[str, Any]]:
         return [self.kept(self.receipt_file(replace(self.asked[4], salt=bytes(32))).to_json())]

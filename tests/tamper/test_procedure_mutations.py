@@ -28,7 +28,7 @@ TOLERANT = {
     names.CLAIMS,
     names.DISPUTES,
     names.STATEMENTS,  # one that nobody signed is dismissed
-    names.JUDGED,  # a public half that nobody signed accuses nobody
+    names.JUDGED,  # a public part that nobody signed accuses nobody
 }
 
 

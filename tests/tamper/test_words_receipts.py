@@ -1,4 +1,4 @@
-"""Receipts of answers in words, submitted to the verifier: check 13, and what it lets pass."""
+"""Receipts of generated answers, submitted to the verifier: check 13, and what it lets pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Print generation_coins.json: coins of mechanisms that answer in words (docs/spec/11).
+"""Print generation_coins.json: coins of mechanisms that generate answers (docs/spec/11).
 
 Independent of ragaudit: HMAC of the standard library, 200-digit floating point (mpmath), laws
 summed term by term and searched in order.

@@ -78,7 +78,7 @@ def checkpoint(leaves: list[bytes], key: Ed25519PrivateKey = LOG) -> str:
 
 
 def receipt(index: int) -> dict[str, object]:
-    """A public half without proof (5.8)."""
+    """A public part without proof (5.8)."""
     said = (ORIGIN, index, SALT, BODY, START_MS + 60_000, some("answer"))
     return {
         "format": "ragaudit/v1/receipt",

@@ -1,4 +1,4 @@
-"""Write words.json: the receipt file of an answer in words, and a dispute about it, to the byte.
+"""Write words.json: the receipt file of a generated answer, and a dispute about it, to the byte.
 
 Run `python tests/vectors/make_words.py` to regenerate; the tests compare bit for bit. Written from
 docs/spec (1, 5.7, 5.8, 5.10, 8.8, 11.9, 11.10) alone: standard library and Ed25519, nothing of

@@ -1,4 +1,4 @@
-"""`ragaudit key`: files for every role, public halves in both spellings, no secret shown."""
+"""`ragaudit key`: files for every role, public keys in both spellings, no secret shown."""
 
 import json
 import stat

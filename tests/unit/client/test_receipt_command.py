@@ -1,4 +1,4 @@
-"""`ragaudit receipt`: exit codes, one line per check, public halves only."""
+"""`ragaudit receipt`: exit codes, one line per check, public parts only."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -207,7 +207,7 @@ def test_entries_that_are_logged_are_not_proven_missing(
 def test_public_halves_of_both_channels_are_submitted_together(
     scene: WordsScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The public half goes, and nothing of question or answer."""
+    """The public part goes, and nothing of question or answer."""
     path = f"{VERIFIER_PATH}/receipts?provider=provider.example"
     verifier = speak(monkeypatch, {path: {"accepted": 2, "known": 0}})
     whole = written(tmp_path / "answer.json", scene, (True, True))

@@ -1,4 +1,4 @@
-"""The seven steps of an answer in words, each rejection at its step (spec 11.10)."""
+"""The seven steps of a generated answer, each rejection at its step (spec 11.10)."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Forms of requests, answers and private halves, and what is none."""
+"""Forms of requests, answers and private parts, and what is none."""
 
 from typing import Any
 

@@ -47,7 +47,7 @@ def test_the_vectors_are_read_back() -> None:
     Refusal.parse(STORED["refusal"].encode()).verify(policy.keys.provider)
 
 
-# --- the public half
+# --- the public part
 
 
 def test_the_signature_is_over_the_fields_of_the_specification() -> None:

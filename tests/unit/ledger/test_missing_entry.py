@@ -1,4 +1,4 @@
-"""A receipt of an answer in words against its log: charge or answer missing (spec 6.11)."""
+"""A receipt of a generated answer against its log: charge or answer missing (spec 6.11)."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Entries of tests/vectors/dp_oracle.json about mechanisms that answer in words.
+"""Entries of tests/vectors/dp_oracle.json about mechanisms that generate answers.
 
 Claims are those of docs/notes/generation.md.
 """

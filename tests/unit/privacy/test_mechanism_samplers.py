@@ -1,4 +1,4 @@
-"""Integer samplers of mechanisms that answer in words: thresholds, distances, known answers."""
+"""Integer samplers of mechanisms that generate answers: thresholds, distances, known answers."""
 
 import json
 from fractions import Fraction

@@ -116,7 +116,7 @@ def test_the_key_of_a_tenants_owner(prover: Path, tmp_path: Path) -> None:
 
 
 def test_dispute_keys_of_accounts(prover: Path, tmp_path: Path) -> None:
-    """Whose private halves are elsewhere; another one takes its place."""
+    """Whose private parts are elsewhere; another one takes its place."""
     run("ingest", "shop", corpus(tmp_path), "--settings", prover)
     run("account", "add", "shop", "ada", "--settings", prover)
     one, two = (PrivateKey.generate().public.raw.hex() for _ in range(2))

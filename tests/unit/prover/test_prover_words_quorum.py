@@ -1,4 +1,4 @@
-"""The client library under a policy of further cosigners: step 11 of an answer in words."""
+"""The client library under a policy of further cosigners: step 11 of a generated answer."""
 
 from collections.abc import Iterator
 from pathlib import Path

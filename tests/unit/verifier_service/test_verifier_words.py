@@ -1,4 +1,4 @@
-"""Receipts of answers in words at the verifier: taken, refused, kept as those of records are."""
+"""Receipts of generated answers at the verifier: taken, refused, kept as those of records are."""
 
 from dataclasses import replace
 from typing import Any

@@ -20,7 +20,7 @@ from ragaudit.client.results import (
     SearchResult,
     WordsResult,
     file_json,
-    public_halves,
+    public_parts,
 )
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.session import Session
@@ -220,7 +220,7 @@ class AsyncClient:
         Raises:
             StateConflict: the client knows no verifier.
         """
-        return await self._queued(self._session.submit(public_halves(receipts)))
+        return await self._queued(self._session.submit(public_parts(receipts)))
 
     async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
         """Give the verifier a signed refusal of the provider; the account signs as in `submit`.

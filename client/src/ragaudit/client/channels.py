@@ -9,7 +9,7 @@ from ragaudit.ledger.messages.generated_check import (
     check_generated_file,
     check_generated_inclusion,
 )
-from ragaudit.ledger.messages.public_halves import PublicHalf, is_words
+from ragaudit.ledger.messages.public_parts import PublicPart, is_generated
 from ragaudit.ledger.messages.receipt_check import (
     StepResult,
     check_inclusion,
@@ -57,14 +57,14 @@ GENERATED: Final = Channel(
 )  # fmt: skip
 
 
-def channel_of(one: AnyRequest | AnyFile | PublicHalf | Mapping[str, Any]) -> Channel:
+def channel_of(one: AnyRequest | AnyFile | PublicPart | Mapping[str, Any]) -> Channel:
     """Return the channel of a request, a receipt file or its JSON, or a public part."""
     if isinstance(one, Mapping):
-        return GENERATED if is_words(one) else DOCUMENTS
+        return GENERATED if is_generated(one) else DOCUMENTS
     generated = isinstance(one, GenerationRequest | GeneratedFile | GeneratedReceipt)
     return GENERATED if generated else DOCUMENTS
 
 
-def queried(public: PublicHalf) -> QueryEntry:
+def queried(public: PublicPart) -> QueryEntry:
     """Return the entry of a receipt that counts as a query: its record, or its charge."""
     return public.charged if isinstance(public, GeneratedReceipt) else public.record

@@ -21,7 +21,7 @@ from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipt_check import (
     AccountView,
     Embed,
@@ -172,7 +172,7 @@ def check_pin(window: Window) -> StepResult:
     return StepResult(0, "window", "not done", "neither verifier key nor policy is pinned")
 
 
-def check_completed(public: PublicHalf, view: WindowView) -> list[StepResult]:
+def check_completed(public: PublicPart, view: WindowView) -> list[StepResult]:
     """Return the outcomes that change when a checked receipt gets its inclusion proofs.
 
     The others hold as before: a proof of inclusion says nothing of the answer.

@@ -38,7 +38,7 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipt_check import StepResult
 from ragaudit.ledger.messages.shown import WindowList
 from rich.markup import escape
@@ -240,12 +240,12 @@ def submit(
 ) -> None:
     """Give the verifier the public parts of receipts, of generated answers too.
 
-    Private halves stay here.
+    Private parts stay here.
 
     With --state, or --key and --account, the account signs for its own receipts, so that the
     verifier keeps them whatever others submit, and says that the registration is its own.
     """
-    halves: dict[str, list[PublicHalf]] = defaultdict(list)
+    halves: dict[str, list[PublicPart]] = defaultdict(list)
     with failing(as_json):
         holder = None
         if state is not None or key is not None or account is not None:
@@ -261,7 +261,7 @@ def submit(
 
 
 async def _submitted(
-    service: Service, halves: Mapping[str, Sequence[PublicHalf]], holder: Holder | None
+    service: Service, halves: Mapping[str, Sequence[PublicPart]], holder: Holder | None
 ) -> Submission:
     """Hand in public parts by the log that they are of; a holder signs where some are its own."""
     replies = []
@@ -368,7 +368,7 @@ def complete(
     typer.echo(json.dumps({"completed": count}) if as_json else f"{count} completed")
 
 
-def _with_proofs(public: PublicHalf, window: Window, prover: str, again: bool) -> PublicHalf:
+def _with_proofs(public: PublicPart, window: Window, prover: str, again: bool) -> PublicPart:
     """Return a public part with the proofs that are better than those it has, checked."""
     proofs = []
     for (_, index, _), text in zip(public.leaves, public.proofs, strict=True):

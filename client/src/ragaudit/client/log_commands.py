@@ -64,7 +64,7 @@ from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord, read_missing
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.window_chain import Link, WindowChain
 
@@ -515,7 +515,7 @@ def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) ->
     return next((finding for finding in findings if not finding.reached), findings[-1])
 
 
-def read_proofs(public: PublicHalf, path: Path) -> list[TlogProof]:
+def read_proofs(public: PublicPart, path: Path) -> list[TlogProof]:
     """Return the inclusion proofs of a receipt, in the order of its entries; none is verified.
 
     Args:

@@ -24,10 +24,10 @@ from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_halves import (
-    PublicHalf,
+from ragaudit.ledger.messages.public_parts import (
+    PublicPart,
     bound_receipt,
-    read_public_half,
+    read_public_part,
 )
 from ragaudit.ledger.messages.receipt_check import AccountView, Embed, check_promise
 from ragaudit.ledger.messages.requests import Request
@@ -167,7 +167,7 @@ def read_file(path: Path) -> dict[str, Any]:
     return value
 
 
-def public_half(value: Mapping[str, Any], path: Path) -> PublicHalf:
+def public_half(value: Mapping[str, Any], path: Path) -> PublicPart:
     """Return the public part of a receipt file, or of a file that is a public part alone.
 
     It is that of a record, or of a generated answer.
@@ -180,7 +180,7 @@ def public_half(value: Mapping[str, Any], path: Path) -> PublicHalf:
         MalformedError: neither of the two.
     """
     try:
-        return read_public_half(value.get("public", value))
+        return read_public_part(value.get("public", value))
     except MalformedError as error:
         raise MalformedError(
             error.what, where=f"{path}: {error.where}", expected=error.expected

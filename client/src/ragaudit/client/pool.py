@@ -16,7 +16,7 @@ from ragaudit.client.results import (
     AsyncReceipt,
     SearchResult,
     WordsResult,
-    public_halves,
+    public_parts,
 )
 from ragaudit.ledger.messages.bodies import Submission
 
@@ -126,7 +126,7 @@ class AsyncPool:
             raise StateConflict("a pool without accounts")
         pseudonyms = [await client.pseudonym() for client in self._clients]
         shares: list[list[AnyReceipt]] = [[] for _ in self._clients]
-        for receipt, half in zip(receipts, public_halves(receipts), strict=True):
+        for receipt, half in zip(receipts, public_parts(receipts), strict=True):
             whose = half.pseudonym
             shares[pseudonyms.index(whose) if whose in pseudonyms else 0].append(receipt)
         replies = [

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from ragaudit.client.channels import queried
 from ragaudit.ledger.messages.generated import GeneratedFile
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipt_check import StepResult
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Document
@@ -23,7 +23,7 @@ __all__ = [
     "WordsResult",
     "checked",
     "file_json",
-    "public_halves",
+    "public_parts",
 ]
 
 COMPLETION_SECONDS = 60.0
@@ -93,7 +93,7 @@ AnyReceipt = CheckedReceipt | CheckedAnswer | ReceiptFile | GeneratedFile
 """A receipt of either channel, checked or as a file."""
 
 
-def public_halves(receipts: Sequence[AnyReceipt]) -> list[PublicHalf]:
+def public_parts(receipts: Sequence[AnyReceipt]) -> list[PublicPart]:
     """Return the public part of each receipt."""
     files = [each.file if isinstance(each, Checked) else each for each in receipts]
     return [file.public for file in files]

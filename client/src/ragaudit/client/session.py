@@ -38,7 +38,7 @@ from ragaudit.client.window import (
 from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
 from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 
@@ -330,7 +330,7 @@ class Session:
             self._checked = True
         return account
 
-    async def submit(self, halves: Sequence[PublicHalf]) -> Submission:
+    async def submit(self, halves: Sequence[PublicPart]) -> Submission:
         """Give the verifier public parts, as `VerifierService.submit`."""
         verifier, origin = self.known_verifier(), (await self.opened()).origin
         return await verifier.submit(origin, halves, await self.holder() if self.signs else None)

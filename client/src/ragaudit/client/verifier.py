@@ -37,7 +37,7 @@ from ragaudit.ledger.messages.disputes import (
 )
 from ragaudit.ledger.messages.identifiers import read_origin
 from ragaudit.ledger.messages.promises import Claim, Refusal
-from ragaudit.ledger.messages.public_halves import PublicHalf, query_index
+from ragaudit.ledger.messages.public_parts import PublicPart, query_index
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 
@@ -188,7 +188,7 @@ class VerifierService:
         await self._post(origin, "statements", body.to_json())
 
     async def submit(
-        self, origin: str, halves: Sequence[PublicHalf], holder: Holder | None = None
+        self, origin: str, halves: Sequence[PublicPart], holder: Holder | None = None
     ) -> Submission:
         """Give the verifier public parts; a holder signs for its own, and shows its registration.
 

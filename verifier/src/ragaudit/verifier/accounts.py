@@ -28,7 +28,7 @@ from ragaudit.ledger.messages.evidence import (
 )
 from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry, read_handover
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.verifier.engines import Engine
@@ -150,7 +150,7 @@ class _Account:
                     if entry.kind == Record.KIND:
                         yield entry
 
-    def _is_own(self, receipt: PublicHalf, own: set[int]) -> bool:
+    def _is_own(self, receipt: PublicPart, own: set[int]) -> bool:
         if isinstance(receipt, GeneratedReceipt):
             return receipt.pseudonym == self.pseudonym
         return receipt.index in own

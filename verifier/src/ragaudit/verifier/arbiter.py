@@ -26,7 +26,7 @@ from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.bodies import CaseBody, FindingBody
 from ragaudit.ledger.messages.disputes import Finding, file_digest
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipt_check import GroupOperations, WindowView
 from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.serving.application import application
@@ -85,7 +85,7 @@ class Arbiter:
         view: WindowView,
         operations: GroupOperations,
         clock: Callable[[], int],
-    ) -> tuple[Finding, PublicHalf]:
+    ) -> tuple[Finding, PublicPart]:
         """Judge a receipt file; the same finding for the same file, as long as it is kept.
 
         Args:
@@ -95,7 +95,7 @@ class Arbiter:
             clock: Unix milliseconds.
 
         Returns:
-            The finding, and the file's public half, which goes with it to the verifier.
+            The finding, and the file's public part, which goes with it to the verifier.
 
         Raises:
             RejectedError: the policy names another arbiter.

@@ -249,7 +249,7 @@ class IntegrityWindow(VersionedWindow):
 
     # --- receipts --------------------------------------------------------------------------------
 
-    def private_half(self, asked: Asked) -> PrivateReceipt:
+    def private_part(self, asked: Asked) -> PrivateReceipt:
         index = self.index_of(asked)
         tree, ties = self.tree_of(index), self.ties(asked)
         return PrivateReceipt(
@@ -316,7 +316,7 @@ class IntegrityWindow(VersionedWindow):
         return self._trees[key]
 
     def receipt_file(self, asked: Asked) -> ReceiptFile:
-        private = self.private_half(asked)
+        private = self.private_part(asked)
         answer = self.answered(asked, private)
         public = PublicReceipt(
             origin=self.origin,

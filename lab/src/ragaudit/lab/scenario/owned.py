@@ -70,8 +70,8 @@ class OwnedWindow(IntegrityWindow):
         """Return the last version that the log has of a tenant's index."""
         return max((version for of, version in self.later if of == tenant), default=1)
 
-    def private_half(self, asked: Asked) -> PrivateReceipt:
-        private = super().private_half(asked)
+    def private_part(self, asked: Asked) -> PrivateReceipt:
+        private = super().private_part(asked)
         if not self.policy.noised:
             return replace(private, document_secret=self.document_secrets[asked.record.tenant])
         held = self.index_of(asked).commitment.id_keys

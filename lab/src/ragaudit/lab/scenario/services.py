@@ -18,7 +18,7 @@ from ragaudit.lab.scenario.provision import PROVIDER, SETTINGS, WINDOW
 from ragaudit.lab.scenario.transport import AppTransport, Loop
 from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.prover.command.set_up import SetUp
 from ragaudit.prover.http.app import create_app as create_prover
 from ragaudit.prover.lifecycle.driver import Driver
@@ -288,7 +288,7 @@ class Verifier:
         key = keys.statement.public.raw.hex()
         return cls(app, service, auditor, AppTransport(app, loop), key, arbiter, clock)
 
-    def arbitrate(self, file: dict[str, Any], window: Any) -> tuple[Finding, PublicHalf]:
+    def arbitrate(self, file: dict[str, Any], window: Any) -> tuple[Finding, PublicPart]:
         """Return the arbiter's finding about a receipt file, with its public part.
 
         Args:

@@ -95,7 +95,7 @@ class SubmittingWindow(AnsweringWindow):
 
     # --- receipts ----------------------------------------------------------------------------
 
-    def private_half(self, asked: Asked) -> PrivateReceipt:
+    def private_part(self, asked: Asked) -> PrivateReceipt:
         """Return the private part of the receipt of a logged query (§5.8), under a fresh salt_r.
 
         Rows are those of the index that served the query, so a cheat with another tenant's index
@@ -126,7 +126,7 @@ class SubmittingWindow(AnsweringWindow):
 
         Each call draws another salt_r, so two files of one record have different identities (§8.8).
         """
-        private = self.private_half(asked)
+        private = self.private_part(asked)
         answer = Answer(tuple(Document(row.position, row.id, row.content) for row in private.rows))
         public = PublicReceipt(
             origin=self.origin,

@@ -40,7 +40,7 @@ from ragaudit.ledger.messages.challenge import (
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
 from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.ledger.messages.items import Clock
-from ragaudit.ledger.messages.public_halves import read_public_half
+from ragaudit.ledger.messages.public_parts import read_public_part
 from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample as sampling
@@ -153,7 +153,7 @@ class Window(SubmittingWindow):
         Args:
             receipts: public parts as JSON; those of one identity at one index count once (§8.8).
         """
-        read = [read_public_half(each) for each in receipts]
+        read = [read_public_part(each) for each in receipts]
         listed = {(each.index, each.identity) for each in read}
         return (
             ReceiptsList(
@@ -175,7 +175,7 @@ class Window(SubmittingWindow):
         drawn = sampling.draw_sample(
             self.logged(),
             tenants=self.policy.tenants,
-            receipts={read_public_half(each).index for each in receipts},
+            receipts={read_public_part(each).index for each in receipts},
             rule=self.policy.audit,
             seed=sampling.sampling_seed(
                 self.tree.root(), self.chain_seed, self.beacon(len(self.instants))

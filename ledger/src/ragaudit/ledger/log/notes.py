@@ -65,10 +65,10 @@ class MlDsaPublicKey:
 
 @dataclass(frozen=True)
 class MlDsaPrivateKey(SeededKey):
-    """A private key of ML-DSA-44; its representation shows the public half only.
+    """A private key of ML-DSA-44; its representation shows the public key only.
 
     Attributes:
-        public: the public half.
+        public: the public key.
     """
 
     public: MlDsaPublicKey = field(init=False)
@@ -200,7 +200,7 @@ class SigningKey:
 
     @property
     def verifier_key(self) -> VerifierKey:
-        """Return the public half."""
+        """Return the public key."""
         return VerifierKey(self.name, self.algorithm, self.private.public)
 
 

@@ -64,7 +64,7 @@ class Line(NamedTuple):
             index: of the entry.
             issued: time of the receipt, Unix milliseconds; None without an answer.
             answer: what left, JSON; None if nothing did.
-            salt: salt_a of an answer in words.
+            salt: salt_a of a generated answer.
         """
         shown = openings.to_json()
         value = {

@@ -146,7 +146,7 @@ class HeldBody(Body):
 
 
 class ReceiptsBody(HeldBody):
-    """`POST .../receipts`: public halves of receipts."""
+    """`POST .../receipts`: public parts of receipts."""
 
     receipts: Documents
 
@@ -180,7 +180,7 @@ class StatementBody(Body):
 
 
 class FindingBody(Body):
-    """`POST .../findings` and the arbiter's reply: a finding, and the public half it is about."""
+    """`POST .../findings` and the arbiter's reply: a finding, and the public part it is about."""
 
     finding: Object
     public: Object

@@ -13,10 +13,10 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.kernel import Count, Digest, Integer, Message, Milliseconds, Origin
-from ragaudit.ledger.messages.public_halves import is_words, query_index
+from ragaudit.ledger.messages.public_parts import is_generated, query_index
 from ragaudit.ledger.messages.signed import AccountMessage
 
-STEPS = 10  # of docs/spec 5.9; those of an answer in words (11.10) are fewer
+STEPS = 10  # of docs/spec 5.9; those of a generated answer (11.10) are fewer
 Step: TypeAlias = Annotated[int, Integer(0, STEPS)]
 
 
@@ -112,7 +112,7 @@ class Dispute(AccountMessage, kind="dispute"):
             receipt_file: as JSON value, whatever else is wrong with it.
 
         Raises:
-            MalformedRecord: no public half to name: index, origin or answer digest are missing.
+            MalformedRecord: no public part to name: index, origin or answer digest are missing.
         """
         origin, index, answer = _named(receipt_file)
         return cls(origin, pseudonym, index, answer, file_digest(receipt_file)).signed(key)
@@ -187,7 +187,7 @@ def file_digest(receipt_file: Mapping[str, Any]) -> bytes:
     # An account may dispute before a proof exists and show the file afterwards: one digest has to
     # fit both.
     if isinstance(public, Mapping):
-        if is_words(receipt_file):
+        if is_generated(receipt_file):
             public = {
                 name: {**part, "proof": None} if isinstance(part, Mapping) else part
                 for name, part in public.items()
@@ -198,10 +198,10 @@ def file_digest(receipt_file: Mapping[str, Any]) -> bytes:
 
 
 def _named(receipt_file: Mapping[str, Any]) -> tuple[str, int, bytes]:
-    """Return origin, index and answer digest of the public half, whatever else is in it."""
+    """Return origin, index and answer digest of the public part, whatever else is in it."""
     public = receipt_file.get("public")
     if not isinstance(public, dict):
-        raise MalformedRecord("no public half", where="receipt file")
+        raise MalformedRecord("no public part", where="receipt file")
     # All its members are expected: a file may be disputed because of a member that nobody knows.
     f = Fields(public, " ".join(public), MalformedRecord, "public")
     for name in ("origin", "answer_digest"):

@@ -21,7 +21,7 @@ from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import MAX_TIME, Converted, Integer, Message, Object, Text
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Refusal
-from ragaudit.ledger.messages.public_halves import PublicHalf, read_public_half
+from ragaudit.ledger.messages.public_parts import PublicPart, read_public_part
 
 M = TypeVar("M")
 
@@ -159,10 +159,10 @@ class Entries(EvidenceList[Entry]):
             yield entry, start, end
 
 
-class Receipts(SubmittedList[PublicHalf]):
-    """`public/receipts.json` and `public/judged.json`: public halves of receipt files."""
+class Receipts(SubmittedList[PublicPart]):
+    """`public/receipts.json` and `public/judged.json`: public parts of receipt files."""
 
-    read = staticmethod(read_public_half)
+    read = staticmethod(read_public_part)
 
 
 class Refusals(SubmittedList[Refusal]):

@@ -235,7 +235,7 @@ class GeneratedReceipt(AccountMessage, kind="generated-receipt", where="receipt"
         origin: of the window's log.
         charge, answer: the entries. The answer's body has the digest of what was answered.
         issued: Unix milliseconds.
-        answer_digest: of request, answer and private half, 32 bytes: see `GeneratedFile`.
+        answer_digest: of request, answer and private part, 32 bytes: see `GeneratedFile`.
     """
 
     origin: Origin
@@ -378,7 +378,7 @@ class GeneratedFile(Message, kind="generated/file", where="receipt file"):
         return cls(request, answer, public, private)
 
     def verify_answer_digest(self) -> None:
-        """Check that the public half names exactly this request, answer and private half.
+        """Check that the public part names exactly this request, answer and private part.
 
         Raises:
             ReceiptRejected: another answer was signed.
@@ -404,5 +404,5 @@ class GeneratedFile(Message, kind="generated/file", where="receipt file"):
 
 
 def _digest(request: GenerationRequest, answer: AnyAnswer, private: GeneratedPrivate) -> bytes:
-    """Return what the public half says of the parts, 32 bytes: as of a record (5.8)."""
+    """Return what the public part says of the parts, 32 bytes: as of a record (5.8)."""
     return digest_of((request.encode(), answer.encode(), private.encode()), private.salt_a)

@@ -1,4 +1,4 @@
-"""The check of an answer in words and its receipt, step by step (spec 5.9, as 11.10 has it)."""
+"""The check of a generated answer and its receipt, step by step (spec 5.9, as 11.10 has it)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def check_generated_file(
     embed: Embed | None = None,
     account: AccountView | None = None,
 ) -> list[StepResult]:
-    """Check an answer in words with its receipt and return the seven steps in order.
+    """Check a generated answer with its receipt and return the seven steps in order.
 
     That the right rows paid, and that the answer is made of them, no account can see: that is
     checks 26 to 30 of the audit.

@@ -115,7 +115,7 @@ class MissingRecord(Message, kind="missing-record", where="missing record"):
     """A receipt, and what the log has instead of its record.
 
     Attributes:
-        receipt: the public half, without proof.
+        receipt: the public part, without proof.
         shown: by the log.
     """
 
@@ -170,10 +170,10 @@ class MissingRecord(Message, kind="missing-record", where="missing record"):
 
 
 class MissingEntry(Message, kind="missing-entry", where="missing entry"):
-    """A receipt of an answer in words, and what the log has instead of one of its entries.
+    """A receipt of a generated answer, and what the log has instead of one of its entries.
 
     Attributes:
-        receipt: the public half, without proofs.
+        receipt: the public part, without proofs.
         entry: the kind that is missing, `charge` or `answer`.
         shown: by the log.
     """

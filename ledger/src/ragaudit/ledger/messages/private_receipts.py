@@ -1,4 +1,4 @@
-"""The private half of a receipt (docs/spec/05-records.md §5.8): what opens a record to its account.
+"""The private part of a receipt (docs/spec/05-records.md §5.8): what opens a record to its account.
 
 An integrity window's half also has what shows that nothing better was kept back: scores are
 recomputed from the rows, and the rows of T that were not served are opened together (4.6.10).

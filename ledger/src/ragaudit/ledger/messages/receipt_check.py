@@ -17,7 +17,7 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipt_body import (
     check_account,
     check_body,
@@ -98,14 +98,14 @@ def check_inclusion(public: PublicReceipt, view: WindowView) -> StepResult:
     return run_step(2, view, ("inclusion", lambda known: _inclusion(public, known)))
 
 
-def check_quorum(public: PublicHalf, policy: Policy) -> list[StepResult]:
+def check_quorum(public: PublicPart, policy: Policy) -> list[StepResult]:
     """Check step 11 of a receipt whose inclusion holds; no step if the policy names nobody.
 
     A quorum that is missing accuses nobody: a proof may be older than what the cosigners signed.
-    Of an answer in words both proofs must have it.
+    Of a generated answer both proofs must have it.
 
     Args:
-        public: half of the receipt, of a record or of an answer in words.
+        public: half of the receipt, of a record or of a generated answer.
         policy: of the window, which names further cosigners or does not.
 
     Raises:

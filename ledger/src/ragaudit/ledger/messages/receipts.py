@@ -1,7 +1,7 @@
-"""Receipts (docs/spec/05-records.md §5.8): the public half, the private half, their binding.
+"""Receipts (docs/spec/05-records.md §5.8): the public part, the private part, their binding.
 
-The public half says: this record stands at this place of this log, and this is the digest of what
-I gave out. The private half opens the record to its account. `receipt_check` runs all checks.
+The public part says: this record stands at this place of this log, and this is the digest of what
+I gave out. The private part opens the record to its account. `receipt_check` runs all checks.
 """
 
 from dataclasses import field, replace
@@ -180,7 +180,7 @@ class ReceiptFile(Message, kind="receipt/file", where="receipt file"):
         """Return the file of parts that were encoded for their digest: they are most of it.
 
         Args:
-            halves: what `encode` returned of request, answer and private half.
+            halves: what `encode` returned of request, answer and private part.
         """
         file = cls(request, answer, public, private)
         object.__setattr__(file, "_halves", halves)  # frozen for everybody else
@@ -208,7 +208,7 @@ class ReceiptFile(Message, kind="receipt/file", where="receipt file"):
         )
 
     def verify_answer_digest(self) -> None:
-        """Check that the public half names exactly this request, answer and private half.
+        """Check that the public part names exactly this request, answer and private part.
 
         Raises:
             ReceiptRejected: another answer was signed.
@@ -219,10 +219,10 @@ class ReceiptFile(Message, kind="receipt/file", where="receipt file"):
 
 
 def answer_digest(request: Request, answer: Answer, private: PrivateReceipt) -> bytes:
-    """Return what the public half says of the answer, 32 bytes (docs/spec/05-records.md §5.8).
+    """Return what the public part says of the answer, 32 bytes (docs/spec/05-records.md §5.8).
 
     Args:
-        request, answer, private: of one receipt file; salt_r of the private half hides them.
+        request, answer, private: of one receipt file; salt_r of the private part hides them.
     """
     # In canonical bytes: whoever keeps the parts as JSON values can still repeat the digest.
     return digest_of((request.encode(), answer.encode(), private.encode()), private.salt_r)
@@ -232,7 +232,7 @@ def digest_of(halves: tuple[bytes, bytes, bytes], salt: bytes) -> bytes:
     """Return `answer_digest` of parts that are encoded.
 
     Args:
-        halves: canonical bytes of request, answer and private half.
-        salt: of the private half, 32 bytes: salt_r, of an answer in words salt_a.
+        halves: canonical bytes of request, answer and private part.
+        salt: of the private part, 32 bytes: salt_r, of a generated answer salt_a.
     """
     return structure("answer", salt, *halves)

@@ -66,7 +66,7 @@ account = Table(
     Column("end_user", Text),
     Column("tenant", ForeignKey(tenant.c.name), nullable=False),
     Column("key_digest", LargeBinary(32), nullable=False, unique=True),
-    # Public half: of registrations that bring none of their own.
+    # Public key: of registrations that bring none of their own.
     Column("dispute_key", LargeBinary(32)),
 )
 

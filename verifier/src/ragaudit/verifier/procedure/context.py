@@ -42,7 +42,7 @@ from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
-from ragaudit.ledger.messages.public_halves import PublicHalf
+from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.records import QueryEntry, Record
 from ragaudit.ledger.messages.versions import VersionSchedule
 from ragaudit.verifier.models import AnswerGenerator, OwnGenerator, TokenGenerator
@@ -95,14 +95,14 @@ class Submitted(Generic[M]):
             yield self._kind.read_at(self._file, start, end)
 
 
-class SubmittedReceipts(Submitted[PublicHalf]):
-    """Public halves of receipts; what decides who submitted what needs no reading."""
+class SubmittedReceipts(Submitted[PublicPart]):
+    """Public parts of receipts; what decides who submitted what needs no reading."""
 
-    def __init__(self, kind: type[EvidenceList[PublicHalf]], file: BinaryIO) -> None:
+    def __init__(self, kind: type[EvidenceList[PublicPart]], file: BinaryIO) -> None:
         super().__init__(kind, file)
         self._indices, self._identities = array("Q"), bytearray()
 
-    def add(self, message: PublicHalf, start: int, end: int) -> None:
+    def add(self, message: PublicPart, start: int, end: int) -> None:
         """Add the next receipt, see `Submitted.add`."""
         super().add(message, start, end)
         self._indices.append(message.index)
@@ -426,7 +426,7 @@ class Context(GenerationFacts):
 
     @fact("receipts")
     def disputed_receipts(self) -> SubmittedReceipts:
-        """Public halves of judged files that carry a valid signature of the provider."""
+        """Public parts of judged files that carry a valid signature of the provider."""
         return self._receipts(items.JUDGED)
 
     def _receipts(self, name: str) -> SubmittedReceipts:
@@ -447,11 +447,11 @@ class Context(GenerationFacts):
                 found.add(refusal, start, end)
         return found
 
-    def _counting(self) -> Callable[[PublicHalf | Refusal | Promise], bool]:
+    def _counting(self) -> Callable[[PublicPart | Refusal | Promise], bool]:
         """Return what says whether the provider signed a message for this window's log."""
         policy = self.policy  # first: without one, no list says anything, not even an empty one
 
-        def counts(message: PublicHalf | Refusal | Promise) -> bool:
+        def counts(message: PublicPart | Refusal | Promise) -> bool:
             try:
                 message.verify(policy.keys.provider)
             except RagauditError:

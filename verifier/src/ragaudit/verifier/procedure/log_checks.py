@@ -28,7 +28,7 @@ from ragaudit.ledger.messages.account_index import AccountIndex, Accounts
 from ragaudit.ledger.messages.charges import Charge, Generated, Void
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.evidence import TimeStamps
-from ragaudit.ledger.messages.public_halves import query_name
+from ragaudit.ledger.messages.public_parts import query_name
 from ragaudit.ledger.messages.records import Close, Record, Registration, Version
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.procedure.context import Context

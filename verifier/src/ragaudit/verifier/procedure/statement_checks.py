@@ -2,7 +2,7 @@
 
 Verifier and arbiter judge a disputed receipt file as check 15 does (docs/spec 5.10): it counts only
 if the provider's signature binds every part of it; what an account changed in its own file accuses
-nobody. The log is not asked there: the public half goes to check 13.
+nobody. The log is not asked there: the public part goes to check 13.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.generated_check import check_generated_file
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_halves import PublicHalf, bound_receipt, query_name
+from ragaudit.ledger.messages.public_parts import PublicPart, bound_receipt, query_name
 from ragaudit.ledger.messages.receipt_check import (
     GroupOperations,
     WindowView,
@@ -127,7 +127,7 @@ def _check_record(context: Context, claim: ReceivedClaim, promised: Record) -> N
 def check_receipts(context: Context, found: Findings) -> None:
     """13: what a receipt names stands where the receipt says, and no two contradict.
 
-    Of an answer in words that are its charge and its answer. The public halves of disputed receipt
+    Of a generated answer that are its charge and its answer. The public parts of disputed receipt
     files are receipts like any other.
 
     Two receipts for one query of an account at two places of the log contradict each other only
@@ -172,12 +172,12 @@ class Judgement:
     """What a bound receipt file shows.
 
     Attributes:
-        public: its public half, without proofs, which nobody signed.
-        step: of docs/spec 5.9, or 11.10 of an answer in words, that fails; 0 if none does.
+        public: its public part, without proofs, which nobody signed.
+        step: of docs/spec 5.9, or 11.10 of a generated answer, that fails; 0 if none does.
         reason: what failed; may name a position, so it stays with whoever judged.
     """
 
-    public: PublicHalf
+    public: PublicPart
     step: int
     reason: str = ""
 

@@ -472,7 +472,7 @@ class Sampler:
         self._keep(origin, budget_name(tenant), body, None)
 
     def put_replay(self, origin: Origin, index: int, body: Body) -> None:
-        """Keep what a sampled answer in words was made of (spec 11.12), unread.
+        """Keep what a sampled generated answer was made of (spec 11.12), unread.
 
         Args:
             index: leaf index of the charge entry.

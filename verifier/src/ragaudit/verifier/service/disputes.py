@@ -3,7 +3,7 @@
 Whoever holds the noise of a record and the positions that were selected can subtract one from the
 other. So the verifier looks at a receipt file only when the sample is drawn and the record is not
 in it; its noise key is then opened by nobody. Of a file that is dismissed nothing is kept but its
-public half (docs/spec/08-services.md §8.9).
+public part (docs/spec/08-services.md §8.9).
 """
 
 from collections.abc import Callable, Sequence
@@ -26,10 +26,10 @@ from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.items import OPENING, OpeningItem
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_halves import (
-    PublicHalf,
+from ragaudit.ledger.messages.public_parts import (
+    PublicPart,
     bound_receipt,
-    read_public_half,
+    read_public_part,
     unproven,
 )
 from ragaudit.ledger.messages.receipt_check import WindowView
@@ -59,7 +59,7 @@ class StoredDispute:
     Attributes:
         position: leaf index of the record, or of the charge entry.
         document: the dispute as it was signed, canonical JSON.
-        public: the file's public half, once it was judged; two, a line each, if two were brought.
+        public: the file's public part, once it was judged; two, a line each, if two were brought.
         file: of an upheld dispute about a query that was not sampled.
         finding: the arbiter's.
         step: of docs/spec 5.9, or 11.10, that fails; 0 if dismissed, None if not judged.
@@ -78,7 +78,7 @@ class StoredDispute:
     step: int | None = None
 
     def halves(self) -> list[bytes]:
-        """Return the public halves, canonical JSON."""
+        """Return the public parts, canonical JSON."""
         return (self.public or b"").splitlines()  # canonical JSON has no line ends
 
     def kept(self) -> KeptDispute:
@@ -92,8 +92,8 @@ class StoredDispute:
         )
 
 
-def with_half(rows: Sequence[StoredDispute], public: PublicHalf) -> bytes:
-    """Return what is kept of a file's public halves with this one, a line each.
+def with_half(rows: Sequence[StoredDispute], public: PublicPart) -> bytes:
+    """Return what is kept of a file's public parts with this one, a line each.
 
     A finding does not say which half is the file's. Were the last one kept, whoever signed another
     that is in the log could bring it in the place of one that is not.
@@ -103,7 +103,7 @@ def with_half(rows: Sequence[StoredDispute], public: PublicHalf) -> bytes:
         public: without proofs.
     """
     kept = sorted({half for row in rows for half in row.halves()})
-    known = {read_public_half(canonical_json.loads(half)).identity for half in kept}
+    known = {read_public_part(canonical_json.loads(half)).identity for half in kept}
     if public.identity not in known and len(kept) < _HALVES:
         kept.append(public.encode())
     return b"\n".join(kept)
@@ -116,7 +116,7 @@ def _json(document: bytes | None) -> Any:
 # Quotas of docs/spec/08-services.md §8.9; an account's own, so that nobody uses another's up.
 PER_ACCOUNT = 32
 PER_ANSWER = 2
-_ROW_BYTES = 4096  # a dispute with the public half of its file, generously
+_ROW_BYTES = 4096  # a dispute with the public part of its file, generously
 
 Counts = dict[str, int]
 Judge = Callable[[dict[str, Any], WindowView], Judgement]
@@ -284,14 +284,14 @@ class Disputes:
         return DisputeStatus(sampled=False, step=step)
 
     def find(self, origin: Origin, document: FindingBody) -> Counts:
-        """Take a finding of the arbiter about a disputed file, and the file's public half.
+        """Take a finding of the arbiter about a disputed file, and the file's public part.
 
         Args:
-            document: a finding (docs/spec/05-records.md §5.10); a proof in the public half is
+            document: a finding (docs/spec/05-records.md §5.10); a proof in the public part is
                 dropped.
 
         Raises:
-            MalformedError, RejectedError: not the arbiter's, or the public half is another one.
+            MalformedError, RejectedError: not the arbiter's, or the public part is another one.
             Conflict: the policy names no arbiter.
             NotFound: nobody disputed this file.
             TooLate: the audit began.
@@ -299,7 +299,7 @@ class Disputes:
         policy = self._policy(origin)
         finding = Finding.from_json(document.finding)
         # Without the proof: nobody signed it, and one half with many proofs would be many halves.
-        public = unproven(read_public_half(document.public, "public"))
+        public = unproven(read_public_part(document.public, "public"))
         if policy.keys.arbiter is None:
             raise Conflict("the policy names no arbiter", where=origin)
         finding.verify(policy.keys.arbiter)
@@ -376,7 +376,7 @@ def kept(connection: Connection, origin: Origin) -> list[bytes]:
 
 
 def judged(connection: Connection, origin: Origin) -> list[bytes]:
-    """Return the public halves of the files that were judged, rising and distinct."""
+    """Return the public parts of the files that were judged, rising and distinct."""
     rows = _rows(connection, _table.c.window == origin)
     halves = {(row.position, half) for row in rows for half in row.halves()}
     return [public for _, public in sorted(halves)]

@@ -29,7 +29,7 @@ from ragaudit.ledger.messages.generated import GeneratedPrivate
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import PrivateReceipt
 from ragaudit.ledger.messages.promises import Claim, ClaimsPage, Promise, Refusal
-from ragaudit.ledger.messages.public_halves import PublicHalf, read_public_half
+from ragaudit.ledger.messages.public_parts import PublicPart, read_public_part
 from ragaudit.ledger.messages.records import QueryEntry, Registration
 from ragaudit.verifier.service import cosigner, handover, submissions, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
@@ -37,7 +37,7 @@ from ragaudit.verifier.service.submissions import Kind, Submission, check_origin
 from ragaudit.verifier.service.windows import check_before, check_due
 from sqlalchemy import Connection
 
-# Of a private half (5.8): of a record whose noise is opened V must not hold these, too (8.9).
+# Of a private part (5.8): of a record whose noise is opened V must not hold these, too (8.9).
 _PRIVATE_MEMBERS = frozenset(
     {"private", "selection_blinding", "salt_r", "salt_a", "rows", "salt_e"}
 )
@@ -67,7 +67,7 @@ class Intake:
     def receipts(
         self, origin: Origin, document: ReceiptsBody, shown: Registration | None
     ) -> Counts:
-        """Take public halves before the sampling instant.
+        """Take public parts before the sampling instant.
 
         Args:
             document: receipts of any accounts; of one account if it comes with a holder statement.
@@ -77,7 +77,7 @@ class Intake:
             How many are kept now, and how many were known.
 
         Raises:
-            MalformedError: not a public half.
+            MalformedError: not a public part.
             RejectedError: not of this window, not signed by its provider, with a proof that does
                 not verify, or not of the account that signed for it.
             TooLate: from the sampling instant on.
@@ -271,7 +271,7 @@ def _keep_uncosigned(
     transaction: Transaction,
     origin: Origin,
     policy: Policy,
-    receipt: PublicHalf,
+    receipt: PublicPart,
     head: TreeHead,
     *,
     held: bool,
@@ -293,7 +293,7 @@ def _keep_uncosigned(
         submissions.put(transaction, origin, owned)
 
 
-def _bare(receipt: PublicHalf, number: int, policy: Policy) -> PublicHalf:
+def _bare(receipt: PublicPart, number: int, policy: Policy) -> PublicPart:
     """Return the receipt with one of its proofs, its checkpoint with the log's line only.
 
     Nothing else of a proof counts, and each is kept under the checkpoint that it shows.
@@ -307,7 +307,7 @@ def _bare(receipt: PublicHalf, number: int, policy: Policy) -> PublicHalf:
     return _with_only(receipt, {number: bare})
 
 
-def _with_only(receipt: PublicHalf, proofs: Mapping[int, TlogProof] = _NONE) -> PublicHalf:
+def _with_only(receipt: PublicPart, proofs: Mapping[int, TlogProof] = _NONE) -> PublicPart:
     """Return the receipt with these of its proofs, by their place among its entries."""
     return receipt.with_proofs(*[proofs.get(at) for at in range(len(receipt.leaves))])
 
@@ -333,13 +333,13 @@ def _checked(
 
 def _receipt(
     document: dict[str, Any], policy: Policy
-) -> tuple[PublicHalf, tuple[TreeHead | None, ...]]:
+) -> tuple[PublicPart, tuple[TreeHead | None, ...]]:
     """Return the receipt, and of each of its proofs the head of the checkpoint, if there is one."""
     if document.get("format") in _PRIVATE_FORMATS or _PRIVATE_MEMBERS & document.keys():
         raise RejectedError(
-            "a private half is for the account's eyes", expected="the public half only"
+            "a private part is for the account's eyes", expected="the public part only"
         )
-    receipt = read_public_half(document)
+    receipt = read_public_part(document)
     check_origin(receipt.origin, policy)
     # Unsigned, anyone could plant a receipt that contradicts an honest log.
     receipt.verify(policy.keys.provider)
@@ -348,7 +348,7 @@ def _receipt(
     return receipt, tuple(None if each is None else each.signed.head for each in found)
 
 
-def _submission(receipt: PublicHalf) -> Submission:
+def _submission(receipt: PublicPart) -> Submission:
     account = receipt.pseudonym
     return Submission(Kind.RECEIPT, receipt.index, receipt.identity, receipt.encode(), account)
 

@@ -209,8 +209,8 @@ class ServesChangedText(Disputed):
     Check 15 (`disputes`): the content's digest is in the row's leaf; such a row is withdrawn.
     """
 
-    def private_half(self, asked: Asked) -> PrivateReceipt:
-        private = super().private_half(asked)
+    def private_part(self, asked: Asked) -> PrivateReceipt:
+        private = super().private_part(asked)
         if not self.is_about(asked):
             return private
         first, *others = private.rows
@@ -223,8 +223,8 @@ class ServesOtherColumns(Disputed):
     Check 15 (`disputes`): columns are part of the leaf.
     """
 
-    def private_half(self, asked: Asked) -> PrivateReceipt:
-        private = super().private_half(asked)
+    def private_part(self, asked: Asked) -> PrivateReceipt:
+        private = super().private_part(asked)
         if not self.is_about(asked):
             return private
         first, *others = private.rows
@@ -238,8 +238,8 @@ class CallsAServedRowWithdrawn(Disputed):
     Check 15 (`disputes`): the served rows and the withdrawn ones are the first K of T, each once.
     """
 
-    def private_half(self, asked: Asked) -> PrivateReceipt:
-        private = super().private_half(asked)
+    def private_part(self, asked: Asked) -> PrivateReceipt:
+        private = super().private_part(asked)
         if not self.is_about(asked):
             return private
         first = private.rows[0]

@@ -1,4 +1,4 @@
-"""Public halves of receipts of either channel: what anybody may hand to a verifier (spec 8.3)."""
+"""Public parts of receipts of either channel: what anybody may hand to a verifier (spec 8.3)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,31 +19,31 @@ from ragaudit.ledger.messages.receipts import (
 )
 
 __all__ = [
-    "PublicHalf",
+    "PublicPart",
     "bound_receipt",
-    "is_words",
+    "is_generated",
     "query_index",
     "query_name",
-    "read_public_half",
+    "read_public_part",
     "unproven",
 ]
 
-PublicHalf = PublicReceipt | GeneratedReceipt
-"""Of a record (5.8), or of an answer in words (11.10)."""
+PublicPart = PublicReceipt | GeneratedReceipt
+"""Of a record (5.8), or of a generated answer (11.10)."""
 
 _SALTS: Final = {ReceiptFile.FORMAT: "salt_r", GeneratedFile.FORMAT: "salt_a"}
-"""Which salt of its private half hides the answer in a file's digest."""
+"""Which salt of its private part hides the answer in a file's digest."""
 
 
-def read_public_half(value: Any, where: str = "") -> PublicHalf:
-    """Return the public half of a JSON value, of the channel that its format names.
+def read_public_part(value: Any, where: str = "") -> PublicPart:
+    """Return the public part of a JSON value, of the channel that its format names.
 
     Args:
         value: the JSON value.
         where: of the value, for errors.
 
     Raises:
-        MalformedRecord: a public half of neither channel; one that names no format is judged as
+        MalformedRecord: a public part of neither channel; one that names no format is judged as
             that of a record. Nothing is verified.
     """
     named = value.get("format") if isinstance(value, dict) else None
@@ -51,13 +51,13 @@ def read_public_half(value: Any, where: str = "") -> PublicHalf:
     return kind.from_json(value, where)
 
 
-def query_name(half: PublicHalf) -> str:
+def query_name(half: PublicPart) -> str:
     """Return what findings call the query of a receipt."""
     return f"{'record' if isinstance(half, PublicReceipt) else 'charge entry'} {half.index}"
 
 
-def is_words(value: Mapping[str, Any]) -> bool:
-    """Return whether a file says that it holds an answer in words, or its public half alone.
+def is_generated(value: Mapping[str, Any]) -> bool:
+    """Return whether a file says that it holds a generated answer, or its public part alone.
 
     Args:
         value: the file's JSON.
@@ -65,8 +65,8 @@ def is_words(value: Mapping[str, Any]) -> bool:
     return value.get("format") in (GeneratedFile.FORMAT, GeneratedReceipt.FORMAT)
 
 
-def unproven(half: PublicHalf) -> PublicHalf:
-    """Return a public half without its proofs, which nobody signed."""
+def unproven(half: PublicPart) -> PublicPart:
+    """Return a public part without its proofs, which nobody signed."""
     return half.with_proofs(*[None] * len(half.leaves))
 
 
@@ -79,10 +79,10 @@ def query_index(receipt_file: Mapping[str, Any]) -> int:
         receipt_file: JSON, as it was received.
 
     Raises:
-        MalformedRecord: no public half, or none with an index.
+        MalformedRecord: no public part, or none with an index.
     """
     entry = receipt_file.get("public")
-    if is_words(receipt_file) and isinstance(entry, Mapping):
+    if is_generated(receipt_file) and isinstance(entry, Mapping):
         entry = entry.get("charge")
     index = entry.get("index") if isinstance(entry, Mapping) else None
     return Fields({"index": index}, "index", MalformedRecord, "public").integer(
@@ -90,14 +90,14 @@ def query_index(receipt_file: Mapping[str, Any]) -> int:
     )
 
 
-def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicHalf:
-    """Return the public half, without proofs, of a file that the provider's signature binds whole.
+def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicPart:
+    """Return the public part, without proofs, of a file that the provider's signature binds whole.
 
     The parts are taken as they are: an answer in a form that no honest provider gives is the
     provider's own when it signed its digest.
 
     Args:
-        document: a receipt file, of a record or of an answer in words, as JSON value.
+        document: a receipt file, of a record or of a generated answer, as JSON value.
         policy: of the window whose receipt it must be.
 
     Raises:
@@ -114,7 +114,7 @@ def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicHalf:
             # A member beside these would be covered by no digest.
         } if form in _SALTS and isinstance(private.get(_SALTS[form]), str) and not more:
             kind = GeneratedReceipt if form == GeneratedFile.FORMAT else PublicReceipt
-            receipt: PublicHalf = kind.from_json(public, "public")
+            receipt: PublicPart = kind.from_json(public, "public")
             if receipt.origin != policy.origin:
                 raise ReceiptRejected("of another log", where="origin", expected=policy.origin)
             # Before the digest: anybody can make up parts that fit each other, and they accuse
