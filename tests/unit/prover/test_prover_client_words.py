@@ -25,9 +25,11 @@ from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.charges import Generated
 from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
+from ragaudit.prover.answering import answering
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
+from ragaudit.prover.window import answered
 from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
 from typer.testing import CliRunner
@@ -64,6 +66,25 @@ def test_a_repeated_question_has_its_answer_again_and_costs_nothing(opened: Open
     assert (again.receipt.counter, between.receipt.counter) == (0, 1)
     assert (again.missed, again.remaining) == (0, between.remaining)
     assert client.ask(QUESTION).receipt.file == between.receipt.file
+
+
+def test_an_answer_that_is_repeated_for_too_long_is_refused(
+    opened: Open, channel: ProverScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A provider could serve what its index held an hour ago, under a receipt that was accepted."""
+    honest = answered.find_identical
+
+    def ever(connection: Any, window: str, account: str, asked: Any, _since: int) -> Any:
+        return honest(connection, window, account, asked, 0)
+
+    client = opened("ada")
+    client.search("bread", top_k=2)
+    monkeypatch.setattr(answering, "find_identical", ever)
+    channel.clock.now += 1000 * (60 + 4)  # retry_seconds, and less than the skew
+    assert client.search("bread", top_k=2).receipt.counter == 0
+    channel.clock.now += 1000
+    with pytest.raises(AnswerRejected, match="made at"):
+        client.search("bread", top_k=2)
 
 
 def test_files_are_checked_on_the_command_line(

@@ -133,12 +133,15 @@ class Asking:
         await session.follow(entry)
         receipt = checked(file, await asyncio.to_thread(self._checker.receipt, file, None))
         # A question that was asked before may get the answer, and the time, of then (8.6).
-        if await session.had(file):
-            receipt.path = session.kept_at(file)  # where it may have its proofs already
-            return receipt, missed
-        if not (channel.reuses and session.asked_before(entry.counter)):
+        had = await session.had(file)
+        if had or (channel.reuses and session.asked_before(entry.counter)):
+            await session.timed(partial(self._checker.repeated_time, file, request_time))
+        else:
             await session.timed(partial(self._checker.plain_time, file, request_time))
             missed = session.plain_counter(entry.counter)
+        if had:
+            receipt.path = session.kept_at(file)  # where it may have its proofs already
+            return receipt, missed
         receipt.path = await session.keep(file)
         return receipt, missed
 

@@ -19,6 +19,7 @@ from ragaudit.client.window import Window
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.public_parts import PublicPart
@@ -314,6 +315,25 @@ class Checker:
         skew, time = 1000 * policy.clock_skew_seconds, queried(file.public).time
         if not request_time - skew <= time <= now + skew:
             error = _another_time("answer", time, request_time, now)
+            raise self.rejected(None, file.to_json(), error) from error
+
+    def repeated_time(self, file: AnyFile, request_time: int) -> None:
+        """Check that an answer of before may still be given again (docs/spec 8.6, 11.9).
+
+        Args:
+            file: the receipt.
+            request_time: Unix milliseconds at which the query was sent.
+
+        Raises:
+            AnswerRejected: its receipt is older than that: what the index holds by now was asked
+                for, and not answered.
+        """
+        policy, issued = self._session.window.view.policy, file.public.issued
+        if isinstance(file, GeneratedFile) and policy.generation and policy.generation.reuse:
+            return
+        life = 1000 * (policy.retrieval.retry_seconds + policy.clock_skew_seconds)
+        if issued < request_time - life:
+            error = _another_time("answer", issued, request_time - life, self._session.clock())
             raise self.rejected(None, file.to_json(), error) from error
 
     def overdue(self, file: AnyFile) -> bool:
