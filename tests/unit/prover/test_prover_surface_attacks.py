@@ -26,7 +26,7 @@ class Store:
     def __init__(self, *, fails: bool = False, full: bool = False) -> None:
         self.events: list[str] = []
         self._fails, self._full = fails, full
-        self.backend = self
+        self.backend = self.refresher = self
 
     def mark_stale(self, tenant: str) -> None:
         if self._full:
