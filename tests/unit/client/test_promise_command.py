@@ -14,7 +14,7 @@ from ragaudit.encoding.text import rfc3339
 from typer.testing import CliRunner
 
 SECOND = 1000
-ASKED = {"kind": "text", "query": "what is it?", "top_k": 3, "counter": 0}
+ASKED = {"query": "what is it?", "top_k": 3, "counter": 0}
 
 
 class Files:

@@ -261,7 +261,7 @@ def read_request(path: Path) -> Request | GenerationRequest:
     """Return the request at ``path``, as it was posted.
 
     Args:
-        path: JSON; ``filter`` and ``counter`` may be left out.
+        path: JSON; ``kind``, ``filter`` and ``counter`` may be left out, as in a call (spec 8.6).
 
     Raises:
         MalformedError: not a request.
@@ -270,9 +270,11 @@ def read_request(path: Path) -> Request | GenerationRequest:
     if not isinstance(value, dict):
         raise MalformedError("not an object", where=str(path), expected="a request")
     asked = {"filter": "", "counter": None, **value}
-    # How many rows come back is asked of the retrieval channel alone.
     with of_file(path):
-        return (Request if "top_k" in asked else GenerationRequest).from_json(asked)
+        # How many rows come back is asked of the retrieval channel alone.
+        if "top_k" not in asked:
+            return GenerationRequest.from_json(asked)
+        return Request.from_json({"kind": "vector" if "vector" in asked else "text", **asked})
 
 
 def read_policy(path: Path) -> Policy:
