@@ -1,4 +1,4 @@
-"""Formats of version 2, against bytes made from the specification alone."""
+"""Formats of windows without noise, against bytes made from the specification alone."""
 
 import json
 from typing import Any

@@ -25,7 +25,7 @@ NOISED = {
 
 @pytest.fixture
 def claimed(scenario: ProverScenario) -> ProverScenario:
-    """A window of version 2 whose only record was promised, and claimed at the verifier."""
+    """A window whose only record was promised, and claimed at the verifier."""
     StoredDocuments(scenario.service.store).add("one", texts(), replace=True)
     scenario.service.create_window("w1", {**EXACT, **NOISED})
     scenario.drive(State.COUNTERSIGNED)
