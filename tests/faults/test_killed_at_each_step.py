@@ -49,7 +49,7 @@ PROVER = (
 
 VERIFIER = (
     Step("an activation is made", f"{_SERVICE}challenge:ensure_activation", "after"),
-    Step("it is released", f"{_SERVICE}challenge:release_activation", "after"),
+    Step("it is released", f"{_SERVICE}routes:release_activation", "after"),
     Step("a cosignature is made", f"{_SERVICE}cosigner:_persist", "after"),
     Step("it is kept", f"{_SERVICE}cosigner:add_checkpoint", "after"),
     Step("a part of the handover is read", f"{_SERVICE}handover:check_part", "after"),
