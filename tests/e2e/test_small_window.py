@@ -31,7 +31,7 @@ def test_an_honest_provider_passes(report: Report) -> None:
     failed = [each for each in predicate["checks"] if each["status"] != "PASS"]
     assert not failed
     assert predicate["result"] == "PASS"
-    assert len(predicate["checks"]) == 21
+    assert len(predicate["checks"]) == 22
     assert not predicate["worthless"]
     assert predicate["counts"]["records"] == 22
     assert predicate["counts"]["anchored"] == predicate["counts"]["plain"] == 2
@@ -66,7 +66,11 @@ def test_every_client_check_was_done(report: Report) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--require", "all"], 0, "the verdict stands: PASS (21 of 21 checks"),
+        (
+            ["--require", "all"],
+            0,
+            "the verdict stands: PASS, integrity PASS, privacy PASS (22 of 22",
+        ),
         (["--engine", "reference", "--records", "2"], 5, "nothing differs, but not everything"),
     ],
 )

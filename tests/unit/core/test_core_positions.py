@@ -18,10 +18,10 @@ READ = f"""
 import sys
 from pathlib import Path
 from ragaudit import core
-from ragaudit.verifier import positions
+from ragaudit.verifier import engines
 if len(sys.argv) > 1:
-    positions.use_positions(Path(sys.argv[1]))
-    positions.use_positions(Path(sys.argv[1]))
+    engines.use_positions(Path(sys.argv[1]))
+    engines.use_positions(Path(sys.argv[1]))
 print(core.commit_selection({SOME}, bytes([3]) + bytes(31)).hex())
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -18,9 +19,11 @@ from ragaudit.privacy.mechanisms.streams import bin_counts, running_sums
 TERMS: Final = AdaptiveTerms((3500, 2500, 1500, 500), Fraction(1), 3)
 
 
+@dataclass
 class AdaptiveWindow(GeneratingWindow):
     """The window; its third question of acme finds rows that are used up, and reads every bin."""
 
+    seed: int = 5  # of whose coins the first two questions stop earlier
     epsilons = ("10", "9/2")
     adaptive = TERMS
 
