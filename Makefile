@@ -14,7 +14,7 @@ COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 # Five gigabytes with its torch; its test runs where it is installed, and is skipped elsewhere.
 NOT_HERE = --no-extra sentence-transformers
 
-.PHONY: setup setup-servers setup-frameworks demo wheels test coverage test-slow nightly strangers lint lint-python lint-rust \
+.PHONY: setup setup-servers setup-frameworks demo wheels test coverage test-slow nightly strangers lint lint-python lint-rust docs \
 	rust-test rust-test-slow comparison-test audit soak fuzz benchmarks clean
 
 .bootstrap/bin/uv:
@@ -130,13 +130,17 @@ fuzz:
 	$(foreach target,$(FUZZ_TARGETS),($(FUZZ) $(target) -- -max_total_time=$(FUZZ_SECONDS) \
 		-dict=fuzz/encodings.dict -max_len=8192) &&) true
 
-lint: lint-python lint-rust
+lint: lint-python lint-rust docs
 
 lint-python: setup
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+
+# The documents as a site in build/site. A dead link, or one to a heading that is gone, is an error.
+docs: setup
+	$(RUN)/zensical build --clean --strict
 
 lint-rust: setup
 	cd circuits/rust && cargo fmt --all --check

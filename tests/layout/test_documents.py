@@ -1,5 +1,7 @@
 """Prose of the documents ends at 100 columns; tables, code and words without a space may exceed."""
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,13 @@ def too_long(text: str) -> list[int]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_prose_is_wrapped(page: Path) -> None:
     assert too_long(page.read_text(encoding="utf-8")) == []
+
+
+def test_every_document_has_its_place_in_the_site() -> None:
+    site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
+    listed = re.findall(r"'([\w/.-]+\.md)'", repr(site["nav"]))
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")]
+    assert sorted(listed) == sorted(pages)
 
 
 def test_what_counts_as_too_long() -> None:
