@@ -10,7 +10,7 @@ from ragaudit.lab.scenario.scenario import Prepared
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.answering.query import Selected, Stages
 from ragaudit.prover.service import Components
-from ragaudit.prover.window.answered import SelectedRow
+from ragaudit.prover.window.records import SelectedRow
 from ragaudit.verifier.procedure import Status, covered
 
 

@@ -14,8 +14,7 @@ import pytest
 from ragaudit.client.checks import Checker
 from ragaudit.lab.scenario.scenario import Conclusion, Prepared, Scenario
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.answering.query import Described, Selected, Stages
-from ragaudit.prover.answering.stage import Stage
+from ragaudit.prover.answering.query import Described, Selected, Stage, Stages
 from ragaudit.prover.service import Components
 
 BACK_MILLISECONDS = 4000  # more than the skew of the scenario's policy

@@ -31,7 +31,7 @@ from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.lab.scenario.versions import Row
 from ragaudit.ledger.messages import items as names
 from ragaudit.prover.backends.interface import Document
-from ragaudit.prover.index.form import IndexForm
+from ragaudit.prover.index.committed import IndexForm
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Outcome, Status, run_opening_checks

@@ -8,7 +8,7 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.answered import Place, delivery_of
+from ragaudit.prover.window.records import Place, delivery_of
 from scenario import ProverScenario
 from whole_windows import verdict
 

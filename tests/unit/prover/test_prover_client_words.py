@@ -29,7 +29,7 @@ from ragaudit.prover.answering import answering
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window import answered
+from ragaudit.prover.window import records
 from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
 from typer.testing import CliRunner
@@ -72,7 +72,7 @@ def test_an_answer_that_is_repeated_for_too_long_is_refused(
     opened: Open, channel: ProverScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A provider could serve what its index held an hour ago, under a receipt that was accepted."""
-    honest = answered.find_identical
+    honest = records.find_identical
 
     def ever(connection: Any, window: str, account: str, asked: Any, _since: int) -> Any:
         return honest(connection, window, account, asked, 0)

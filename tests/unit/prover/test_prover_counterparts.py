@@ -13,7 +13,7 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Admitted, Selected
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.window_fence import WindowFence
+from ragaudit.prover.window.log_transaction import WindowFence
 from ragaudit.verifier.service import cosigner
 from restoring import BackUp
 

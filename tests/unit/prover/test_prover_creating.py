@@ -11,7 +11,7 @@ from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.index.builder import IndexBuilder
-from ragaudit.prover.index.form import check_size
+from ragaudit.prover.index.committed import check_size
 from ragaudit.prover.randomness import OsRandomness
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.database import Store

@@ -19,7 +19,7 @@ from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import MalformedDocument, NoWindowOpen, UnknownRecord
 from ragaudit.prover.lifecycle.asking import receipt_id
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.answered import Place, ties_of
+from ragaudit.prover.window.records import Place, ties_of
 from scenario import ProverScenario
 
 pytestmark = ON_EACH_ENGINE

@@ -16,8 +16,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.coalition import Record
 from ragaudit.prover.errors import MalformedDocument, VerifierUnreachable
 from ragaudit.prover.index.builder import IndexBuilder
-from ragaudit.prover.index.committed import last_index
-from ragaudit.prover.index.form import IndexForm
+from ragaudit.prover.index.committed import IndexForm, last_index
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import WindowSettings

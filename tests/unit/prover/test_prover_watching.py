@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.vectors import float32_bytes
 from ragaudit.prover.backend_settings import BackendSettings, ChromaSettings
 from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.background import Background
-from ragaudit.prover.index.form import IndexForm
+from ragaudit.prover.index.committed import IndexForm
 from ragaudit.prover.lifecycle.refreshing import Watcher
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.database import marks_of, taken_marks

@@ -15,9 +15,9 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.epoch_entry import Epoch
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.answering.answering import Answering, Promises
+from ragaudit.prover.answering.context import Context, refuse_unloaded
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
-from ragaudit.prover.answering.stage import Context, refuse_unloaded
 from ragaudit.prover.backends.interface import Backend, check_servable
 from ragaudit.prover.backends.opening import check_vectors, open_backend, open_embedder
 from ragaudit.prover.background import Background, ClockWatch, Succession
@@ -25,7 +25,7 @@ from ragaudit.prover.errors import WrongState
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.index.builder import IndexBuilder
-from ragaudit.prover.index.form import check_size
+from ragaudit.prover.index.committed import check_size
 from ragaudit.prover.keys import load_digest, load_key, token_digest
 from ragaudit.prover.lifecycle.asking import Asking, Generating
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker

@@ -43,9 +43,9 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.context import Context
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
-from ragaudit.prover.answering.stage import Context
 from ragaudit.prover.backend_settings import ChannelSettings
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
@@ -58,9 +58,9 @@ from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import StoredCharge
+from ragaudit.prover.window.log_transaction import WindowFence
 from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.registrations import Registrar
-from ragaudit.prover.window.window_fence import WindowFence
 from ragaudit.prover.window.windows import Windows
 from sqlalchemy import Connection, event
 

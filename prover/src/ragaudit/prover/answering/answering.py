@@ -15,12 +15,11 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.voided_charges import VoidedCharge
+from ragaudit.prover.answering.context import Context, seconds_until
 from ragaudit.prover.answering.query import Logged, Promised, Query
-from ragaudit.prover.answering.stage import Context, seconds_until
 from ragaudit.prover.errors import ChargeVoided, PromisePending, VersionMoved
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.prover.window.answered import Asked, find_identical, find_keyed, note_key
 from ragaudit.prover.window.charges import (
     StoredAnswer,
     StoredCharge,
@@ -30,9 +29,13 @@ from ragaudit.prover.window.charges import (
 )
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import (
+    Asked,
     LoggedRecord,
+    find_identical,
+    find_keyed,
     find_promise,
     is_revealed,
+    note_key,
     record_at,
     record_of,
 )

@@ -21,8 +21,7 @@ from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.errors import UnknownRecord, WindowUnusable
 from ragaudit.prover.generation.charging import Charging, coins_of, terms_of
 from ragaudit.prover.generation.generator import Generator, answered
-from ragaudit.prover.index.committed import CommittedIndex, part
-from ragaudit.prover.index.form import IndexForm
+from ragaudit.prover.index.committed import CommittedIndex, IndexForm, part
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State, check_state
 from ragaudit.prover.verifier.client import VerifierClient

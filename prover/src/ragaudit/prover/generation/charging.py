@@ -26,8 +26,8 @@ from ragaudit.ledger.messages.requests import Openings
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.privacy.mechanisms.streams import BudgetExhausted, bin_counts, running_sums
 from ragaudit.prover.answering.answering import Answering
-from ragaudit.prover.answering.query import Admitted
-from ragaudit.prover.answering.stage import check_claim, check_request, seconds_until
+from ragaudit.prover.answering.context import seconds_until
+from ragaudit.prover.answering.query import Admitted, check_claim, check_request
 from ragaudit.prover.errors import MalformedQuery, PromisePending
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.randomness import EPOCH

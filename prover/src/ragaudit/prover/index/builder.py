@@ -23,15 +23,16 @@ from ragaudit.prover.index.committed import (
     BYTES,
     VERSION,
     CommittedIndex,
+    IndexForm,
     Places,
     Rows,
     Scalars,
     bound_of,
     by_row,
+    check_size,
     part,
     row_digests,
 )
-from ragaudit.prover.index.form import IndexForm, check_size
 from ragaudit.prover.randomness import Randomness
 from ragaudit.prover.work import WindowWork
 

@@ -31,8 +31,9 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Opening
 from ragaudit.ledger.messages.requests import Answer, Request
 from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.context import Context
 from ragaudit.prover.answering.query import Logged
-from ragaudit.prover.answering.stage import Context
+from ragaudit.prover.answering.receipts import answer_of, receipt_file, ties_that_leave
 from ragaudit.prover.errors import NoWindowOpen, QueryRefused, UnknownRecord
 from ragaudit.prover.generation.channel import Channel
 from ragaudit.prover.index.committed import load_index
@@ -40,7 +41,9 @@ from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.states import REGISTERS, UNSIGNED, State
-from ragaudit.prover.window.answered import (
+from ragaudit.prover.window.charges import StoredCharge, charge_at, find_charge
+from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.records import (
     Asked,
     Place,
     account_of,
@@ -48,11 +51,9 @@ from ragaudit.prover.window.answered import (
     find_identical,
     find_identical_elsewhere,
     find_keyed,
+    record_at,
     served_rows,
 )
-from ragaudit.prover.window.charges import StoredCharge, charge_at, find_charge
-from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import answer_of, receipt_file, record_at, ties_that_leave
 from ragaudit.prover.window.registrations import Registered, Registrar, find
 from ragaudit.prover.window.windows import Recent
 from ragaudit.serving.exchange import Receipt, note, phase, step_aside

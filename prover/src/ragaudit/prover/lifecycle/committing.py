@@ -21,8 +21,13 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.prover.errors import VerifierRefused
 from ragaudit.prover.index.builder import IndexBuilder
-from ragaudit.prover.index.committed import CommittedIndex, last_index, load_indexes, save_index
-from ragaudit.prover.index.form import IndexForm
+from ragaudit.prover.index.committed import (
+    CommittedIndex,
+    IndexForm,
+    last_index,
+    load_indexes,
+    save_index,
+)
 from ragaudit.prover.randomness import Randomness, SeedTree, randomness_for
 from ragaudit.prover.store.database import Store, marks_of
 from ragaudit.prover.store.fences import FenceFolder

@@ -22,11 +22,10 @@ from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.window.lists import AccountProofs
-from ragaudit.prover.window.open_window import OpenWindow, WindowLog
+from ragaudit.prover.window.log_transaction import WindowFence
+from ragaudit.prover.window.open_window import OpenWindow, StandingEpoch, WindowLog, stored_tree
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.registrations import used_counters
-from ragaudit.prover.window.seed_epochs import StandingEpoch, stored_tree
-from ragaudit.prover.window.window_fence import WindowFence
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)

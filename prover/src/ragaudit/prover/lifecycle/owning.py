@@ -24,8 +24,7 @@ from ragaudit.ledger.messages.row_proofs import ProvenIndex, ProvenIndexRow, Row
 from ragaudit.ledger.messages.shown_entries import ProvenEntry, ProvenOpening
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import LogOpen, UnknownTenant, WrongState
-from ragaudit.prover.index.committed import VERSION, CommittedIndex, load_index, part
-from ragaudit.prover.index.form import IndexForm
+from ragaudit.prover.index.committed import VERSION, CommittedIndex, IndexForm, load_index, part
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.store.database import Store

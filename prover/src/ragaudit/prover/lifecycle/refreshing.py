@@ -21,8 +21,7 @@ from ragaudit.ledger.messages.records import Version
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import BackendMoved, MalformedDocument, UnknownTenant, WrongState
 from ragaudit.prover.index.builder import IndexBuilder, following
-from ragaudit.prover.index.committed import CommittedIndex, find_index, part, save_index
-from ragaudit.prover.index.form import IndexForm
+from ragaudit.prover.index.committed import CommittedIndex, IndexForm, find_index, part, save_index
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.randomness import Randomness, randomness_for
 from ragaudit.prover.store.database import Store, mark_stale, marks_of, note_taken, taken_marks

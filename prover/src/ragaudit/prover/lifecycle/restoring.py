@@ -24,10 +24,9 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks
-from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.open_window import OpenWindow, StandingEpoch, store_epoch
 from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.registrations import all_used_counters
-from ragaudit.prover.window.seed_epochs import StandingEpoch, store_epoch
 from ragaudit.prover.window.windows import Windows
 
 _log = logging.getLogger(__name__)

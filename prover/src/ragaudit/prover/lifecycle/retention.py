@@ -39,9 +39,8 @@ from ragaudit.prover.store.accounts import Accounts
 from ragaudit.prover.store.database import Store, insert_new
 from ragaudit.prover.store.fences import FenceFolder
 from ragaudit.prover.store.states import FINAL, State, check_state
-from ragaudit.prover.window.answered import Delivery
 from ragaudit.prover.window.charges import ChargeOpenings
-from ragaudit.prover.window.records import RecordOpenings, entry_at
+from ragaudit.prover.window.records import Delivery, RecordOpenings, entry_at
 from ragaudit.prover.window.registrations import Registered, find
 from ragaudit.prover.window.windows import Window, Windows
 from sqlalchemy import (

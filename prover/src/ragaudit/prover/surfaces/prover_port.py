@@ -10,13 +10,13 @@ from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.generated import GeneratedAnswer, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
-from ragaudit.prover.answering.stage import check_request
+from ragaudit.prover.answering.query import check_request
 from ragaudit.prover.errors import MalformedQuery, NotServed, UnknownAccount
 from ragaudit.prover.lifecycle.asking import Answered, ServedDocument, receipt_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surfaces.queries import Answer, Completion, Forwarded, Hit, Index, Query
-from ragaudit.prover.window.answered import Asked
+from ragaudit.prover.window.records import Asked
 
 
 @runtime_checkable

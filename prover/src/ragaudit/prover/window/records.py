@@ -1,55 +1,371 @@
-"""A window's log entries, records and promises as stored, and the receipts made of them.
+"""A window's log entries, promises, records and what left for them, as stored.
 
-Everything is built from what is stored, so that the same record gives the same answer and receipt
-again (docs/spec/05-records.md §5.8).
+The same record gives the same answer and receipt again (docs/spec/05-records.md §5.8). What left is
+stored in the transaction that logs the record, with the documents: one may change in its store
+after it was given out, and the stored answer must not.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
-from ragaudit import core
-from ragaudit.circuits.selection import scores
-from ragaudit.encoding.canonical_json import loads
+from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import leaf_data
-from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.errors import CorruptLog
+from ragaudit.encoding.errors import Conflict, MalformedRequest
+from ragaudit.encoding.parameters import LIMITS
+from ragaudit.ledger.errors import CorruptLog, MalformedRecord
 from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import EMBEDDED, Digest, Items, Message
-from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import (
     MAX_SELECTED,
-    TiesOpening,
-    UnservedRow,
-    WithdrawnRow,
 )
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.receipts import (
-    PrivateReceipt,
-    PublicReceipt,
-    ReceiptFile,
-    ServedRow,
-    digest_of,
-)
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.records import MAX_ROWS, Record
 from ragaudit.ledger.messages.requests import (
-    Answer,
-    Document,
     Openings,
     Position,
     Request,
     Salted,
 )
-from ragaudit.ledger.messages.ties import TiesStatement
-from ragaudit.prover.index.committed import CommittedIndex, part
+from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.database import Store
-from ragaudit.prover.window.answered import Delivery, Place, SelectedRow, keep_ties, ties_of
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+
+MAX_KEY_CHARACTERS = 255
+
+_ROW = "position id content attributes"
+
+
+@dataclass(frozen=True)
+class SelectedRow:
+    """A selected row of the committed index, and the document that is served for it."""
+
+    position: int
+    document: Document = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What of a selection is given out, and what is held back.
+
+    Attributes:
+        rows: served, in the order of the answer.
+        withdrawn: positions that would be served, rising, whose document is gone or changed.
+    """
+
+    rows: tuple[SelectedRow, ...]
+    withdrawn: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the delivery as a JSON object."""
+        return {
+            "rows": [
+                {
+                    "position": row.position,
+                    "id": row.document.id,
+                    "content": row.document.content,
+                    "attributes": row.document.attributes,
+                }
+                for row in self.rows
+            ],
+            "withdrawn": list(self.withdrawn),
+        }
+
+    def encode(self) -> bytes:
+        """Return the delivery in canonical JSON, as the database holds it."""
+        return dumps(self.to_json())
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Delivery":
+        """Return the delivery in ``data``, the strict inverse of `encode`.
+
+        Args:
+            data: as the database holds it.
+
+        Raises:
+            MalformedRecord, MalformedDocument: anything else.
+        """
+        f = Fields(loads(data), "rows withdrawn", MalformedRecord, "stored answer")
+        rows = (
+            Fields(item, _ROW, MalformedRecord, where)
+            for where, item in f.objects("rows", 0, LIMITS.top_k)
+        )
+        return cls(
+            rows=tuple(
+                SelectedRow(
+                    row.integer("position", 0, MAX_ROWS - 1),
+                    Document(row.raw("id"), row.raw("content"), row.raw("attributes")),
+                )
+                for row in rows
+            ),
+            withdrawn=f.integers("withdrawn", (0, LIMITS.top_k), 0, MAX_ROWS - 1),
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What makes two requests of an account the same one.
+
+    Attributes:
+        request: SHA-256 of its canonical bytes.
+        key: SHA-256 of the idempotency key that came with it, None without one.
+    """
+
+    request: bytes
+    key: bytes | None = None
+
+    @classmethod
+    def of(cls, request: Request, idempotency_key: str | None = None) -> "Asked":
+        """Return the digests of a request and of its key.
+
+        Args:
+            idempotency_key: of the caller's choice, 1..255 characters.
+
+        Raises:
+            MalformedRequest: a key of another length, or not Unicode.
+        """
+        digest = hashlib.sha256(request.encode()).digest()
+        if idempotency_key is None:
+            return cls(digest)
+        return cls(digest, hashlib.sha256(_checked(idempotency_key)).digest())
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a record stands: its window and its position in that window's log."""
+
+    window: str
+    position: int
+
+
+_ANSWERED = tables.answered.c
+_KEYED = tables.idempotency.c
+# Built once: they run in every answer.
+_IDENTICAL = (
+    select(_ANSWERED.window, _ANSWERED.position, _ANSWERED.issued)
+    .where(
+        _ANSWERED.account == bindparam("account"),
+        _ANSWERED.request == bindparam("request"),
+        _ANSWERED.issued >= bindparam("since"),
+    )
+    .order_by(_ANSWERED.issued.desc())
+)
+_BY_REQUEST = Prepared(_IDENTICAL.where(_ANSWERED.window == bindparam("of_window")).limit(1))
+_BY_REQUEST_ELSEWHERE = Prepared(_IDENTICAL.where(_ANSWERED.window != bindparam("of_window")))
+_BY_KEY = Prepared(
+    select(_KEYED.window, _KEYED.position, _ANSWERED.request)
+    .join_from(
+        tables.idempotency,
+        tables.answered,
+        (_KEYED.window == _ANSWERED.window) & (_KEYED.position == _ANSWERED.position),
+    )
+    .where(_KEYED.account == bindparam("account"), _KEYED.key == bindparam("key"))
+)
+_INSERT_ANSWERED = Prepared(insert(tables.answered))
+_INSERT_KEY = Prepared(insert(tables.idempotency))
+_INSERT_SERVED = Prepared(insert(tables.served))
+_DELETE_SERVED = Prepared(
+    delete(tables.served).where(
+        tables.served.c.window == bindparam("window"),
+        tables.served.c.account == bindparam("account"),
+        tables.served.c.id == bindparam("id"),
+    )
+)
+
+
+def find_keyed(connection: Connection, account: str, asked: Asked) -> Place | None:
+    """Return the record that an idempotency key of an account names, None if there is none.
+
+    Raises:
+        Conflict: the key came with another request.
+    """
+    if asked.key is None:
+        return None
+    row = _BY_KEY.row(connection, account=account, key=asked.key)
+    if row is None:
+        return None
+    if row[2] != asked.request:
+        # Neither request's text: the key may have been sent by somebody who guesses.
+        raise Conflict(
+            "the idempotency key was used for another request",
+            where="idempotency key",
+            expected="a key for each request",
+        )
+    return Place(row[0], row[1])
+
+
+def find_identical(
+    connection: Connection, window: str, account: str, asked: Asked, since: int
+) -> Place | None:
+    """Return the record of an account's latest identical request in a window, None without one.
+
+    Args:
+        since: Unix milliseconds from which it must have been answered.
+    """
+    rows = _BY_REQUEST.rows(
+        connection, of_window=window, account=account, request=asked.request, since=since
+    )
+    return Place(*rows[0][:2]) if rows else None
+
+
+def find_identical_elsewhere(
+    connection: Connection, window: str, account: str, asked: Asked, since: int
+) -> list[tuple[Place, int]]:
+    """Return an account's identical requests in other windows: their records and times of issue.
+
+    Args:
+        window: whose records are left out; empty for none.
+        since: Unix milliseconds from which they must have been answered; the latest is first.
+    """
+    rows = _BY_REQUEST_ELSEWHERE.rows(
+        connection, of_window=window, account=account, request=asked.request, since=since
+    )
+    return [(Place(place, position), issued) for place, position, issued in rows]
+
+
+def note_key(connection: Connection, account: str, asked: Asked, place: Place) -> None:
+    """Store that an idempotency key, if there is one, names a record that was answered."""
+    if asked.key is not None:
+        _INSERT_KEY.change(
+            connection,
+            account=account,
+            key=asked.key,
+            window=place.window,
+            position=place.position,
+        )
+
+
+def note_answered(
+    connection: Connection,
+    place: Place,
+    *,
+    account: str,
+    asked: Asked,
+    issued: int,
+    delivery: Delivery,
+) -> None:
+    """Store what leaves for a record, in the transaction that logs it.
+
+    Args:
+        issued: the receipt's time, Unix milliseconds.
+    """
+    _INSERT_ANSWERED.change(
+        connection,
+        window=place.window,
+        position=place.position,
+        account=account,
+        request=asked.request,
+        issued=issued,
+        delivery=delivery.encode(),
+        ties=None,
+    )
+    note_key(connection, account, asked, place)
+
+
+def delivery_of(connection: Connection, place: Place) -> Delivery | None:
+    """Return what left for a record, None if that is not stored."""
+    query = select(_ANSWERED.delivery).where(
+        _ANSWERED.window == place.window, _ANSWERED.position == place.position
+    )
+    data = connection.scalar(query)
+    return None if data is None else Delivery.decode(data)
+
+
+def keep_ties(connection: Connection, place: Place, proof: bytes) -> bytes:
+    """Return the proof of a record's ties opening that leaves: the first one that was stored.
+
+    Args:
+        connection: of a transaction that writes.
+        proof: that is stored if there is none yet.
+    """
+    here = (_ANSWERED.window == place.window) & (_ANSWERED.position == place.position)
+    # Locked: two processes that both find none would give out two proofs.
+    first: bytes | None = connection.scalar(select(_ANSWERED.ties).where(here).with_for_update())
+    if first is not None:
+        return first
+    connection.execute(update(tables.answered).where(here).values(ties=proof))
+    return proof
+
+
+def ties_of(connection: Connection, place: Place) -> bytes | None:
+    """Return the proof of a record's ties opening that left, None if none did."""
+    here = (_ANSWERED.window == place.window) & (_ANSWERED.position == place.position)
+    proof: bytes | None = connection.scalar(select(_ANSWERED.ties).where(here))
+    return proof
+
+
+def account_of(connection: Connection, place: Place) -> str | None:
+    """Return the account whose record stands at a place, None if there is no record."""
+    columns = tables.record.c
+    query = select(columns.account).where(
+        columns.window == place.window, columns.position == place.position
+    )
+    name: str | None = connection.scalar(query)
+    return name
+
+
+def note_served(
+    connection: Connection, window: str, account: str, version: int, rows: Sequence[SelectedRow]
+) -> None:
+    """Store which documents an account is given, in the place of what it was given before.
+
+    Args:
+        connection: of the transaction that logs the record.
+        version: of the index that they were selected from.
+    """
+    keys = [{"window": window, "account": account, "id": row.document.id} for row in rows]
+    _DELETE_SERVED.change_each(connection, keys)
+    _INSERT_SERVED.change_each(
+        connection,
+        [
+            {**key, "position": row.position, "version": version}
+            for key, row in zip(keys, rows, strict=True)
+        ],
+    )
+
+
+def served_rows(
+    connection: Connection, window: str, account: str, ids: Sequence[str]
+) -> dict[str, tuple[int, int]]:
+    """Return position and version of those of ``ids`` that an account was given, by id.
+
+    Args:
+        ids: at most some hundreds.
+    """
+    columns = tables.served.c
+    query: Any = select(columns.id, columns.position, columns.version).where(
+        columns.window == window, columns.account == account, columns.id.in_(ids)
+    )
+    return {row.id: (row.position, row.version) for row in connection.execute(query)}
+
+
+def _checked(key: str) -> bytes:
+    try:
+        data = key.encode("utf-8")
+    except UnicodeEncodeError:
+        raise MalformedRequest("not Unicode", where="idempotency key") from None
+    if not 1 <= len(key) <= MAX_KEY_CHARACTERS:
+        raise MalformedRequest(
+            "of another length",
+            where="idempotency key",
+            expected=f"1..{MAX_KEY_CHARACTERS} characters",
+        )
+    return data
 
 
 def find_promise(connection: Connection, window: str, account: str, counter: int) -> Promise | None:
@@ -379,195 +695,3 @@ def _record_columns(window: str) -> Any:
 def _logged(row: Row[Any]) -> LoggedRecord:
     openings = RecordOpenings.parse(row.openings)
     return LoggedRecord(row.position, row.salt, row.body, openings, row.issued)
-
-
-def receipt_file(
-    record: LoggedRecord,
-    index: CommittedIndex,
-    delivery: Delivery,
-    answer: Answer,
-    *,
-    policy: Policy,
-    key: PrivateKey,
-    ties: bytes | None = None,
-) -> ReceiptFile:
-    """Return the answer with its receipt in two halves, the public one signed.
-
-    The public part names request, answer and private part by a digest, so that none of them can
-    be exchanged afterwards.
-
-    Args:
-        index: the version that the record names.
-        delivery: the rows that are served, and those that are withdrawn.
-        policy: of the window.
-        key: the provider's.
-        ties: the proof of the ties opening, see `ties_that_leave`; None where there is none.
-    """
-    stored = record.openings
-    # Rows that were not selected stay hidden: only what T names is opened.
-    private = PrivateReceipt(
-        openings=stored.openings,
-        selected=stored.selected,
-        selection_blinding=stored.selection_blinding,
-        salt_r=stored.salt_r,
-        rows=tuple(_served(index, row, keyed=policy.noised) for row in delivery.rows),
-        withdrawn=_withdrawn(index, record, delivery, scored=ties is not None),
-        ties=None if ties is None else TiesOpening(_unserved(index, record, delivery), ties),
-        # With noise, whoever held it could test which ids the index has.
-        document_secret=None if policy.noised else index.document_secret or None,
-    )
-    halves = (stored.request.encode(), answer.encode(), private.encode())
-    # With the stored time of issue: a repeated answer has the same signature, bit for bit.
-    public = PublicReceipt(
-        origin=policy.origin,
-        index=record.position,
-        salt=record.salt,
-        body=record.body,
-        issued=record.issued,
-        answer_digest=digest_of(halves, private.salt_r),
-    ).signed(key)
-    return ReceiptFile.of_encoded(stored.request, answer, public, private, halves)
-
-
-def answer_of(
-    policy: Policy, index: CommittedIndex, record: LoggedRecord, rows: Sequence[SelectedRow]
-) -> Answer:
-    """Return the answer: documents in its order, with scores where there is no noise.
-
-    Args:
-        policy: of the window.
-        index: the version that the record names.
-        rows: that are served, in the order of the answer.
-    """
-    positions = [row.position for row in rows]
-    exact = {} if policy.noised else scores_of(index, record, positions)
-    return Answer(
-        tuple(
-            Document(
-                position=row.position,
-                id=row.document.id,
-                content=row.document.content,
-                columns=index.columns_of(row.position),
-                attributes=row.document.attributes,
-                score=exact.get(row.position),
-            )
-            for row in rows
-        )
-    )
-
-
-def prove_ties(index: CommittedIndex, record: LoggedRecord, delivery: Delivery) -> bytes:
-    """Return a proof that the answer holds the first rows of T (spec 4.6.10).
-
-    It is needed where T has more rows than were asked for. Two proofs of one answer differ: the
-    one that left is stored.
-
-    Args:
-        index: the version that the record names.
-        delivery: the rows that are served, and those that are withdrawn.
-    """
-    logged, stored = record.record, record.openings
-    served = [row.position for row in delivery.rows]
-    unserved = set(stored.selected).difference(served)
-    statement = TiesStatement.of(
-        logged,
-        body=record.body,
-        index_root=index.root,
-        query=stored.openings.embedding,
-        selected=stored.selected,
-        served=scores_of(index, record, served),
-        withdrawn=scores_of(index, record, delivery.withdrawn),
-        commitments={position: part(index.commitments, position) for position in unserved},
-        squared_norm=index.norm_bound**2,
-    )
-    return core.prove_ties(statement, index.rows, index.blindings)
-
-
-def ties_that_leave(
-    store: Store,
-    policy: Policy,
-    index: CommittedIndex,
-    record: LoggedRecord,
-    delivery: Delivery,
-) -> bytes | None:
-    """Return the proof of a record's ties opening, None where none is needed.
-
-    It is stored before it leaves, so that a retry gets the same receipt, byte for byte.
-
-    Args:
-        policy: of the window, open or not.
-        index: the version that the record names.
-        delivery: what leaves.
-    """
-    if policy.noised or len(record.openings.selected) <= record.record.top_k:
-        return None
-    place = Place(policy.window, record.position)
-    with store.read() as connection:
-        stored = ties_of(connection, place)
-    if stored is not None:
-        return stored
-    # Two at once may both prove; the one that is stored first leaves.
-    made = prove_ties(index, record, delivery)
-    with store.write() as connection:
-        return keep_ties(connection, place, made)
-
-
-def scores_of(
-    index: CommittedIndex, record: LoggedRecord, positions: Sequence[int]
-) -> dict[int, int]:
-    """Return the exact scores of some rows, by position.
-
-    Args:
-        index: the version that the record names.
-        positions: of rows.
-    """
-    embedding = np.array(record.openings.openings.embedding, dtype=np.int16)
-    rows = index.vectors[np.array(positions, dtype=np.int64)]
-    return dict(zip(positions, scores(rows, embedding).tolist(), strict=True))
-
-
-def _withdrawn(
-    index: CommittedIndex, record: LoggedRecord, delivery: Delivery, *, scored: bool
-) -> tuple[WithdrawnRow, ...]:
-    exact = scores_of(index, record, delivery.withdrawn) if scored else {}
-    return tuple(
-        WithdrawnRow(position, index.ids[position], exact.get(position))
-        for position in delivery.withdrawn
-    )
-
-
-def _unserved(
-    index: CommittedIndex, record: LoggedRecord, delivery: Delivery
-) -> tuple[UnservedRow, ...]:
-    served = {row.position for row in delivery.rows}
-    return tuple(
-        UnservedRow(
-            position=at,
-            commitment=part(index.commitments, at),
-            columns=index.columns_of(at),
-            row_digest=part(index.row_digests, at),
-            path=index.tree.path(at),
-            id_key=index.id_key_of(at),
-        )
-        for at in record.openings.selected
-        if at not in served
-    )
-
-
-def _served(index: CommittedIndex, row: SelectedRow, *, keyed: bool) -> ServedRow:
-    at = row.position
-    values = index.rows[at].tolist()
-    return ServedRow(
-        position=at,
-        id=row.document.id,
-        content=row.document.content,
-        salt=part(index.salts, at),
-        vector=tuple(values[: index.dimension]),
-        squares=tuple(values[index.dimension :]),
-        blinding=index.blindings[at].tobytes(),
-        commitment=part(index.commitments, at),
-        path=index.tree.path(at),
-        columns=index.columns_of(at),
-        attributes=row.document.attributes,
-        id_key=index.id_key_of(at) if keyed else None,
-    )

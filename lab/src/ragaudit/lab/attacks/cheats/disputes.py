@@ -17,7 +17,7 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
 from ragaudit.prover.answering.query import Admitted, Logged, Selected, Stages
-from ragaudit.prover.window.answered import SelectedRow
+from ragaudit.prover.window.records import SelectedRow
 from ragaudit.verifier.service.disputes import PER_ACCOUNT
 
 

@@ -12,7 +12,7 @@ from ragaudit.lab.scenario.exact import ChangingScenario
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Selected, Stages
 from ragaudit.prover.index.committed import CommittedIndex
-from ragaudit.prover.window.answered import Delivery
+from ragaudit.prover.window.records import Delivery
 
 
 class ScoresAStaleVersion(Mechanism):

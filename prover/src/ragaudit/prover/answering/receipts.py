@@ -1,0 +1,228 @@
+"""Answers and receipts, made of a logged record: the same ones again, whenever they are made."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from ragaudit import core
+from ragaudit.circuits.selection import scores
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.private_receipts import (
+    TiesOpening,
+    UnservedRow,
+    WithdrawnRow,
+)
+from ragaudit.ledger.messages.receipts import (
+    PrivateReceipt,
+    PublicReceipt,
+    ReceiptFile,
+    ServedRow,
+    digest_of,
+)
+from ragaudit.ledger.messages.requests import (
+    Answer,
+    Document,
+)
+from ragaudit.ledger.messages.ties import TiesStatement
+from ragaudit.prover.index.committed import CommittedIndex, part
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.window.records import (
+    Delivery,
+    LoggedRecord,
+    Place,
+    SelectedRow,
+    keep_ties,
+    ties_of,
+)
+
+
+def receipt_file(
+    record: LoggedRecord,
+    index: CommittedIndex,
+    delivery: Delivery,
+    answer: Answer,
+    *,
+    policy: Policy,
+    key: PrivateKey,
+    ties: bytes | None = None,
+) -> ReceiptFile:
+    """Return the answer with its receipt in two halves, the public one signed.
+
+    The public part names request, answer and private part by a digest, so that none of them can
+    be exchanged afterwards.
+
+    Args:
+        index: the version that the record names.
+        delivery: the rows that are served, and those that are withdrawn.
+        policy: of the window.
+        key: the provider's.
+        ties: the proof of the ties opening, see `ties_that_leave`; None where there is none.
+    """
+    stored = record.openings
+    # Rows that were not selected stay hidden: only what T names is opened.
+    private = PrivateReceipt(
+        openings=stored.openings,
+        selected=stored.selected,
+        selection_blinding=stored.selection_blinding,
+        salt_r=stored.salt_r,
+        rows=tuple(_served(index, row, keyed=policy.noised) for row in delivery.rows),
+        withdrawn=_withdrawn(index, record, delivery, scored=ties is not None),
+        ties=None if ties is None else TiesOpening(_unserved(index, record, delivery), ties),
+        # With noise, whoever held it could test which ids the index has.
+        document_secret=None if policy.noised else index.document_secret or None,
+    )
+    halves = (stored.request.encode(), answer.encode(), private.encode())
+    # With the stored time of issue: a repeated answer has the same signature, bit for bit.
+    public = PublicReceipt(
+        origin=policy.origin,
+        index=record.position,
+        salt=record.salt,
+        body=record.body,
+        issued=record.issued,
+        answer_digest=digest_of(halves, private.salt_r),
+    ).signed(key)
+    return ReceiptFile.of_encoded(stored.request, answer, public, private, halves)
+
+
+def answer_of(
+    policy: Policy, index: CommittedIndex, record: LoggedRecord, rows: Sequence[SelectedRow]
+) -> Answer:
+    """Return the answer: documents in its order, with scores where there is no noise.
+
+    Args:
+        policy: of the window.
+        index: the version that the record names.
+        rows: that are served, in the order of the answer.
+    """
+    positions = [row.position for row in rows]
+    exact = {} if policy.noised else scores_of(index, record, positions)
+    return Answer(
+        tuple(
+            Document(
+                position=row.position,
+                id=row.document.id,
+                content=row.document.content,
+                columns=index.columns_of(row.position),
+                attributes=row.document.attributes,
+                score=exact.get(row.position),
+            )
+            for row in rows
+        )
+    )
+
+
+def prove_ties(index: CommittedIndex, record: LoggedRecord, delivery: Delivery) -> bytes:
+    """Return a proof that the answer holds the first rows of T (spec 4.6.10).
+
+    It is needed where T has more rows than were asked for. Two proofs of one answer differ: the
+    one that left is stored.
+
+    Args:
+        index: the version that the record names.
+        delivery: the rows that are served, and those that are withdrawn.
+    """
+    logged, stored = record.record, record.openings
+    served = [row.position for row in delivery.rows]
+    unserved = set(stored.selected).difference(served)
+    statement = TiesStatement.of(
+        logged,
+        body=record.body,
+        index_root=index.root,
+        query=stored.openings.embedding,
+        selected=stored.selected,
+        served=scores_of(index, record, served),
+        withdrawn=scores_of(index, record, delivery.withdrawn),
+        commitments={position: part(index.commitments, position) for position in unserved},
+        squared_norm=index.norm_bound**2,
+    )
+    return core.prove_ties(statement, index.rows, index.blindings)
+
+
+def ties_that_leave(
+    store: Store,
+    policy: Policy,
+    index: CommittedIndex,
+    record: LoggedRecord,
+    delivery: Delivery,
+) -> bytes | None:
+    """Return the proof of a record's ties opening, None where none is needed.
+
+    It is stored before it leaves, so that a retry gets the same receipt, byte for byte.
+
+    Args:
+        policy: of the window, open or not.
+        index: the version that the record names.
+        delivery: what leaves.
+    """
+    if policy.noised or len(record.openings.selected) <= record.record.top_k:
+        return None
+    place = Place(policy.window, record.position)
+    with store.read() as connection:
+        stored = ties_of(connection, place)
+    if stored is not None:
+        return stored
+    # Two at once may both prove; the one that is stored first leaves.
+    made = prove_ties(index, record, delivery)
+    with store.write() as connection:
+        return keep_ties(connection, place, made)
+
+
+def scores_of(
+    index: CommittedIndex, record: LoggedRecord, positions: Sequence[int]
+) -> dict[int, int]:
+    """Return the exact scores of some rows, by position.
+
+    Args:
+        index: the version that the record names.
+        positions: of rows.
+    """
+    embedding = np.array(record.openings.openings.embedding, dtype=np.int16)
+    rows = index.vectors[np.array(positions, dtype=np.int64)]
+    return dict(zip(positions, scores(rows, embedding).tolist(), strict=True))
+
+
+def _withdrawn(
+    index: CommittedIndex, record: LoggedRecord, delivery: Delivery, *, scored: bool
+) -> tuple[WithdrawnRow, ...]:
+    exact = scores_of(index, record, delivery.withdrawn) if scored else {}
+    return tuple(
+        WithdrawnRow(position, index.ids[position], exact.get(position))
+        for position in delivery.withdrawn
+    )
+
+
+def _unserved(
+    index: CommittedIndex, record: LoggedRecord, delivery: Delivery
+) -> tuple[UnservedRow, ...]:
+    served = {row.position for row in delivery.rows}
+    return tuple(
+        UnservedRow(
+            position=at,
+            commitment=part(index.commitments, at),
+            columns=index.columns_of(at),
+            row_digest=part(index.row_digests, at),
+            path=index.tree.path(at),
+            id_key=index.id_key_of(at),
+        )
+        for at in record.openings.selected
+        if at not in served
+    )
+
+
+def _served(index: CommittedIndex, row: SelectedRow, *, keyed: bool) -> ServedRow:
+    at = row.position
+    values = index.rows[at].tolist()
+    return ServedRow(
+        position=at,
+        id=row.document.id,
+        content=row.document.content,
+        salt=part(index.salts, at),
+        vector=tuple(values[: index.dimension]),
+        squares=tuple(values[index.dimension :]),
+        blinding=index.blindings[at].tobytes(),
+        commitment=part(index.commitments, at),
+        path=index.tree.path(at),
+        columns=index.columns_of(at),
+        attributes=row.document.attributes,
+        id_key=index.id_key_of(at) if keyed else None,
+    )
