@@ -61,3 +61,10 @@ def test_the_files_of_a_question_are_those_that_answer_it(goals: ModuleType) -> 
     assert "prover/src/ragaudit/prover/answering/answering.py" in files
     assert "ledger/src/ragaudit/ledger/log/fence.py" in files
     assert not any("/lab/" in each or each.startswith("lab/") for each in files)
+
+
+def test_files_are_counted_that_name_a_whole_word(goals: ModuleType, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.py", tmp_path / "second.py"
+    first.write_text('dify = 1\noption = "--shadow"\n')
+    second.write_text("modify = 2\n")
+    assert goals.naming([first, second]) == [0, 1, 0, 0, 1]
