@@ -1,4 +1,4 @@
-"""Every member of a policy, its range, and what bounds it: the table of docs/spec 9.4, by machine.
+"""Every member of a policy, its range and bound: the table of docs/notes/policy-members.md.
 
 A provider states a policy. What it may state without a bound, an attacker states.
 """
@@ -19,7 +19,7 @@ from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.terms import KNOWN, TERMS
 
-CHAPTER = Path(__file__).parents[3] / "docs" / "spec" / "09-audit.md"
+NOTE = Path(__file__).parents[3] / "docs" / "notes" / "policy-members.md"
 NAMES = {term.name for term in TERMS} | {each.name for each in KNOWN}
 # Of the log, not of a member.
 OF_WINDOWS = {"least_claimed_anchored_share", "most_void_share", "most_withheld_share"}
@@ -61,8 +61,8 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
 
 def rows() -> dict[str, tuple[str, str]]:
     """Range and bound of each member in the table."""
-    text = CHAPTER.read_text(encoding="utf-8")
-    (table,) = re.findall(r"\| member of a policy \|.*?\n\n", text, re.DOTALL)
+    text = NOTE.read_text(encoding="utf-8")
+    (table,) = re.findall(r"\| member of a policy \|.*?\n\n", text + "\n", re.DOTALL)
     found: dict[str, tuple[str, str]] = {}
     for line in table.strip().splitlines()[2:]:
         members, limits, bound = (cell.strip() for cell in line.strip("|").split(" | "))
