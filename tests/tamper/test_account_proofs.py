@@ -11,7 +11,7 @@ import pytest
 from procedure_cases import use_cached_table
 from ragaudit.client.cli import app as client
 from ragaudit.encoding.canonical_json import dumps
-from ragaudit.lab.attacks.cheats.accounts import CountsARecordLess
+from ragaudit.lab.attacks.cheats.owned import CountsARecordLess
 from ragaudit.lab.scenario.indexed import IndexedWindow
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.window import Window

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from judged_windows import assert_caught, outcome_of, played
 from procedure_cases import use_cached_table
-from ragaudit.lab.attacks.cheats import beacon as cheats
+from ragaudit.lab.attacks.cheats import third_parties as cheats
 from ragaudit.lab.scenario.beacon import CHAIN, BeaconWindow
 from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.ledger.errors import MalformedPolicy

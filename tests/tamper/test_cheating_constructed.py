@@ -15,9 +15,9 @@ from for_each import for_each
 from procedure_cases import use_cached_table
 from ragaudit.circuits.selection import scores, select
 from ragaudit.lab.attacks import CATALOGUE, ConstructedCheat, find, stage
+from ragaudit.lab.attacks.cheats.challenges import OwnThresholds
 from ragaudit.lab.attacks.cheats.index import HidesAnOffset, wrapping_pair
 from ragaudit.lab.attacks.cheats.policy import ChoosesVectors, ToleratesTheExact
-from ragaudit.lab.attacks.cheats.proofs import OwnThresholds
 from ragaudit.lab.attacks.cheats.selection import KeepsTies, Tied
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

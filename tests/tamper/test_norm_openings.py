@@ -12,7 +12,7 @@ from procedure_cases import use_cached_table
 from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement, NormOpening, shifted, split_proof
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
-from ragaudit.lab.attacks.cheats.norms import InnerProducts
+from ragaudit.lab.attacks.cheats.index import InnerProducts
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure.indexes import check_norm, verify_argument

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding.text import parse_decimal
-from ragaudit.lab.attacks.cheats.overlaps import ONE_AT_A_TIME, beside
+from ragaudit.lab.attacks.cheats.policy import ONE_AT_A_TIME, beside
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.lab.scenario.window import Window

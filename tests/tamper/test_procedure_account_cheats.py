@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from procedure_cases import altering, assert_caught, use_cached_table
-from ragaudit.lab.attacks.cheats.registrations import OverBudget, RepeatsACounter
+from ragaudit.lab.attacks.cheats.schedule import OverBudget, RepeatsACounter
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.window import Window

@@ -10,7 +10,7 @@ from procedure_cases import assert_caught, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import sign
 from ragaudit.encoding.tagged import decode, enc
-from ragaudit.lab.attacks.cheats.sampling import ClosesLate
+from ragaudit.lab.attacks.cheats.challenges import ClosesLate
 from ragaudit.lab.scenario.policy import CHALLENGED, INSTANTS
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names

@@ -11,7 +11,7 @@ import pytest
 from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.attacks.cheats.withheld import WithholdsTheBest
+from ragaudit.lab.attacks.cheats.integrity import WithholdsTheBest
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.verifier.command.cli import _show

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from procedure_cases import audit, use_cached_table
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.attacks.cheats.overlaps import beside
+from ragaudit.lab.attacks.cheats.policy import beside
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts

@@ -1,13 +1,16 @@
-"""What an entry of the catalogue says."""
+"""What an entry of the catalogue says: it stands above the class that cheats, as its decorator."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import partial
+from inspect import getdoc
+from typing import Any, Final, Literal, TypeVar
 
 from ragaudit.lab.attacks.intruder import Attempt, Intruder
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.verdict import Status
+from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.service import Components
 from ragaudit.verifier.procedure.framework import CheckResult, Outcome
 
@@ -19,18 +22,25 @@ FAMILIES: Final = (
     "SAMPLING", "PROOF", "COALITION", "VERIFIER",
 )  # fmt: skip
 
+EASY: Final = "nothing stops a service; evidence made without one shows it in a second"
 ONE_CLOCK: Final = "a scenario with services has one clock, from which theirs may differ by an hour"
 """Why evidence with false times is made without services."""
 
 BEFORE_THE_WINDOW: Final = frozenset({"policy", "accounting", "commitments", "index-proof"})
 
+ENROLLED: Final[list["Cheat"]] = []
+"""Every entry that was given its class, in the order of the imports."""
 
-@dataclass(frozen=True, kw_only=True)
+Lie = TypeVar("Lie", bound=type[Any])
+
+
+@dataclass(frozen=True)
 class Cheat:
     """One way to cheat, and what becomes of it.
 
     Attributes:
         name: kebab-case, unique.
+        description: if it is not said, the first paragraph of the docstring of the class.
         checks: ids of the checks that fail, all of them, in their order (docs/spec/09-audit.md);
             none of an intrusion, which the verifier's service repels before anything is audited.
         conditional: whether these checks are left open instead: nothing is false, and nothing is
@@ -42,12 +52,27 @@ class Cheat:
 
     name: str
     family: str
-    description: str
     checks: tuple[str, ...] = ()
+    _: KW_ONLY
     reason: str
+    description: str = ""
     complaint: str = ""
     refused: bool = False
     conditional: bool = False
+
+    def __call__(self, lie: Lie) -> Lie:
+        """Enter the class that cheats so into the catalogue, and return it.
+
+        Args:
+            lie: a class may have several entries.
+        """
+        said = self.description or " ".join((getdoc(lie) or "").split("\n\n")[0].split())
+        ENROLLED.append(replace(self, description=said, **self.told_by(lie)))
+        return lie
+
+    def told_by(self, lie: type[Any]) -> dict[str, Any]:
+        """Return the members of the entry that follow from the class that cheats."""
+        raise NotImplementedError
 
     @property
     def staging(self) -> Staging:
@@ -69,7 +94,7 @@ class Cheat:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceCheat(Cheat):
-    """A prover service with components of its own.
+    """A prover service with components of its own: the decorated class is one, or is the scenario.
 
     Attributes:
         parts: the components that replace the honest ones, by their name in `Components`.
@@ -78,10 +103,15 @@ class ServiceCheat(Cheat):
         guard: what else stops the window, whatever the checks; "" if nothing does.
     """
 
-    parts: Mapping[str, Any] = field(repr=False)
+    parts: Mapping[str, Any] = field(default_factory=dict, repr=False)
     disputes: bool = False
     scenario: type[Scenario] = Scenario
     guard: str = ""
+
+    def told_by(self, lie: type[Any]) -> dict[str, Any]:
+        if issubclass(lie, Scenario):
+            return {"scenario": lie}
+        return {"parts": {**self.parts, **part(lie)}}
 
     @property
     def staging(self) -> Staging:
@@ -99,19 +129,44 @@ class ServiceCheat(Cheat):
         return not set(self.parts) <= {"mechanism", "stages", "promises", "closing", "challenges"}
 
 
+def part(lie: type[Any]) -> dict[str, Any]:
+    """Return a component with its name in `Components`, as `ServiceCheat.parts` wants it.
+
+    Args:
+        lie: a subclass of an honest component, or of one of the stages of a query.
+    """
+    honest = Components()
+    stages = {each.name: getattr(honest.stages, each.name) for each in fields(Stages)}
+    for name, stage in stages.items():
+        if issubclass(lie, stage):
+            return {"stages": Stages(**{name: lie})}
+    parts = {each.name: getattr(honest, each.name) for each in fields(Components)}
+    return {
+        name: lie
+        for name, component in parts.items()
+        if isinstance(component, type) and issubclass(lie, component)
+    }
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConstructedCheat(Cheat):
     """Evidence made without services, since none would get that far.
 
     Attributes:
-        window: makes the cheating window.
+        window: makes the cheating window: the decorated class.
+        given: arguments of that class.
         why: what stops a service.
         slow: whether it takes a pure Python proof of more than a few seconds.
     """
 
-    window: Callable[[], Window] = field(repr=False)
-    why: str
+    window: Callable[[], Window] = field(default=Window, repr=False)
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    why: str = EASY
     slow: bool = False
+
+    def told_by(self, lie: type[Any]) -> dict[str, Any]:
+        window: Callable[..., Window] = lie
+        return {"window": partial(window, **self.given) if self.given else window}
 
     @property
     def staging(self) -> Staging:
@@ -138,12 +193,15 @@ class Intrusion(Cheat):
     """What a pinned provider does to the verifier itself, or to another provider there.
 
     Attributes:
-        scenario: who intrudes, and how.
+        scenario: who intrudes, and how: the decorated class.
         guards: what repels it; without them it gets through.
     """
 
-    scenario: type[Intruder] = field(repr=False)
+    scenario: type[Intruder] = field(default=Intruder, repr=False)
     guards: tuple[Guard, ...]
+
+    def told_by(self, lie: type[Any]) -> dict[str, Any]:
+        return {"scenario": lie}
 
     @property
     def staging(self) -> Staging:

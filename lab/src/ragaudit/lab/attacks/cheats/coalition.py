@@ -1,6 +1,6 @@
 """Check coalition: a coalition that is larger than the provider says."""
 
-from typing import Any, Final
+from typing import Any
 
 from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat
 from ragaudit.lab.scenario.opening import Event
@@ -12,8 +12,16 @@ from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.window.open_window import OpenWindow
 
 
+@ServiceCheat(
+    "coalition-understated",
+    "COALITION",
+    ("coalition",),
+    reason="the provider claims 1 accounts, the sketches give 2",
+)
 class UnderstatesTheCoalition(Closing):
-    """Claims that nobody acts together.
+    """Claims a smaller coalition than the sketches show.
+
+    Claims that nobody acts together.
 
     Check 20 (`coalition`) recomputes k_hat from the sketches.
     """
@@ -22,8 +30,17 @@ class UnderstatesTheCoalition(Closing):
         return max(1, super().coalition_claim(live, logged) - 1)
 
 
+@ConstructedCheat(
+    "coalition-pulled-apart-in-time",
+    "COALITION",
+    ("coalition",),
+    why=ONE_CLOCK,
+    reason="the provider claims 1 accounts, the sketches give 2",
+)
 class PullsApart(Window):
-    """carol and dora ask the same within a second; dora's record is dated 20 s later.
+    """Dates the records of accounts that act together so that they are not linked.
+
+    carol and dora ask the same within a second; dora's record is dated 20 s later.
 
     Check 20 (`coalition`) joins records that what check 9 accepts as dating could have pulled apart
     (docs/spec/07-coalition.md §7.2), so it still counts two.
@@ -51,8 +68,17 @@ class PullsApart(Window):
         ).k_hat
 
 
+@ConstructedCheat(
+    "coalition-by-another-estimate",
+    "COALITION",
+    ("coalition",),
+    why="the service claims by the estimate of its policy",
+    reason="the provider claims 1 accounts, the sketches give 2",
+)
 class Staggers(PrivateWindow):
-    """carol and dora ask the same three times each, one after the other, under 7.5.
+    """Claims what another estimate than the policy's gives of a staggered plan.
+
+    carol and dora ask the same three times each, one after the other, under 7.5.
 
     Check 20 (`coalition`) reads no times there: the provider's claim is what 7.2 gives.
     """
@@ -79,27 +105,3 @@ class Staggers(PrivateWindow):
         ]
         threshold = self.policy.estimator.hamming_threshold
         return coalition.estimate(records, tau=self.policy.link_time, threshold=threshold).k_hat
-
-
-CHEATS: Final = (
-    ServiceCheat(
-        name="coalition-understated", family="COALITION",
-        description="Claims a smaller coalition than the sketches show.",
-        parts={"closing": UnderstatesTheCoalition},
-        checks=("coalition",), reason="the provider claims 1 accounts, the sketches give 2",
-    ),
-    ConstructedCheat(
-        name="coalition-pulled-apart-in-time", family="COALITION",
-        description="Dates the records of accounts that act together so that they are not linked.",
-        why=ONE_CLOCK,
-        window=PullsApart,
-        checks=("coalition",), reason="the provider claims 1 accounts, the sketches give 2",
-    ),
-    ConstructedCheat(
-        name="coalition-by-another-estimate", family="COALITION",
-        description="Claims what another estimate than the policy's gives of a staggered plan.",
-        why="the service claims by the estimate of its policy",
-        window=Staggers,
-        checks=("coalition",), reason="the provider claims 1 accounts, the sketches give 2",
-    ),
-)  # fmt: skip

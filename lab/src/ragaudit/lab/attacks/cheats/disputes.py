@@ -1,6 +1,7 @@
 """Check disputes: answers beside the committed selection, and what drowns complaints of them."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import httpx
@@ -8,21 +9,27 @@ import numpy as np
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.attacks.cheat import ServiceCheat
-from ragaudit.lab.attacks.cheats.embedding import HidesAFilter
+from ragaudit.lab.attacks.cheat import ServiceCheat, part
 from ragaudit.lab.scenario.provision import WINDOW
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
-from ragaudit.prover.answering.query import Admitted, Logged, Selected, Stages
+from ragaudit.prover.answering.query import Admitted, Logged, Selected
 from ragaudit.prover.window.records import SelectedRow
 from ragaudit.verifier.service.disputes import PER_ACCOUNT
 
+disputed = partial(ServiceCheat, checks=("disputes",), disputes=True)
 
+
+@disputed(
+    "k-not-the-requests", "SELECTION", reason="upheld by the arbiter: step 3", complaint="top_k"
+)
 class OtherK(Admitted):
-    """Logs, and answers with, one row fewer than were asked for.
+    """Answers with another K than the account asked for.
+
+    Logs, and answers with, one row fewer than were asked for.
 
     Check 15 (`disputes`): step 3 of a receipt's check compares the asked K.
     """
@@ -32,8 +39,16 @@ class OtherK(Admitted):
         return replace(record, top_k=max(1, request.top_k - 1))
 
 
+@disputed(
+    "answer-differs-from-the-selection",
+    "RECEIPT",
+    reason="upheld by the arbiter: step 7",
+    complaint="step 7 (rows)",
+)
 class WithholdsADocument(Logged):
-    """The last selected document is not in the answer.
+    """Leaves a selected document out of the answer.
+
+    The last selected document is not in the answer.
 
     Check 15 (`disputes`): step 7 wants a document for each selected row.
     """
@@ -42,8 +57,16 @@ class WithholdsADocument(Logged):
         return Answer(super().answer_documents().documents[:-1])
 
 
+@disputed(
+    "content-not-of-its-row",
+    "RECEIPT",
+    reason="upheld by the arbiter: step 8",
+    complaint="step 8 (commitments)",
+)
 class RewritesContent(Selected):
-    """Serves other content than was committed to.
+    """Serves content that the row's digest is not of.
+
+    Serves other content than was committed to.
 
     Check 15 (`disputes`): step 8 compares each content with its row's digest.
     """
@@ -63,8 +86,16 @@ class _AnyOrder(Answer):
         pass
 
 
+@disputed(
+    "rows-ordered-by-score",
+    "RECEIPT",
+    reason="upheld by the arbiter: step 4",
+    complaint="positions not rising",
+)
 class OrdersByScore(Logged):
-    """Answers best first: the order tells what the noise hid.
+    """Answers best first, which tells more than the noised selection.
+
+    Answers best first: the order tells what the noise hid.
 
     Check 15 (`disputes`): an answer in any but rising order has not the form that step 4 wants.
     """
@@ -136,8 +167,18 @@ class Bare:
             return verifier.post(f"{_BASE}/disputes", json={"disputes": [made.to_json()]})
 
 
+@ServiceCheat(
+    "disputes-flooded",
+    "RECEIPT",
+    ("disputes",),
+    parts=part(RewritesContent),
+    reason="upheld by the arbiter: step 8",
+    complaint="step 8 (commitments)",
+)
 class FloodsDisputes(Scenario):
-    """mallory, the provider's, fills the intake; vera's one true dispute comes last.
+    """Serves other content, and fills the intake of disputes before the victim's.
+
+    mallory, the provider's, fills the intake; vera's one true dispute comes last.
 
     Check 15 (`disputes`) still sees it: each account has a quota of its own (§8.9).
     """
@@ -183,47 +224,3 @@ def demand(answer: httpx.Response) -> Any:
     if not answer.is_success:
         raise InternalError(f"{answer.request.url.path}: {answer.status_code} {answer.text}")
     return answer.json()
-
-
-CHEATS: Final = (
-    ServiceCheat(
-        name="k-not-the-requests", family="SELECTION",
-        description="Answers with another K than the account asked for.",
-        parts={"stages": Stages(admitted=OtherK)}, disputes=True,
-        checks=("disputes",), reason="upheld by the arbiter: step 3", complaint="top_k",
-    ),
-    ServiceCheat(
-        name="answer-differs-from-the-selection", family="RECEIPT",
-        description="Leaves a selected document out of the answer.",
-        parts={"stages": Stages(logged=WithholdsADocument)}, disputes=True,
-        checks=("disputes",), reason="upheld by the arbiter: step 7", complaint="step 7 (rows)",
-    ),
-    ServiceCheat(
-        name="content-not-of-its-row", family="RECEIPT",
-        description="Serves content that the row's digest is not of.",
-        parts={"stages": Stages(selected=RewritesContent)}, disputes=True,
-        checks=("disputes",), reason="upheld by the arbiter: step 8",
-        complaint="step 8 (commitments)",
-    ),
-    ServiceCheat(
-        name="rows-ordered-by-score", family="RECEIPT",
-        description="Answers best first, which tells more than the noised selection.",
-        parts={"stages": Stages(logged=OrdersByScore)}, disputes=True,
-        checks=("disputes",), reason="upheld by the arbiter: step 4",
-        complaint="positions not rising",
-    ),
-    ServiceCheat(
-        name="filter-that-was-not-asked-for", family="RECEIPT",
-        description="Commits to a filter in the account's name; the account disputes.",
-        parts={"stages": Stages(admitted=HidesAFilter)}, disputes=True,
-        checks=("disputes", "embedding"), reason="upheld by the arbiter: step 5",
-        complaint="step 5 (openings)",
-    ),
-    ServiceCheat(
-        name="disputes-flooded", family="RECEIPT",
-        description="Serves other content, and fills the intake of disputes before the victim's.",
-        parts={"stages": Stages(selected=RewritesContent)}, scenario=FloodsDisputes,
-        checks=("disputes",), reason="upheld by the arbiter: step 8",
-        complaint="step 8 (commitments)",
-    ),
-)  # fmt: skip

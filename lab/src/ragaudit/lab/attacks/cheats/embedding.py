@@ -1,7 +1,6 @@
 """Checks containment and embedding: another index, filter, vector or sketch than the query has."""
 
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +11,22 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.answering.query import Admitted, Query, Stages
+from ragaudit.prover.answering.query import Admitted, Query
 
 Embedding = npt.NDArray[np.int16]
 
 
+@ServiceCheat(
+    "another-tenants-index",
+    "CONTAINMENT",
+    ("containment",),
+    reason="tenant beta",
+    complaint="tenant",
+)
 class OtherTenant(Query):
-    """Plain accounts are served from, and logged under, another tenant's index.
+    """Serves accounts of one tenant from the index of another.
+
+    Plain accounts are served from, and logged under, another tenant's index.
 
     Check 10 (`containment`) compares each record's tenant with its registration's.
     """
@@ -32,8 +40,26 @@ class OtherTenant(Query):
         return replace(admitted, registered=replace(own, tenant=other))
 
 
+@ServiceCheat(
+    "filter-that-was-not-asked-for",
+    "RECEIPT",
+    ("disputes", "embedding"),
+    description="Commits to a filter in the account's name; the account disputes.",
+    disputes=True,
+    reason="upheld by the arbiter: step 5",
+    complaint="step 5 (openings)",
+)
+@ServiceCheat(
+    "filter-not-the-requests",
+    "SELECTION",
+    ("embedding",),
+    reason="a filter, which the policy does not have",
+    complaint="filter",
+)
 class HidesAFilter(Admitted):
-    """Commits to a filter that nobody asked for.
+    """Commits to a filter, which this policy does not have, and hides it.
+
+    Commits to a filter that nobody asked for.
 
     Check 18 (`embedding`) opens the filter to the empty text only.
     """
@@ -42,8 +68,17 @@ class HidesAFilter(Admitted):
         return replace(super().openings(request), filter="price < 10")
 
 
+@ServiceCheat(
+    "embedding-not-the-digests",
+    "EMBEDDING",
+    ("embedding",),
+    reason="another query vector than the committed one",
+    complaint="embedding",
+)
 class OtherDigest(Admitted):
-    """The record's digest is of another vector than the one that is opened.
+    """Opens another query vector than the record's digest is of.
+
+    The record's digest is of another vector than the one that is opened.
 
     Check 18 (`embedding`) opens e under the record's digest.
     """
@@ -54,8 +89,17 @@ class OtherDigest(Admitted):
         return replace(record, embedding_digest=digest)
 
 
+@ServiceCheat(
+    "embedding-off-the-text",
+    "EMBEDDING",
+    ("embedding",),
+    reason="the text's embedding is",
+    complaint="query",
+)
 class OffTheText(Mechanism):
-    """The vector is of the question and something that the account did not write.
+    """Embeds something else than the account asked.
+
+    The vector is of the question and something that the account did not write.
 
     Check 18 (`embedding`) embeds the text again and allows the policy's tolerance.
     """
@@ -64,8 +108,17 @@ class OffTheText(Mechanism):
         return super().embed(f"{query} (sponsored)")
 
 
+@ServiceCheat(
+    "sketch-not-of-the-embedding",
+    "EMBEDDING",
+    ("embedding",),
+    reason="not the sketch of the query vector",
+    complaint="sketch",
+)
 class FalseSketch(Mechanism):
-    """The sketch of the opposite vector: the estimator sees other neighbours.
+    """Commits to a sketch that is not the query vector's, to hide a coalition.
+
+    The sketch of the opposite vector: the estimator sees other neighbours.
 
     Check 18 (`embedding`) recomputes the sketch from e.
     """
@@ -74,8 +127,17 @@ class FalseSketch(Mechanism):
         return bytes(255 - byte for byte in super().sketch(embedding, seed, bits))
 
 
+@ConstructedCheat(
+    "embedding-of-norm-over-b",
+    "EMBEDDING",
+    ("embedding",),
+    why="the proof core proves nothing about such a vector",
+    reason="squared norm",
+)
 class LongQuery(Window):
-    """A query vector of twice the length: beside such scores the noise is small.
+    """Stretches the query vector, so that scores outgrow the noise.
+
+    A query vector of twice the length: beside such scores the noise is small.
 
     Check 18 (`embedding`) wants |e|² <= B².
     """
@@ -88,46 +150,3 @@ class LongQuery(Window):
         # The core proves nothing about such a vector, and check 18 owns the defect (spec 9.6):
         # check 19 does not run for this record, with a proof or without.
         return b"" if asked.request.query == "second question of bob" else super().prove(asked)
-
-
-CHEATS: Final = (
-    ServiceCheat(
-        name="another-tenants-index", family="CONTAINMENT",
-        description="Serves accounts of one tenant from the index of another.",
-        parts={"stages": Stages(query=OtherTenant)},
-        checks=("containment",), reason="tenant beta", complaint="tenant",
-    ),
-    ServiceCheat(
-        name="filter-not-the-requests", family="SELECTION",
-        description="Commits to a filter, which this policy does not have, and hides it.",
-        parts={"stages": Stages(admitted=HidesAFilter)},
-        checks=("embedding",), reason="a filter, which the policy does not have",
-        complaint="filter",
-    ),
-    ServiceCheat(
-        name="embedding-not-the-digests", family="EMBEDDING",
-        description="Opens another query vector than the record's digest is of.",
-        parts={"stages": Stages(admitted=OtherDigest)},
-        checks=("embedding",), reason="another query vector than the committed one",
-        complaint="embedding",
-    ),
-    ServiceCheat(
-        name="embedding-off-the-text", family="EMBEDDING",
-        description="Embeds something else than the account asked.",
-        parts={"mechanism": OffTheText},
-        checks=("embedding",), reason="the text's embedding is", complaint="query",
-    ),
-    ServiceCheat(
-        name="sketch-not-of-the-embedding", family="EMBEDDING",
-        description="Commits to a sketch that is not the query vector's, to hide a coalition.",
-        parts={"mechanism": FalseSketch},
-        checks=("embedding",), reason="not the sketch of the query vector", complaint="sketch",
-    ),
-    ConstructedCheat(
-        name="embedding-of-norm-over-b", family="EMBEDDING",
-        description="Stretches the query vector, so that scores outgrow the noise.",
-        why="the proof core proves nothing about such a vector",
-        window=LongQuery,
-        checks=("embedding",), reason="squared norm",
-    ),
-)  # fmt: skip

@@ -29,8 +29,22 @@ def _sum(*points: bytes) -> bytes:
     return encode(first)
 
 
+HALF_VOID: Final = Terms.of({**SMALL_TERMS.to_json(), "most_void_share": "0.5"})
+_NO_ARGUMENT: Final = "tenant acme: "
+
+constructed = partial(
+    ConstructedCheat,
+    family="GENERATION",
+    why="nothing stops a service; evidence made without one shows it in seconds",
+    slow=True,
+)
+
+
+@constructed("exhausted-documents-charged", checks=("budget",), reason=_NO_ARGUMENT, slow=False)
 class ChargesExhaustedRows(GeneratingWindow):
-    """Rows that are used up are charged once more, and read once more.
+    """Charges documents whose budgets are used up, and reads them again.
+
+    Rows that are used up are charged once more, and read once more.
 
     Check 26 (`budget`) has a proof that no row is charged more than M times.
     """
@@ -43,8 +57,11 @@ class ChargesExhaustedRows(GeneratingWindow):
         return replace(super().budget_statement(tenant), uses=self.uses + 1)
 
 
+@constructed("budget-given-back", checks=("budget",), reason=_NO_ARGUMENT)
 class GivesBudgetBack(GeneratingWindow):
-    """The second charge takes -1 of a row, so that a later one can take it again.
+    """Charges -1, so that a document can pay once more later.
+
+    The second charge takes -1 of a row, so that a later one can take it again.
 
     Check 26 (`budget`): charges are bits.
     """
@@ -58,8 +75,11 @@ class GivesBudgetBack(GeneratingWindow):
         return _sum(honest, back, back)
 
 
+@constructed("charged-twice-at-once", checks=("budget",), reason=_NO_ARGUMENT)
 class ChargesTwiceAtOnce(GeneratingWindow):
-    """The second charge takes two uses of a row at once, which drains the row.
+    """Takes two uses of a document for one question.
+
+    The second charge takes two uses of a row at once, which drains the row.
 
     Check 26 (`budget`): charges are bits, even where the sum is allowed.
     """
@@ -74,8 +94,11 @@ class ChargesTwiceAtOnce(GeneratingWindow):
         return _sum(honest, core.commit_selection(list(positions)[:1], bytes(32)))
 
 
+@constructed("budgets-of-a-subset", checks=("budget",), reason=_NO_ARGUMENT)
 class ProvesASubset(GeneratingWindow):
-    """The budget argument is over all charge entries but the last.
+    """Proves the budgets over all charge entries but the last.
+
+    The budget argument is over all charge entries but the last.
 
     Check 26 (`budget`) takes the entries from the log.
     """
@@ -96,8 +119,11 @@ class ProvesASubset(GeneratingWindow):
         )
 
 
+@constructed("relevant-document-uncharged", checks=("charges",), reason="charge entry")
 class LeavesARowOut(GeneratingWindow):
-    """A live relevant row is not charged, so that it answers longer than others.
+    """Leaves a relevant document out of a charge, to save its budget.
+
+    A live relevant row is not charged, so that it answers longer than others.
 
     Check 27 (`charges`) has a proof that every live row above the threshold is charged.
     """
@@ -109,8 +135,11 @@ class LeavesARowOut(GeneratingWindow):
         return due[1:] if not self.charged else due
 
 
+@constructed("charged-at-the-threshold", checks=("charges",), reason="charge entry")
 class ChargesAtTheThreshold(GeneratingWindow):
-    """A row whose score is the threshold, not above it, is charged.
+    """Charges a document whose score is the threshold, not above it.
+
+    A row whose score is the threshold, not above it, is charged.
 
     Check 27 (`charges`).
     """
@@ -132,8 +161,11 @@ class ChargesAtTheThreshold(GeneratingWindow):
         return score >= self.threshold
 
 
+@constructed("disallowed-documents-charged", checks=("charges",), reason="charge entry")
 class ChargesDisallowedRows(GeneratingWindow):
-    """Rows that do not pass the filter of a question are charged.
+    """Charges documents that do not pass the question's filter.
+
+    Rows that do not pass the filter of a question are charged.
 
     Check 27 (`charges`): the filter is what was asked.
     """
@@ -150,8 +182,11 @@ class ChargesDisallowedRows(GeneratingWindow):
         return super().due_rows(tenant, embedding, None)
 
 
+@constructed("threshold-moved", checks=("charges",), reason="threshold 1100")
 class MovesTheThreshold(GeneratingWindow):
-    """The second question has a lower threshold than the policy: its author picks the rows.
+    """Lowers the threshold for one question.
+
+    The second question has a lower threshold than the policy: its author picks the rows.
 
     Check 27 (`charges`): the threshold is the policy's for every question.
     """
@@ -172,8 +207,11 @@ class MovesTheThreshold(GeneratingWindow):
         return replace(charge, threshold=self.lowered)
 
 
+@constructed("charges-out-of-order", checks=("charges",), reason="number 1 of its tenant")
 class NumbersOutOfOrder(GeneratingWindow):
-    """The first two charge entries of a tenant have each other's number.
+    """Numbers charge entries in another order than the log's.
+
+    The first two charge entries of a tenant have each other's number.
 
     Check 27 (`charges`): the order of the log is the order of the charges.
     """
@@ -183,8 +221,13 @@ class NumbersOutOfOrder(GeneratingWindow):
         return replace(charge, number=1 - charge.number) if swapped else charge
 
 
+@constructed(
+    "charge-dated-back", checks=("charges",), reason="earlier than the account's record before it"
+)
 class DatesAChargeBack(GeneratingWindow):
-    """A charge entry says that it was there before the record that its account asked for first.
+    """Dates a charge before the account's record that precedes it in the log.
+
+    A charge entry says that it was there before the record that its account asked for first.
 
     Check 27 (`charges`).
     """
@@ -199,8 +242,15 @@ class DatesAChargeBack(GeneratingWindow):
         ]
 
 
+@constructed(
+    "charge-dated-before-a-void",
+    checks=("charges",),
+    reason="earlier than the account's void before it",
+)
 class DatesAChargeBeforeAVoid(GeneratingWindow):
-    """A charge says that it was there before the void of the account's last one.
+    """Dates a charge before the void of the account's last one.
+
+    A charge says that it was there before the void of the account's last one.
 
     Check 27 (`charges`): the account is plain, and no nonce orders its questions.
     """
@@ -215,18 +265,26 @@ class DatesAChargeBeforeAVoid(GeneratingWindow):
         ]
 
 
+@constructed(
+    "answers-voided-at-will",
+    checks=("answers",),
+    given={"terms": HALF_VOID},
+    reason="1 of 1 charges of tenant beta are void",
+)
 class VoidsWhatItLikes(GeneratingWindow):
-    """A question of a plain account is charged, and voided when the provider sees its answer.
+    """Voids all charges of a tenant whose answers it would rather not give.
+
+    A question of a plain account is charged, and voided when the provider sees its answer.
 
     Check 28 (`answers`) holds the share of such charges against the verifier's terms.
     """
 
 
-HALF_VOID: Final = Terms.of({**SMALL_TERMS.to_json(), "most_void_share": "0.5"})
-
-
+@constructed("charge-argument-of-another-entry", checks=("charges",), reason="charge entry")
 class ProvesAnotherEntry(GeneratingWindow):
-    """The second entry comes with the argument of the first.
+    """Shows the charge argument of another entry.
+
+    The second entry comes with the argument of the first.
 
     Check 27 (`charges`): an argument is bound to its entry.
     """
@@ -237,8 +295,11 @@ class ProvesAnotherEntry(GeneratingWindow):
         return super().prove_charges(tenant, [0] if list(group) == [1] else group)
 
 
+@constructed("earlier-charge-skipped", checks=("charges",), reason="charge entry")
 class SkipsAnEntry(GeneratingWindow):
-    """What was charged before the last entry leaves one out, so that a row seems to have a use.
+    """Leaves an earlier entry out of what was charged before.
+
+    What was charged before the last entry leaves one out, so that a row seems to have a use.
 
     Check 27 (`charges`): V sums all entries before one by itself.
     """
@@ -255,8 +316,11 @@ class SkipsAnEntry(GeneratingWindow):
         return replace(found, charged_before=first)
 
 
+@constructed("coins-of-another-key", checks=("charges",), reason="charge entry")
 class OpensAnotherKey(GeneratingWindow):
-    """The coins of the first answer come from a key that was made up afterwards.
+    """Draws the coins of an answer from a key that was not committed to.
+
+    The coins of the first answer come from a key that was made up afterwards.
 
     Check 27 (`charges`): keys were committed to before the window.
     """
@@ -267,121 +331,3 @@ class OpensAnotherKey(GeneratingWindow):
 
     def record_key(self, asked: Charged) -> bytes:
         return bytes(32) if asked is self.charged[0] else super().record_key(asked)
-
-
-constructed = partial(
-    ConstructedCheat,
-    family="GENERATION",
-    why="nothing stops a service; evidence made without one shows it in seconds",
-    slow=True,
-)
-_NO_ARGUMENT: Final = "tenant acme: "
-
-CHEATS: Final = (
-    constructed(
-        name="exhausted-documents-charged",
-        description="Charges documents whose budgets are used up, and reads them again.",
-        window=ChargesExhaustedRows,
-        checks=("budget",),
-        reason=_NO_ARGUMENT,
-        slow=False,
-    ),
-    constructed(
-        name="budget-given-back",
-        description="Charges -1, so that a document can pay once more later.",
-        window=GivesBudgetBack,
-        checks=("budget",),
-        reason=_NO_ARGUMENT,
-    ),
-    constructed(
-        name="charged-twice-at-once",
-        description="Takes two uses of a document for one question.",
-        window=ChargesTwiceAtOnce,
-        checks=("budget",),
-        reason=_NO_ARGUMENT,
-    ),
-    constructed(
-        name="budgets-of-a-subset",
-        description="Proves the budgets over all charge entries but the last.",
-        window=ProvesASubset,
-        checks=("budget",),
-        reason=_NO_ARGUMENT,
-    ),
-    constructed(
-        name="relevant-document-uncharged",
-        description="Leaves a relevant document out of a charge, to save its budget.",
-        window=LeavesARowOut,
-        checks=("charges",),
-        reason="charge entry",
-    ),
-    constructed(
-        name="charged-at-the-threshold",
-        description="Charges a document whose score is the threshold, not above it.",
-        window=ChargesAtTheThreshold,
-        checks=("charges",),
-        reason="charge entry",
-    ),
-    constructed(
-        name="disallowed-documents-charged",
-        description="Charges documents that do not pass the question's filter.",
-        window=ChargesDisallowedRows,
-        checks=("charges",),
-        reason="charge entry",
-    ),
-    constructed(
-        name="threshold-moved",
-        description="Lowers the threshold for one question.",
-        window=MovesTheThreshold,
-        checks=("charges",),
-        reason="threshold 1100",
-    ),
-    constructed(
-        name="charges-out-of-order",
-        description="Numbers charge entries in another order than the log's.",
-        window=NumbersOutOfOrder,
-        checks=("charges",),
-        reason="number 1 of its tenant",
-    ),
-    constructed(
-        name="charge-dated-back",
-        description="Dates a charge before the account's record that precedes it in the log.",
-        window=DatesAChargeBack,
-        checks=("charges",),
-        reason="earlier than the account's record before it",
-    ),
-    constructed(
-        name="charge-dated-before-a-void",
-        description="Dates a charge before the void of the account's last one.",
-        window=DatesAChargeBeforeAVoid,
-        checks=("charges",),
-        reason="earlier than the account's void before it",
-    ),
-    constructed(
-        name="answers-voided-at-will",
-        description="Voids all charges of a tenant whose answers it would rather not give.",
-        window=partial(VoidsWhatItLikes, terms=HALF_VOID),
-        checks=("answers",),
-        reason="1 of 1 charges of tenant beta are void",
-    ),
-    constructed(
-        name="charge-argument-of-another-entry",
-        description="Shows the charge argument of another entry.",
-        window=ProvesAnotherEntry,
-        checks=("charges",),
-        reason="charge entry",
-    ),
-    constructed(
-        name="earlier-charge-skipped",
-        description="Leaves an earlier entry out of what was charged before.",
-        window=SkipsAnEntry,
-        checks=("charges",),
-        reason="charge entry",
-    ),
-    constructed(
-        name="coins-of-another-key",
-        description="Draws the coins of an answer from a key that was not committed to.",
-        window=OpensAnotherKey,
-        checks=("charges",),
-        reason="charge entry",
-    ),
-)

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, Final
 
 from ragaudit.lab.attacks.cheats.generation import constructed
@@ -20,9 +19,14 @@ from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
 from ragaudit.privacy.mechanisms.samplers import Coins
 from ragaudit.verifier.terms import Terms
 
+TOLERATES: Final = Terms.of({**SMALL_TERMS.to_json(), "most_differing_votes": 10**6})
 
+
+@constructed("answered-before-charged", checks=("answers",), reason="before its charge entry")
 class AnswersFirst(GeneratingWindow):
-    """The answer to a question is in the log before its charge.
+    """Logs an answer before the charge that pays for it.
+
+    The answer to a question is in the log before its charge.
 
     Check 28 (`answers`).
     """
@@ -40,8 +44,11 @@ class AnswersFirst(GeneratingWindow):
         self.append(Charge.KIND, found.body)
 
 
+@constructed("answered-twice", checks=("answers",), reason="was answered before")
 class AnswersTwice(GeneratingWindow):
-    """A charge is answered twice: one use of each document, two draws.
+    """Draws a second answer for one charge.
+
+    A charge is answered twice: one use of each document, two draws.
 
     Check 28 (`answers`): one answer for each charge entry.
     """
@@ -57,8 +64,11 @@ class AnswersTwice(GeneratingWindow):
         held.votes, held.used, held.answer, held.salt_a, held.reply = kept
 
 
+@constructed("charge-unanswered", checks=("answers",), reason="neither answered nor void")
 class AnswersNothing(GeneratingWindow):
-    """A charge has neither an answer nor a void.
+    """Leaves a charge without an answer or a void.
+
+    A charge has neither an answer nor a void.
 
     Check 28 (`answers`).
     """
@@ -67,8 +77,11 @@ class AnswersNothing(GeneratingWindow):
         return [event for event in super().script() if event != ("reply", 1, 5)]
 
 
+@constructed("answer-dated-back", checks=("answers",), reason="earlier than the account's")
 class DatesAnAnswerBack(GeneratingWindow):
-    """An answer says that it was there before its charge.
+    """Dates an answer before its charge.
+
+    An answer says that it was there before its charge.
 
     Check 28 (`answers`).
     """
@@ -77,8 +90,13 @@ class DatesAnAnswerBack(GeneratingWindow):
         return [("reply", 0, 0) if each == ("reply", 0, 4) else each for each in super().script()]
 
 
+@constructed(
+    "probes-of-another-model", checks=("generator",), reason="answers otherwise than was committed"
+)
 class CommitsToAnotherModel(GeneratingWindow):
-    """The committed probes are those of another model than the one that answers.
+    """Commits to probes of another model.
+
+    The committed probes are those of another model than the one that answers.
 
     Check 29 (`generator`) asks the verifier's own.
     """
@@ -89,8 +107,13 @@ class CommitsToAnotherModel(GeneratingWindow):
         return replace(honest, probes=(replace(first, answer=" patient"), *others))
 
 
+@constructed(
+    "uncharged-document-used", checks=("replay",), reason="other rows were used", slow=False
+)
 class UsesAnUnchargedRow(GeneratingWindow):
-    """A row that nobody charged is read by a voter of the first answer.
+    """Lets a voter read a document that did not pay.
+
+    A row that nobody charged is read by a voter of the first answer.
 
     Check 30 (`replay`): the best of the charged rows are used, and no others.
     """
@@ -104,8 +127,11 @@ class UsesAnUnchargedRow(GeneratingWindow):
         return top_slots(rows, self.mechanism.slots)
 
 
+@constructed("slots-by-content", checks=("replay",), reason="other rows were used")
 class PicksSlotsByContent(GeneratingWindow):
-    """Of the charged rows those are used that the provider likes, not the best.
+    """Chooses among the charged documents by what they say.
+
+    Of the charged rows those are used that the provider likes, not the best.
 
     Check 30 (`replay`).
     """
@@ -132,8 +158,13 @@ class _Ranked:
         return list(range(size))
 
 
+@constructed(
+    "voters-by-rank", checks=("replay",), reason="votes are not those of the committed model"
+)
 class VotesByRank(GeneratingWindow):
-    """The best document always has the first voter.
+    """Gives each document the voter of its rank.
+
+    The best document always has the first voter.
 
     Check 30 (`replay`): voters get slots in an order that the record's key gives.
     """
@@ -161,8 +192,11 @@ class _Observed:
         return seen[self._inner.choose(few, len(seen), most=most, scale=scale)]
 
 
+@constructed("observed-tokens-only", checks=("replay",), reason="votes and coins give other tokens")
 class ChoosesAmongObservedTokens(GeneratingWindow):
-    """The exponential mechanism runs over tokens with a vote: which those are is told for free.
+    """Runs the exponential mechanism over tokens with a vote only.
+
+    The exponential mechanism runs over tokens with a vote: which those are is told for free.
 
     Check 30 (`replay`): it runs over the whole vocabulary.
     """
@@ -195,8 +229,13 @@ class _Agreeing(CopyGenerator):
         return [Counter(votes).most_common(1)[0][0] if votes else public, *votes]
 
 
+@constructed(
+    "tolerance-above-the-terms", checks=("policy",), reason="votes of an answer that may differ"
+)
 class Tolerant(GeneratingWindow):
-    """The policy has a million votes of an answer differ, with nothing that pays for them.
+    """Lets more votes differ than the verifier's terms do.
+
+    The policy has a million votes of an answer differ, with nothing that pays for them.
 
     Check 1 (`policy`): the verifier's terms allow none.
     """
@@ -205,11 +244,15 @@ class Tolerant(GeneratingWindow):
         return {**super().terms_json(), "replay": {"differing_votes": 10**6}}
 
 
-TOLERATES: Final = Terms.of({**SMALL_TERMS.to_json(), "most_differing_votes": 10**6})
-
-
+@constructed(
+    "votes-of-another-model",
+    checks=("replay",),
+    reason="votes are not those of the committed model",
+)
 class AsksAnotherModel(GeneratingWindow):
-    """The votes are those of another model than the committed one.
+    """Takes the votes of another model.
+
+    The votes are those of another model than the committed one.
 
     Check 30 (`replay`) asks the verifier's own.
     """
@@ -219,8 +262,17 @@ class AsksAnotherModel(GeneratingWindow):
         return _Other()
 
 
+@constructed(
+    "free-branch-taken",
+    checks=("replay",),
+    given={"terms": TOLERATES},
+    reason="the vote that reads no document",
+    slow=False,
+)
 class TakesTheFreeBranch(Tolerant):
-    """The vote that reads no document is said to be the one that most documents give.
+    """Says that the model that reads no document agrees with those that do.
+
+    The vote that reads no document is said to be the one that most documents give.
 
     Check 30 (`replay`): the policy lets votes differ, and that one never does.
     """
@@ -230,8 +282,17 @@ class TakesTheFreeBranch(Tolerant):
         return _Agreeing()
 
 
+@constructed(
+    "votes-invented-within-a-tolerance",
+    checks=("replay",),
+    given={"terms": TOLERATES},
+    reason="votes differ, as the policy tolerates",
+    conditional=True,
+)
 class InventsVotesWithinATolerance(Tolerant):
-    """All votes are invented, and the policy has so many of them differ.
+    """Invents every vote, as far as the policy lets votes differ.
+
+    All votes are invented, and the policy has so many of them differ.
 
     Check 30 (`replay`) establishes nothing where one does.
     """
@@ -241,8 +302,13 @@ class InventsVotesWithinATolerance(Tolerant):
         return _Other()
 
 
+@constructed(
+    "enormous-replay", checks=("replay",), reason="replay: 12000004 bytes (expected at most"
+)
 class SendsAnEnormousReplay(GeneratingWindow):
-    """The first answer's replay is a list of millions of lists.
+    """Shows a replay that is longer than any of the policy.
+
+    The first answer's replay is a list of millions of lists.
 
     Check 30 (`replay`): how long one may be follows from policy and index, and a longer one is
     not parsed.
@@ -253,8 +319,11 @@ class SendsAnEnormousReplay(GeneratingWindow):
         return {**super().items(), replay_name(self.charged[0].index): enormous}
 
 
+@constructed("answer-of-no-vote", checks=("replay",), reason="votes and coins give other tokens")
 class AnswersSomethingElse(GeneratingWindow):
-    """The first answer is not what votes and coins give.
+    """Answers something that votes and coins do not give.
+
+    The first answer is not what votes and coins give.
 
     Check 30 (`replay`).
     """
@@ -267,8 +336,11 @@ class AnswersSomethingElse(GeneratingWindow):
         return replace(found, tokens=other) if asked is self.charged[0] else found
 
 
+@constructed("charges-unsampled", checks=("sampling",), reason="the sample is not the one")
 class SamplesNoCharges(GeneratingWindow):
-    """The challenge asks for no charge entry.
+    """Draws a challenge without any charge entry.
+
+    The challenge asks for no charge entry.
 
     Check 16 (`sampling`) draws them too.
     """
@@ -276,122 +348,3 @@ class SamplesNoCharges(GeneratingWindow):
     def draw_sample(self, receipts: Any) -> list[dict[str, Any]]:
         strata = super().draw_sample(receipts)
         return [each for each in strata if not each["id"].startswith("charges:")]
-
-
-CHEATS: Final = (
-    constructed(
-        name="answered-before-charged",
-        description="Logs an answer before the charge that pays for it.",
-        window=AnswersFirst,
-        checks=("answers",),
-        reason="before its charge entry",
-    ),
-    constructed(
-        name="answered-twice",
-        description="Draws a second answer for one charge.",
-        window=AnswersTwice,
-        checks=("answers",),
-        reason="was answered before",
-    ),
-    constructed(
-        name="charge-unanswered",
-        description="Leaves a charge without an answer or a void.",
-        window=AnswersNothing,
-        checks=("answers",),
-        reason="neither answered nor void",
-    ),
-    constructed(
-        name="answer-dated-back",
-        description="Dates an answer before its charge.",
-        window=DatesAnAnswerBack,
-        checks=("answers",),
-        reason="earlier than the account's",
-    ),
-    constructed(
-        name="probes-of-another-model",
-        description="Commits to probes of another model.",
-        window=CommitsToAnotherModel,
-        checks=("generator",),
-        reason="answers otherwise than was committed",
-    ),
-    constructed(
-        name="uncharged-document-used",
-        description="Lets a voter read a document that did not pay.",
-        window=UsesAnUnchargedRow,
-        checks=("replay",),
-        reason="other rows were used",
-        slow=False,
-    ),
-    constructed(
-        name="slots-by-content",
-        description="Chooses among the charged documents by what they say.",
-        window=PicksSlotsByContent,
-        checks=("replay",),
-        reason="other rows were used",
-    ),
-    constructed(
-        name="voters-by-rank",
-        description="Gives each document the voter of its rank.",
-        window=VotesByRank,
-        checks=("replay",),
-        reason="votes are not those of the committed model",
-    ),
-    constructed(
-        name="observed-tokens-only",
-        description="Runs the exponential mechanism over tokens with a vote only.",
-        window=ChoosesAmongObservedTokens,
-        checks=("replay",),
-        reason="votes and coins give other tokens",
-    ),
-    constructed(
-        name="votes-of-another-model",
-        description="Takes the votes of another model.",
-        window=AsksAnotherModel,
-        checks=("replay",),
-        reason="votes are not those of the committed model",
-    ),
-    constructed(
-        name="free-branch-taken",
-        description="Says that the model that reads no document agrees with those that do.",
-        window=partial(TakesTheFreeBranch, terms=TOLERATES),
-        checks=("replay",),
-        reason="the vote that reads no document",
-        slow=False,
-    ),
-    constructed(
-        name="votes-invented-within-a-tolerance",
-        description="Invents every vote, as far as the policy lets votes differ.",
-        window=partial(InventsVotesWithinATolerance, terms=TOLERATES),
-        checks=("replay",),
-        reason="votes differ, as the policy tolerates",
-        conditional=True,
-    ),
-    constructed(
-        name="tolerance-above-the-terms",
-        description="Lets more votes differ than the verifier's terms do.",
-        window=Tolerant,
-        checks=("policy",),
-        reason="votes of an answer that may differ",
-    ),
-    constructed(
-        name="enormous-replay",
-        description="Shows a replay that is longer than any of the policy.",
-        window=SendsAnEnormousReplay,
-        checks=("replay",),
-        reason="replay: 12000004 bytes (expected at most",
-    ),
-    constructed(
-        name="answer-of-no-vote",
-        description="Answers something that votes and coins do not give.",
-        window=AnswersSomethingElse,
-        checks=("replay",),
-        reason="votes and coins give other tokens",
-    ),
-    constructed(
-        name="charges-unsampled",
-        description="Draws a challenge without any charge entry.",
-        window=SamplesNoCharges,
-        checks=("sampling",),
-        reason="the sample is not the one",
-    ),
-)

@@ -1,19 +1,31 @@
-"""Check receipts: generated answers that are not what stands in the log."""
+"""Generated answers: receipts, and the promises of accounts with a chain."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from ragaudit.lab.attacks.cheats.generation import constructed
+from ragaudit.lab.scenario.anchored import AnchoredQuestions
 from ragaudit.lab.scenario.charging import Charged
+from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.submitted_answers import SubmittedAnswers
+from ragaudit.ledger.messages.charges import Charge
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure.statement_checks import judge
 
+# --- receipts ------------------------------------------------------------------------------------
 
+
+@constructed(
+    "answer-beside-the-log",
+    checks=("receipts",),
+    reason="signed for a charge that is not in the log",
+)
 class AnswersBesideTheLog(SubmittedAnswers):
-    """An answer whose charge and answer entries never get into the log: no document pays for it.
+    """Gives a generated answer whose charge is in no log, so that nothing pays.
+
+    An answer whose charge and answer entries never get into the log: no document pays for it.
 
     Check 13 (`receipts`), once its account has submitted the receipt.
     """
@@ -32,8 +44,15 @@ class AnswersBesideTheLog(SubmittedAnswers):
         )
 
 
+@constructed(
+    "another-answer-logged",
+    checks=("receipts",),
+    reason="signed for an answer that is not in the log",
+)
 class LogsAnotherAnswer(SubmittedAnswers):
-    """The charge stands in the log, and another answer to it than the account was given.
+    """Logs another generated answer than the account was given.
+
+    The charge stands in the log, and another answer to it than the account was given.
 
     Check 13 (`receipts`): a replay shows only that the logged one is right.
     """
@@ -51,8 +70,11 @@ class LogsAnotherAnswer(SubmittedAnswers):
         )
 
 
+@constructed("another-text-told", checks=("receipts",), reason="two different receipts were signed")
 class TellsTwoTexts(SubmittedAnswers):
-    """An account is given two texts for one logged answer, each with a receipt of its own.
+    """Gives two texts for one logged generated answer, each with its receipt.
+
+    An account is given two texts for one logged answer, each with a receipt of its own.
 
     Check 13 (`receipts`): a receipt binds the text, whatever is logged of it.
     """
@@ -88,8 +110,11 @@ class DisputedAnswers(SubmittedAnswers):
         return [self.words_file(self.charged[0]).public.to_json()]
 
 
+@constructed("another-text-signed", checks=("disputes",), reason="step 4 (answer digest)")
 class TellsAnotherText(DisputedAnswers):
-    """An account is told another text than was logged, under the one receipt that there is.
+    """Tells an account another text than the logged one, under its only receipt.
+
+    An account is told another text than was logged, under the one receipt that there is.
 
     Check 15 (`disputes`): the receipt binds the text, which does not open the logged digest.
     """
@@ -99,8 +124,11 @@ class TellsAnotherText(DisputedAnswers):
         return replace(asked, answer=replace(asked.answer, text="another text"))
 
 
+@constructed("another-question-charged", checks=("disputes",), reason="step 5 (openings)")
 class ChargesAnotherQuestion(DisputedAnswers):
-    """A receipt has another question than was charged.
+    """Signs an answer to a question whose openings do not open the charge.
+
+    A receipt has another question than was charged.
 
     Check 15 (`disputes`): its openings do not open the digests of the charge.
     """
@@ -114,40 +142,131 @@ class ChargesAnotherQuestion(DisputedAnswers):
         )
 
 
-CHEATS: Final = (
-    constructed(
-        name="another-text-signed",
-        description="Tells an account another text than the logged one, under its only receipt.",
-        window=TellsAnotherText,
-        checks=("disputes",),
-        reason="step 4 (answer digest)",
-    ),
-    constructed(
-        name="another-question-charged",
-        description="Signs an answer to a question whose openings do not open the charge.",
-        window=ChargesAnotherQuestion,
-        checks=("disputes",),
-        reason="step 5 (openings)",
-    ),
-    constructed(
-        name="answer-beside-the-log",
-        description="Gives a generated answer whose charge is in no log, so that nothing pays.",
-        window=AnswersBesideTheLog,
-        checks=("receipts",),
-        reason="signed for a charge that is not in the log",
-    ),
-    constructed(
-        name="another-text-told",
-        description="Gives two texts for one logged generated answer, each with its receipt.",
-        window=TellsTwoTexts,
-        checks=("receipts",),
-        reason="two different receipts were signed",
-    ),
-    constructed(
-        name="another-answer-logged",
-        description="Logs another generated answer than the account was given.",
-        window=LogsAnotherAnswer,
-        checks=("receipts",),
-        reason="signed for an answer that is not in the log",
-    ),
+# --- accounts with a chain -----------------------------------------------------------------------
+
+
+@constructed("answer-with-another-nonce", checks=("nonces",), reason="not the chain's nonce")
+class AnswersWithAnotherNonce(AnchoredQuestions):
+    """Draws the coins of an anchored account's answer from a nonce of its own.
+
+    An answer's coins follow from a nonce that the provider drew.
+
+    Check 11 (`nonces`): it is not of the account's chain.
+    """
+
+    def nonce(self, asked: Charged) -> bytes | None:
+        found = super().nonce(asked)
+        return found and (bytes(32) if asked is self.charged[0] else found)
+
+
+@constructed(
+    "answered-after-the-next-charge", checks=("answers",), reason="stands before what ends its"
 )
+class AnswersAfterTheNextCharge(AnchoredQuestions):
+    """Holds an anchored account's answer back until a later nonce is out.
+
+    A charge waits for its answer until the nonce of a later one gives its own away.
+
+    Check 28 (`answers`).
+    """
+
+    def first_end(self) -> list[Event]:
+        return []
+
+    def last_events(self) -> list[Event]:
+        return [("reply", 0, 14)]
+
+
+@constructed(
+    "answered-after-the-next-promise",
+    checks=("charges",),
+    reason="earlier than the account's answer before it",
+)
+class AnswersAfterTheNextPromise(AnchoredQuestions):
+    """Promises an anchored account's next question before it answers the last one.
+
+    A charge waits until the nonce of a later one is out, which is logged only then.
+
+    Check 27 (`charges`): the later one has the time of its promise, and stands behind the answer.
+    """
+
+    def script(self) -> list[Event]:
+        events = [event for event in super().script() if event[0] != "claim_answer"]
+        # What is promised at 13 is logged behind the answer of 14.
+        following = next(at for at, event in enumerate(events) if event[-1] == 13)
+        return [*events[:following], ("reply", 0, 14), *events[following:]]
+
+    def first_end(self) -> list[Event]:
+        return []
+
+
+@constructed("revealed-charge-voided", checks=("promises",), reason="no answer keeps it")
+class VoidsARevealedCharge(AnchoredQuestions):
+    """Voids an anchored account's charge after it has seen the coins.
+
+    A charge is voided after its nonce was revealed and its coins were seen.
+
+    Check 12 (`promises`): the account claimed it. Its promise has run out by then, so that nothing
+    else is wrong with the void.
+    """
+
+    def script(self) -> list[Event]:
+        return [
+            ("register", "alice", "acme", True, -25),
+            ("register", "carol", "beta", False, -23),
+            ("checkpoint", -20),
+            ("charge", "alice", "treatment of bazeli ?", 1),
+            ("claim_answer", 0),
+            ("query", "carol", "first question of carol", 2, 19),
+            ("checkpoint", 20),
+            ("void", 0, 40),
+            ("checkpoint", 42),
+        ]
+
+
+@constructed(
+    "unclaimed-charge-voided-early",
+    checks=("answers",),
+    reason="while its promise could be claimed",
+)
+class VoidsBeforeThePromiseHasRunOut(AnchoredQuestions):
+    """Voids an anchored account's charge while the promise of it can be claimed.
+
+    A charge is voided while its account could still reveal a nonce, and did not.
+
+    Check 28 (`answers`).
+    """
+
+    def script(self) -> list[Event]:
+        return [event for event in super().script() if event[0] != "claim_answer"]
+
+    def first_end(self) -> list[Event]:
+        return [("void", 0, 4)]
+
+
+@constructed(
+    "charge-of-another-place", checks=("promises",), reason="the charge entry contradicts it"
+)
+class ChargesAnotherPlace(AnchoredQuestions):
+    """Logs a promised charge at another place among the tenant's.
+
+    The promised charge has another place among the tenant's than the logged one.
+
+    Check 12 (`promises`).
+    """
+
+    def promised_charge(self, asked: Charged) -> Charge:
+        return replace(asked.charge, number=asked.charge.number + 1)
+
+
+@constructed("charge-of-other-rows", checks=("promises",), reason="the charge entry contradicts it")
+class ChargesOtherRows(AnchoredQuestions):
+    """Has other rows pay for a promised charge.
+
+    The promised charge is paid by other rows than the logged one.
+
+    Check 12 (`promises`).
+    """
+
+    def promised_charge(self, asked: Charged) -> Charge:
+        return replace(asked.charge, charge=self.commit_charge((0,), self.scalar()))

@@ -1,14 +1,21 @@
 """Check index-proof: rows that the index argument does not allow, and what it is about."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.statements import IndexStatement, NormOpening
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
 from ragaudit.lab.attacks.forging import index_prover, selection_prover
 from ragaudit.lab.scenario.accounts import Asked, TenantIndex
+from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.versions import Row
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import merkle_commitments
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
@@ -17,9 +24,16 @@ from ragaudit.prover.index.committed import Rows, Scalars
 from ragaudit.verifier import reference
 from ragaudit.verifier.reference.field import ORDER
 
+# --- rows and openings ---------------------------------------------------------------------------
 
+refused = partial(ServiceCheat, family="INDEX", checks=("index-proof",), refused=True)
+
+
+@refused("row-of-norm-128", reason="index of acme")
 class LongRow(IndexBuilder):
-    """One row of norm 128.
+    """Commits to a row of norm 128, whose scores the noise does not cover.
+
+    One row of norm 128.
 
     Check 4 (`index-proof`) wants every completed row of squared norm B².
     """
@@ -32,8 +46,11 @@ class LongRow(IndexBuilder):
         return rows
 
 
+@refused("squares-do-not-complete", reason="index of acme")
 class WrongSquares(IndexBuilder):
-    """The squares of one row do not complete it: its norm may be anything.
+    """Commits to a row that its four squares do not complete to norm 127.
+
+    The squares of one row do not complete it: its norm may be anything.
 
     Check 4 (`index-proof`) wants every completed row of squared norm B².
     """
@@ -44,8 +61,11 @@ class WrongSquares(IndexBuilder):
         return rows
 
 
+@refused("commitment-to-another-row", reason="index of acme")
 class ForeignRow(IndexBuilder):
-    """One commitment is to another row than the one that is proven and served.
+    """Publishes a commitment that is not to the row that the argument is about.
+
+    One commitment is to another row than the one that is proven and served.
 
     Check 4 (`index-proof`): the argument is about the commitments that are published.
     """
@@ -106,8 +126,18 @@ class ForgedIndex(Window):
         raise NotImplementedError
 
 
+@ConstructedCheat(
+    "entry-that-wraps-the-field",
+    "INDEX",
+    ("index-proof",),
+    why="the prover's rows are 8-bit integers",
+    slow=True,
+    reason="index of beta",
+)
 class WrapsTheField(ForgedIndex):
-    """A row of beta has entries near 2^251 whose squares sum to B² modulo the group order.
+    """Commits to huge entries whose squared norm is right modulo the group order.
+
+    A row of beta has entries near 2^251 whose squares sum to B² modulo the group order.
 
     Check 4 (`index-proof`): projections by random bits of such a row exceed 42 bits (§4.7.3).
     """
@@ -117,8 +147,18 @@ class WrapsTheField(ForgedIndex):
         return rows, index_prover.HONEST
 
 
+@ConstructedCheat(
+    "offset-hidden-in-the-mask",
+    "INDEX",
+    ("index-proof",),
+    why="the prover's rows are 8-bit integers",
+    slow=True,
+    reason="index of beta",
+)
 class HidesAnOffset(ForgedIndex):
-    """All rows of beta have entries of 10^19: the difference to short rows is hidden in C_m.
+    """Commits to rows of any size and hides what shortens them in the row of masks.
+
+    All rows of beta have entries of 10^19: the difference to short rows is hidden in C_m.
 
     A common shift of all scores changes no selection, so beta's records are proven over these rows,
     and hold. Check 4 (`index-proof`) weighs C_m as a row of its own, where `index/v1` gave it
@@ -182,37 +222,56 @@ def _square_root(value: int) -> int | None:
     return None
 
 
-CHEATS: Final = (
-    ServiceCheat(
-        name="row-of-norm-128", family="INDEX",
-        description="Commits to a row of norm 128, whose scores the noise does not cover.",
-        parts={"index_builder": LongRow}, refused=True,
-        checks=("index-proof",), reason="index of acme",
-    ),
-    ServiceCheat(
-        name="squares-do-not-complete", family="INDEX",
-        description="Commits to a row that its four squares do not complete to norm 127.",
-        parts={"index_builder": WrongSquares}, refused=True,
-        checks=("index-proof",), reason="index of acme",
-    ),
-    ServiceCheat(
-        name="commitment-to-another-row", family="INDEX",
-        description="Publishes a commitment that is not to the row that the argument is about.",
-        parts={"index_builder": ForeignRow}, refused=True,
-        checks=("index-proof",), reason="index of acme",
-    ),
-    ConstructedCheat(
-        name="entry-that-wraps-the-field", family="INDEX",
-        description="Commits to huge entries whose squared norm is right modulo the group order.",
-        why="the prover's rows are 8-bit integers",
-        window=WrapsTheField, slow=True,
-        checks=("index-proof",), reason="index of beta",
-    ),
-    ConstructedCheat(
-        name="offset-hidden-in-the-mask", family="INDEX",
-        description="Commits to rows of any size and hides what shortens them in the row of masks.",
-        why="the prover's rows are 8-bit integers",
-        window=HidesAnOffset, slow=True,
-        checks=("index-proof",), reason="index of beta",
-    ),
-)  # fmt: skip
+# --- inner products: the largest norm ------------------------------------------------------------
+
+INNER_PRODUCTS: Final = {"metric": "inner-product", "largest_norm": "1"}
+
+
+unproven = partial(
+    ConstructedCheat,
+    family="INTEGRITY",
+    checks=("index-proof",),
+    why="the verifier countersigns no such window",
+)
+
+
+@dataclass
+class InnerProducts(IntegrityWindow):
+    """An honest window of inner products."""
+
+    overrides: dict[str, Any] = field(default_factory=lambda: dict(INNER_PRODUCTS))
+
+
+@unproven("rows-rounded-to-nothing", reason="most_norm_ratio")
+class RoundsToNothing(InnerProducts):
+    """States a largest norm at which every row is rounded to zeros.
+
+    At a largest norm of 999,999,999 every row is rounded to zeros, and every score is a tie.
+
+    The opening says so truly. Check 4 (`index-proof`) holds the norm of the longest row against the
+    verifier's terms.
+    """
+
+    def completed_rows(self, rows: Sequence[Row]) -> npt.NDArray[np.int16]:
+        nothing = np.zeros((len(rows), self.dimension), dtype=np.int16)
+        return core.complete_rows(nothing, self.policy.squared_norm).astype(np.int16)
+
+
+@unproven("norm-overstated", reason="the verification equation does not hold")
+class OverstatesTheNorm(RoundsToNothing):
+    """Says that a row of zeros is a long one.
+
+    The same, and the opening says of a row that it is as long as any may be.
+
+    Check 4 (`index-proof`): the argument shows what completes the row.
+    """
+
+    def show_norm(
+        self,
+        opening: NormOpening,
+        statement: IndexStatement,
+        rows: npt.NDArray[Any],
+        blindings: npt.NDArray[np.uint8],
+    ) -> NormOpening:
+        honest = super().show_norm(opening, statement, rows, blindings)
+        return replace(honest, value=1, squares=(1, 0, 0, 0), anchor=self.dimension)

@@ -1,4 +1,4 @@
-"""Windows without noise: answers that are not the exact top K of the account's own index."""
+"""Windows without noise: answers that are not the best rows, and rows that are withheld."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,10 +8,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.selection import scores
-from ragaudit.lab.attacks.cheat import ConstructedCheat
+from ragaudit.encoding.parameters import B
+from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
+from ragaudit.lab.attacks.cheats.disputes import RewritesContent
+from ragaudit.lab.attacks.cheats.embedding import OtherTenant
 from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
+from ragaudit.lab.scenario.exact import ExactScenario
 from ragaudit.lab.scenario.integrity import LEFT_SHELF, IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.lab.scenario.versions import COPIED
 from ragaudit.ledger.messages.columns import canonical_text
 from ragaudit.ledger.messages.filters import Filter
@@ -21,12 +26,25 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Openings, Request
 from ragaudit.ledger.messages.ties import TiesStatement
 from ragaudit.ledger.messages.vectors import float32_bytes, float32_values
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.answering.query import Logged
+from ragaudit.verifier.terms import Terms
+
+# --- selections, answers and receipts ------------------------------------------------------------
 
 Scores = npt.NDArray[np.int64]
 
 
+_FAILS: Final = "selection argument does not hold"
+selection = partial(ConstructedCheat, family="INTEGRITY", checks=("selection",), reason=_FAILS)
+disputed = partial(ConstructedCheat, family="INTEGRITY", checks=("disputes",))
+
+
+@selection("exact-from-another-tenants-index")
 class AnswersFromAnotherTenant(IntegrityWindow):
-    """bob of acme is answered from beta's index; his records say acme.
+    """Answers without noise from another tenant's index.
+
+    bob of acme is answered from beta's index; his records say acme.
 
     Check 19 (`selection`) takes C_idx of the tenant that the account is registered in.
     """
@@ -37,8 +55,11 @@ class AnswersFromAnotherTenant(IntegrityWindow):
         return super().searched(account, record)
 
 
+@selection("better-row-left-out")
 class LeavesOutTheBest(IntegrityWindow):
-    """The nearest row is left out of every answer, and one more comes after the others.
+    """Leaves the nearest row out of the answers.
+
+    The nearest row is left out of every answer, and one more comes after the others.
 
     Check 19 (`selection`): T holds every row that is tied with the K-th or better.
     """
@@ -49,8 +70,11 @@ class LeavesOutTheBest(IntegrityWindow):
         return super().choose(exact, [i for i in rows if i != best], top_k)
 
 
+@selection("approximate-search-sold-as-exact")
 class SearchesApproximately(IntegrityWindow):
-    """A graph is walked to nearer and nearer rows, as indexes for approximate search do.
+    """Walks a graph of rows instead of looking at each.
+
+    A graph is walked to nearer and nearer rows, as indexes for approximate search do.
 
     Check 19 (`selection`): what the walk does not meet is missing in T.
     """
@@ -68,8 +92,11 @@ class SearchesApproximately(IntegrityWindow):
             at = nearest
 
 
+@selection("ties-left-out-of-the-selection")
 class DropsTies(IntegrityWindow):
-    """Of the rows that tie with the K-th, only as many are selected as are served.
+    """Selects as many of the tied rows as it serves.
+
+    Of the rows that tie with the K-th, only as many are selected as are served.
 
     Check 19 (`selection`) wants all of them in T, or the account could not tell that none was
     better.
@@ -80,8 +107,11 @@ class DropsTies(IntegrityWindow):
         return tuple(sorted(sorted(ties, key=lambda i: (-int(exact[i]), i))[:top_k]))
 
 
+@selection("filter-applied-unasked")
 class FiltersUnasked(IntegrityWindow):
-    """The first question of alice, which has no filter, is answered from one shelf.
+    """Searches one shelf for an account that asked for all.
+
+    The first question of alice, which has no filter, is answered from one shelf.
 
     Check 19 (`selection`) is about all rows where the record's filter is the empty text.
     """
@@ -91,8 +121,11 @@ class FiltersUnasked(IntegrityWindow):
         return super().allowed(record, LEFT_SHELF if first else wanted)
 
 
+@selection("filter-not-applied")
 class PassesFiltersOver(IntegrityWindow):
-    """Filters are logged and not applied.
+    """Logs filters and does not apply them.
+
+    Filters are logged and not applied.
 
     Check 19 (`selection`) is about the rows that pass the record's filter.
     """
@@ -101,8 +134,11 @@ class PassesFiltersOver(IntegrityWindow):
         return super().allowed(record, "")
 
 
+@selection("filter-on-other-columns")
 class FiltersOnOtherColumns(IntegrityWindow):
-    """Filters are applied to columns of which one has not the value that the index shows.
+    """Applies filters to other columns than the index shows.
+
+    Filters are applied to columns of which one has not the value that the index shows.
 
     Check 19 (`selection`): V evaluates the filter on the columns in the leaves.
     """
@@ -118,8 +154,11 @@ class FiltersOnOtherColumns(IntegrityWindow):
         return Filter.parse(wanted, self.policy.retrieval.public_columns).allowed(moved)
 
 
+@ConstructedCheat("vector-quantised-otherwise", "INTEGRITY", ("embedding",), reason="vector")
 class TurnsVectors(IntegrityWindow):
-    """The vector that an application sends is not the one that is searched for.
+    """Cuts the entries of the application's vector off instead of rounding them.
+
+    The vector that an application sends is not the one that is searched for.
 
     Check 18 (`embedding`) quantises the opened vector again, and allows no difference.
     """
@@ -134,8 +173,17 @@ class TurnsVectors(IntegrityWindow):
         return np.trunc(scale * vector).astype(np.int16)
 
 
+@ConstructedCheat(
+    "record-that-no-log-has",
+    "INTEGRITY",
+    ("receipts",),
+    why="the prover's service answers nothing before it is logged",
+    reason="receipt",
+)
 class AnswersUnlogged(IntegrityWindow):
-    """bob's last question is answered with a receipt, and no log has the record.
+    """Signs a receipt for a record that it does not log.
+
+    bob's last question is answered with a receipt, and no log has the record.
 
     Check 13 (`receipts`): what the provider signed stands at its index.
     """
@@ -190,8 +238,11 @@ class Disputed(IntegrityWindow):
         return [{**self.shown["public"], "proof": None}]
 
 
+@disputed("score-misstated", given={"step": 8}, reason="step 8")
 class MisstatesAScore(Disputed):
-    """The best score of an answer is one higher than it is.
+    """States a better score than the row has.
+
+    The best score of an answer is one higher than it is.
 
     Check 15 (`disputes`): the account computes scores from the rows that it was served.
     """
@@ -203,8 +254,11 @@ class MisstatesAScore(Disputed):
         return Answer((replace(best, score=better), *others))
 
 
+@disputed("changed-text-served", given={"step": 8}, reason="step 8")
 class ServesChangedText(Disputed):
-    """A row is served with the text that the store has now.
+    """Serves the text that a document has now instead of the committed one.
+
+    A row is served with the text that the store has now.
 
     Check 15 (`disputes`): the content's digest is in the row's leaf; such a row is withdrawn.
     """
@@ -217,8 +271,11 @@ class ServesChangedText(Disputed):
         return replace(private, rows=(replace(first, content="as it is now"), *others))
 
 
+@disputed("columns-not-the-leafs", given={"step": 8}, reason="step 8")
 class ServesOtherColumns(Disputed):
-    """A row is served with a value of a public column that its leaf has not.
+    """Serves a row with another value in a public column.
+
+    A row is served with a value of a public column that its leaf has not.
 
     Check 15 (`disputes`): columns are part of the leaf.
     """
@@ -232,8 +289,11 @@ class ServesOtherColumns(Disputed):
         return replace(private, rows=(replace(first, columns=columns), *others))
 
 
+@disputed("withdrawn-row-served", given={"step": 7}, reason="step 7")
 class CallsAServedRowWithdrawn(Disputed):
-    """A row is in the answer, and among those that were left out of it.
+    """Serves a row that it says it withdrew.
+
+    A row is in the answer, and among those that were left out of it.
 
     Check 15 (`disputes`): the served rows and the withdrawn ones are the first K of T, each once.
     """
@@ -246,8 +306,11 @@ class CallsAServedRowWithdrawn(Disputed):
         return replace(private, withdrawn=(WithdrawnRow(first.position, first.id),))
 
 
+@disputed("filter-in-the-accounts-name", given={"step": 5}, reason="step 5")
 class FiltersInTheAccountsName(Disputed):
-    """The record commits to a filter that the account did not ask with.
+    """Commits to a filter that the account did not ask with, and applies it.
+
+    The record commits to a filter that the account did not ask with.
 
     Check 15 (`disputes`): the opened filter is not the request's. V cannot see it by itself.
     """
@@ -257,8 +320,11 @@ class FiltersInTheAccountsName(Disputed):
         return replace(openings, filter=LEFT_SHELF) if not self.asked else openings
 
 
+@disputed("best-row-kept-back", given={"step": 8}, reason="step 8")
 class KeepsTheBestBack(Disputed):
-    """Two copies of one text are served, and the row that is nearer than both is not.
+    """Serves two tied rows of T and keeps back the row that is nearer.
+
+    Two copies of one text are served, and the row that is nearer than both is not.
 
     T is right, so check 19 passes. Check 15 (`disputes`): the account sees that its rows have the
     same score, and that not all rows of T that it was not served have it too.
@@ -296,90 +362,168 @@ class KeepsTheBestBack(Disputed):
         return right.proof
 
 
-_FAILS: Final = "selection argument does not hold"
-EASY: Final = "nothing stops a service; evidence made without one shows it in a second"
+# --- withheld rows -------------------------------------------------------------------------------
 
-selection = partial(
-    ConstructedCheat, family="INTEGRITY", why=EASY, checks=("selection",), reason=_FAILS
+HALF_WITHHELD: Final = Terms.of({**SMALL_TERMS.to_json(), "most_withheld_share": "0.5"})
+counted = partial(ConstructedCheat, family="INTEGRITY", checks=("containment",))
+
+
+@ConstructedCheat(
+    "withheld-row-not-counted",
+    "INTEGRITY",
+    ("disputes",),
+    given={"about": 4, "step": 7},
+    reason="step 7",
 )
-disputed = partial(ConstructedCheat, family="INTEGRITY", why=EASY, checks=("disputes",))
+class CountsNothingWithheld(Disputed):
+    """Logs that an answer withholds nothing, and leaves out a row.
 
-CHEATS: Final = (
-    selection(
-        name="exact-from-another-tenants-index",
-        description="Answers without noise from another tenant's index.",
-        window=AnswersFromAnotherTenant,
-    ),
-    selection(
-        name="better-row-left-out",
-        description="Leaves the nearest row out of the answers.",
-        window=LeavesOutTheBest,
-    ),
-    selection(
-        name="approximate-search-sold-as-exact",
-        description="Walks a graph of rows instead of looking at each.",
-        window=SearchesApproximately,
-    ),
-    selection(
-        name="ties-left-out-of-the-selection",
-        description="Selects as many of the tied rows as it serves.",
-        window=DropsTies,
-    ),
-    selection(
-        name="filter-applied-unasked",
-        description="Searches one shelf for an account that asked for all.",
-        window=FiltersUnasked,
-    ),
-    selection(
-        name="filter-not-applied",
-        description="Logs filters and does not apply them.",
-        window=PassesFiltersOver,
-    ),
-    selection(
-        name="filter-on-other-columns",
-        description="Applies filters to other columns than the index shows.",
-        window=FiltersOnOtherColumns,
-    ),
-    ConstructedCheat(
-        name="vector-quantised-otherwise", family="INTEGRITY",
-        description="Cuts the entries of the application's vector off instead of rounding them.",
-        why=EASY, window=TurnsVectors,
-        checks=("embedding",), reason="vector",
-    ),
-    ConstructedCheat(
-        name="record-that-no-log-has", family="INTEGRITY",
-        description="Signs a receipt for a record that it does not log.",
-        why="the prover's service answers nothing before it is logged", window=AnswersUnlogged,
-        checks=("receipts",), reason="receipt",
-    ),
-    disputed(
-        name="score-misstated",
-        description="States a better score than the row has.",
-        window=partial(MisstatesAScore, step=8), reason="step 8",
-    ),
-    disputed(
-        name="changed-text-served",
-        description="Serves the text that a document has now instead of the committed one.",
-        window=partial(ServesChangedText, step=8), reason="step 8",
-    ),
-    disputed(
-        name="columns-not-the-leafs",
-        description="Serves a row with another value in a public column.",
-        window=partial(ServesOtherColumns, step=8), reason="step 8",
-    ),
-    disputed(
-        name="withdrawn-row-served",
-        description="Serves a row that it says it withdrew.",
-        window=partial(CallsAServedRowWithdrawn, step=7), reason="step 7",
-    ),
-    disputed(
-        name="filter-in-the-accounts-name",
-        description="Commits to a filter that the account did not ask with, and applies it.",
-        window=partial(FiltersInTheAccountsName, step=5), reason="step 5",
-    ),
-    disputed(
-        name="best-row-kept-back",
-        description="Serves two tied rows of T and keeps back the row that is nearer.",
-        window=partial(KeepsTheBestBack, step=8), reason="step 8",
-    ),
-)  # fmt: skip
+    A record counts no withheld row, and the receipt of its account names one.
+
+    Check 15 (`disputes`): V adds up what records count; what receipts name the account compares.
+    """
+
+    def counted(self, withheld: int) -> int | None:
+        return 0
+
+
+@counted("more-withheld-than-asked", reason="counts 4 withheld rows of 3")
+class CountsTooMuchWithheld(IntegrityWindow):
+    """Logs that an answer of three rows withholds four.
+
+    A record counts more withheld rows than were asked for.
+
+    Check 10 (`containment`): a count beyond K would spoil every sum.
+    """
+
+    def counted(self, withheld: int) -> int | None:
+        return super().counted(withheld if self.asked else 4)
+
+
+@counted("withheld-rows-not-counted-at-all", reason="counts no withheld rows of")
+class CountsWithheldNowhere(IntegrityWindow):
+    """Logs records that do not say how many rows are withheld.
+
+    Records do not say how many rows are withheld, as in a window with noise.
+
+    Check 10 (`containment`): without noise each record counts.
+    """
+
+    def counted(self, withheld: int) -> int | None:
+        return None
+
+
+@counted(
+    "best-row-withheld",
+    given={"terms": HALF_WITHHELD},
+    reason="withhold rows, and the verifier's terms allow a share of 1/2",
+)
+class WithholdsTheBest(IntegrityWindow):
+    """Says of the best row of every answer that it is gone.
+
+    The best row of every answer is said to be gone.
+
+    Nobody but the provider sees the store, so the selection is right and each record counts what it
+    withholds. Check 10 (`containment`) holds their share against the verifier's terms.
+    """
+
+    def missing(self, index: TenantIndex, first: Sequence[int]) -> set[int]:
+        return {first[0]}
+
+
+# --- with all services ---------------------------------------------------------------------------
+
+
+exact = partial(ServiceCheat, family="INTEGRITY", scenario=ExactScenario)
+
+
+@exact("best-row-passed-over", checks=("selection",), reason="selection argument does not hold")
+class PassesTheBestOver(Mechanism):
+    """Never selects the nearest row, in a service without noise.
+
+    The nearest row is never selected.
+
+    Check 19 (`selection`): T holds every row that is tied with the K-th or better.
+    """
+
+    def select_exactly(
+        self, exact: Scores, top_k: int, allowed: Sequence[int] | None = None
+    ) -> tuple[int, ...]:
+        rows = range(len(exact)) if allowed is None else allowed
+        best = max(rows, key=lambda i: int(exact[i]))
+        return super().select_exactly(exact, top_k, [i for i in rows if i != best])
+
+
+@exact(
+    "filters-ignored",
+    checks=("selection",),
+    reason="selection argument does not hold",
+    complaint="does not pass the filter",
+)
+class IgnoresFilters(Mechanism):
+    """Answers whoever filters from all rows.
+
+    Every row passes every filter.
+
+    Check 19 (`selection`) is about the rows that pass the record's filter.
+    """
+
+    def select_exactly(
+        self, exact: Scores, top_k: int, allowed: Sequence[int] | None = None
+    ) -> tuple[int, ...]:
+        return super().select_exactly(exact, top_k)
+
+
+@exact("vectors-cut", checks=("embedding",), reason="vector", complaint="embedding")
+class CutsVectors(Mechanism):
+    """Cuts entries of query vectors off instead of rounding them.
+
+    Entries of vectors are cut off where the rule is to round them.
+
+    Check 18 (`embedding`) quantises what was asked again.
+    """
+
+    def quantise(
+        self, vector: npt.NDArray[np.float32], norm_bound: int = B
+    ) -> npt.NDArray[np.int16]:
+        honest = super().quantise(vector, norm_bound)
+        scale = np.linalg.norm(honest.astype(np.float64)) / np.linalg.norm(vector)
+        return np.trunc(scale * vector.astype(np.float64)).astype(np.int16)
+
+
+@exact(
+    "score-flattered",
+    checks=("disputes",),
+    disputes=True,
+    reason="upheld by the arbiter: step 8",
+    complaint="score",
+)
+class FlattersAScore(Logged):
+    """States a better score than the best row has.
+
+    The best score of each answer is one higher than it is.
+
+    Check 15 (`disputes`): the account computes scores from the rows that it was served.
+    """
+
+    def answer_documents(self) -> Answer:
+        best, *others = super().answer_documents().documents
+        assert best.score is not None
+        return Answer((replace(best, score=best.score + 1), *others))
+
+
+exact(
+    "exact-and-edited",
+    description="Serves other content than was committed to, without noise.",
+    checks=("disputes",),
+    disputes=True,
+    reason="upheld by the arbiter: step 8",
+    complaint="step 8 (commitments)",
+)(RewritesContent)
+exact(
+    "exact-and-another-tenants",
+    description="Answers accounts of one tenant exactly, from another one's index.",
+    checks=("containment",),
+    reason="tenant beta",
+    complaint="tenant",
+)(OtherTenant)

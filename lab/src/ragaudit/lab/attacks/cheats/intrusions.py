@@ -44,8 +44,20 @@ def index_of_noise(window: str, rows: int) -> bytes:
     return enc(*form, noise, None, noise, b"no argument")
 
 
+_FORM = Guard(registration, "check_index_lengths", lambda *_, **__: None)
+_BYTES = Guard(providers, "bytes_left", lambda *_: _NO_BOUND)
+_WINDOWS = Guard(providers, "demand_window", lambda *_: None)
+_ENTRIES = Guard(handover, "_most_entries", lambda *_: _NO_BOUND)
+_NAMES = Guard(windows, "of", lambda _provider, name: Origin(name))
+
+
+@Intrusion(
+    "noise-stored-as-an-index", "VERIFIER", guards=(_FORM,), reason="not an index commitment"
+)
 class StoresNoise(Intruder):
-    """Uploads bytes that have nothing of an index commitment.
+    """Uploads megabytes of noise as an index commitment.
+
+    Uploads bytes that have nothing of an index commitment.
 
     Repelled by the form of an index commitment, which is read before anything is kept.
     """
@@ -57,8 +69,13 @@ class StoresNoise(Intruder):
         return Attempt(answer == TAKEN, answer)
 
 
+@Intrusion(
+    "store-filled-before-the-opening", "VERIFIER", guards=(_BYTES,), reason="413 body too long"
+)
 class FillsTheStore(Intruder):
-    """Uploads noise in the form of an index commitment for one window after the other.
+    """Uploads noise in the form of index commitments until the disk is full.
+
+    Uploads noise in the form of an index commitment for one window after the other.
 
     Repelled by the bound on the bytes of a provider's windows that have no countersignature.
     """
@@ -95,8 +112,13 @@ class FillsTheStore(Intruder):
             )
 
 
+@Intrusion(
+    "store-filled-with-refused-windows", "VERIFIER", guards=(_BYTES,), reason="413 body too long"
+)
 class FillsTheStoreWithRefusals(FillsTheStore):
-    """Has every window refused, whose evidence stays, and comes back when that is forgotten.
+    """Has windows of noise refused, day by day, whose evidence fills the disk.
+
+    Has every window refused, whose evidence stays, and comes back when that is forgotten.
 
     Repelled by the same bound: the bytes of refused windows count for good (§8.3).
     """
@@ -110,8 +132,16 @@ class FillsTheStoreWithRefusals(FillsTheStore):
         return answer
 
 
+@Intrusion(
+    "windows-without-end",
+    "VERIFIER",
+    guards=(_WINDOWS,),
+    reason="429 16 windows are not countersigned",
+)
 class RegistersWithoutEnd(Intruder):
-    """Registers more windows than anybody will ever play.
+    """Registers windows and never opens one.
+
+    Registers more windows than anybody will ever play.
 
     Repelled by the bound on a provider's windows that wait for a countersignature.
     """
@@ -132,8 +162,16 @@ class RegistersWithoutEnd(Intruder):
         return self.as_provider().register(self.policy(window))
 
 
+@Intrusion(
+    "refused-windows-without-end",
+    "VERIFIER",
+    guards=(_WINDOWS,),
+    reason="429 6 windows registered in 24 hours",
+)
 class RegistersAndIsRefused(RegistersWithoutEnd):
-    """Has every window refused at once, so that none of them waits.
+    """Registers windows and has each refused at once.
+
+    Has every window refused at once, so that none of them waits.
 
     Repelled by the bound on a provider's new windows in 24 hours.
     """
@@ -148,8 +186,16 @@ class RegistersAndIsRefused(RegistersWithoutEnd):
         return answer
 
 
+@Intrusion(
+    "handover-of-more-than-the-log",
+    "VERIFIER",
+    guards=(_ENTRIES,),
+    reason="more entries than the log has",
+)
 class LogsMoreThanTheLog(Intruder):
-    """Hands over entries that no cosigned checkpoint has.
+    """Hands over entries beyond the last cosigned checkpoint.
+
+    Hands over entries that no cosigned checkpoint has.
 
     Repelled by their number: no more are read than the largest cosigned checkpoint has.
 
@@ -179,14 +225,26 @@ class LogsMoreThanTheLog(Intruder):
             yield Entry(more, "registration", bytes(32), bytes(self.size))
 
 
+@Intrusion("handover-flooded", "VERIFIER", guards=(_ENTRIES,), reason="413 body too long")
 class FloodsTheHandover(LogsMoreThanTheLog):
-    """Hands over thousands of them."""
+    """Hands over megabytes of entries for a log of a handful.
+
+    Hands over thousands of them.
+    """
 
     count, size = 3000, 2000
 
 
+@Intrusion(
+    "name-of-anothers-window-taken",
+    "VERIFIER",
+    guards=(_NAMES,),
+    reason="to provider.example: taken",
+)
 class TakesAName(Intruder):
-    """Registers the name under which another provider is going to.
+    """Registers the window's name that another provider is going to use.
+
+    Registers the name under which another provider is going to.
 
     Repelled because a window's name is its provider's own (§8.3).
     """
@@ -197,8 +255,13 @@ class TakesAName(Intruder):
         return Attempt(answer != TAKEN, f"to {PROVIDER}: {answer}")
 
 
+@Intrusion(
+    "index-for-anothers-window", "VERIFIER", guards=(_NAMES,), reason="ragaudit/w2: no such window"
+)
 class WritesIntoAnothersWindow(Intruder):
-    """Uploads an index for another provider's window, so that its own is refused.
+    """Uploads an index for another provider's window before its provider does.
+
+    Uploads an index for another provider's window, so that its own is refused.
 
     Repelled because a provider's call is about that provider's window only (§8.3).
     """
@@ -207,60 +270,3 @@ class WritesIntoAnothersWindow(Intruder):
         self.as_provider().register(self.policy(OTHERS))
         answer = self.as_rival().put_index(OTHERS, index_of_noise(OTHERS, 1))
         return Attempt(answer == TAKEN, answer)
-
-
-_FORM = Guard(registration, "check_index_lengths", lambda *_, **__: None)
-_BYTES = Guard(providers, "bytes_left", lambda *_: _NO_BOUND)
-_WINDOWS = Guard(providers, "demand_window", lambda *_: None)
-_ENTRIES = Guard(handover, "_most_entries", lambda *_: _NO_BOUND)
-_NAMES = Guard(windows, "of", lambda _provider, name: Origin(name))
-
-CHEATS: Final = (
-    Intrusion(
-        name="noise-stored-as-an-index", family="VERIFIER",
-        description="Uploads megabytes of noise as an index commitment.",
-        scenario=StoresNoise, guards=(_FORM,), reason="not an index commitment",
-    ),
-    Intrusion(
-        name="store-filled-before-the-opening", family="VERIFIER",
-        description="Uploads noise in the form of index commitments until the disk is full.",
-        scenario=FillsTheStore, guards=(_BYTES,), reason="413 body too long",
-    ),
-    Intrusion(
-        name="store-filled-with-refused-windows", family="VERIFIER",
-        description="Has windows of noise refused, day by day, whose evidence fills the disk.",
-        scenario=FillsTheStoreWithRefusals, guards=(_BYTES,), reason="413 body too long",
-    ),
-    Intrusion(
-        name="windows-without-end", family="VERIFIER",
-        description="Registers windows and never opens one.",
-        scenario=RegistersWithoutEnd, guards=(_WINDOWS,),
-        reason="429 16 windows are not countersigned",
-    ),
-    Intrusion(
-        name="refused-windows-without-end", family="VERIFIER",
-        description="Registers windows and has each refused at once.",
-        scenario=RegistersAndIsRefused, guards=(_WINDOWS,),
-        reason="429 6 windows registered in 24 hours",
-    ),
-    Intrusion(
-        name="handover-of-more-than-the-log", family="VERIFIER",
-        description="Hands over entries beyond the last cosigned checkpoint.",
-        scenario=LogsMoreThanTheLog, guards=(_ENTRIES,), reason="more entries than the log has",
-    ),
-    Intrusion(
-        name="handover-flooded", family="VERIFIER",
-        description="Hands over megabytes of entries for a log of a handful.",
-        scenario=FloodsTheHandover, guards=(_ENTRIES,), reason="413 body too long",
-    ),
-    Intrusion(
-        name="name-of-anothers-window-taken", family="VERIFIER",
-        description="Registers the window's name that another provider is going to use.",
-        scenario=TakesAName, guards=(_NAMES,), reason="to provider.example: taken",
-    ),
-    Intrusion(
-        name="index-for-anothers-window", family="VERIFIER",
-        description="Uploads an index for another provider's window before its provider does.",
-        scenario=WritesIntoAnothersWindow, guards=(_NAMES,), reason="ragaudit/w2: no such window",
-    ),
-)  # fmt: skip

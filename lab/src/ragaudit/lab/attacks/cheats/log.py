@@ -1,7 +1,7 @@
 """Checks split-view and receipts: a log that is not what an account, or the cosigner, was shown."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
 from ragaudit.lab.scenario.opening import Event
@@ -9,13 +9,22 @@ from ragaudit.lab.scenario.policy import CLOSED
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.answering.query import Selected, Stages
+from ragaudit.prover.answering.query import Selected
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import LoggedRecord
 
 
+@ServiceCheat(
+    "leaf-dropped-after-its-receipt",
+    "LOG",
+    ("receipts",),
+    reason="not in the log at that place",
+    complaint="step 2 (inclusion)",
+)
 class DropsALeaf(Selected):
-    """Signs a receipt for a plain account's second query and never logs it.
+    """Signs receipts for queries that it does not log.
+
+    Signs a receipt for a plain account's second query and never logs it.
 
     Check 13 (`receipts`) wants the leaf of each public part at its index.
 
@@ -34,8 +43,17 @@ class DropsALeaf(Selected):
         return LoggedRecord(position, self.salt, body, self.opened, issued)
 
 
+@ServiceCheat(
+    "leaf-rewritten-after-its-receipt",
+    "LOG",
+    ("receipts",),
+    reason="not in the log at that place",
+    complaint="step 2 (inclusion)",
+)
 class RewritesALeaf(Selected):
-    """Signs a receipt for one record of a plain account and logs another in its place.
+    """Logs other records than the ones that it signed receipts for.
+
+    Signs a receipt for one record of a plain account and logs another in its place.
 
     Check 13 (`receipts`) wants the leaf that was signed, byte for byte.
     """
@@ -49,8 +67,17 @@ class RewritesALeaf(Selected):
         return replace(logged, body=replace(entry, time=entry.time - 1).encode())
 
 
+@ConstructedCheat(
+    "two-checkpoints-of-one-size",
+    "LOG",
+    ("split-view",),
+    why="the cosigner signs one tree of each size",
+    reason="another log of 6 entries",
+)
 class TwoCheckpoints(Window):
-    """One account is shown a checkpoint of a size of which the cosigner saw another.
+    """Shows an account another tree than the cosigner saw.
+
+    One account is shown a checkpoint of a size of which the cosigner saw another.
 
     Check 6 (`split-view`) holds every known checkpoint to the final log's prefix of its size.
     """
@@ -66,8 +93,17 @@ class TwoCheckpoints(Window):
         return found
 
 
+@ConstructedCheat(
+    "leaf-rewritten-after-the-cosignature",
+    "LOG",
+    ("split-view",),
+    why="the cosigner signs extensions of what it signed before, and nothing else",
+    reason="another log of",
+)
 class RewritesTheLog(Window):
-    """A record that was cosigned gets another salt before the close.
+    """Changes an entry of the log that the cosigner has seen.
+
+    A record that was cosigned gets another salt before the close.
 
     Check 6 (`split-view`): the checkpoint that the cosigner stored is no prefix of the final log.
     """
@@ -85,8 +121,17 @@ class RewritesTheLog(Window):
         return []
 
 
+@ConstructedCheat(
+    "counters-reused-after-a-restore",
+    "NONCE",
+    ("receipts",),
+    why="the fence stops a prover whose database was rolled back",
+    reason="not in the log at that place",
+)
 class RestoresABackup(Window):
-    """A record is answered, lost with a restored database, and its counter used again.
+    """Restores a backup and answers under a counter that was used before.
+
+    A record is answered, lost with a restored database, and its counter used again.
 
     Check 13 (`receipts`): the receipt of the lost record names a leaf that is not there.
     """
@@ -112,41 +157,3 @@ class RestoresABackup(Window):
 
     def receipts(self) -> list[dict[str, Any]]:
         return [*super().receipts(), self.kept]
-
-
-CHEATS: Final = (
-    ServiceCheat(
-        name="leaf-dropped-after-its-receipt", family="LOG",
-        description="Signs receipts for queries that it does not log.",
-        parts={"stages": Stages(selected=DropsALeaf)},
-        checks=("receipts",), reason="not in the log at that place",
-        complaint="step 2 (inclusion)",
-    ),
-    ServiceCheat(
-        name="leaf-rewritten-after-its-receipt", family="LOG",
-        description="Logs other records than the ones that it signed receipts for.",
-        parts={"stages": Stages(selected=RewritesALeaf)},
-        checks=("receipts",), reason="not in the log at that place", complaint="step 2 (inclusion)",
-    ),
-    ConstructedCheat(
-        name="leaf-rewritten-after-the-cosignature", family="LOG",
-        description="Changes an entry of the log that the cosigner has seen.",
-        why="the cosigner signs extensions of what it signed before, and nothing else",
-        window=RewritesTheLog,
-        checks=("split-view",), reason="another log of",
-    ),
-    ConstructedCheat(
-        name="two-checkpoints-of-one-size", family="LOG",
-        description="Shows an account another tree than the cosigner saw.",
-        why="the cosigner signs one tree of each size",
-        window=TwoCheckpoints,
-        checks=("split-view",), reason="another log of 6 entries",
-    ),
-    ConstructedCheat(
-        name="counters-reused-after-a-restore", family="NONCE",
-        description="Restores a backup and answers under a counter that was used before.",
-        why="the fence stops a prover whose database was rolled back",
-        window=RestoresABackup,
-        checks=("receipts",), reason="not in the log at that place",
-    ),
-)  # fmt: skip

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,10 +12,13 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
 from ragaudit.lab.scenario.embedder import HashEmbedder
-from ragaudit.lab.scenario.opening import Event
-from ragaudit.lab.scenario.policy import START
+from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.opening import Event, OpenedWindow
+from ragaudit.lab.scenario.policy import SMALL_TERMS, START, seeded
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.notes import ED25519, SigningKey
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.evidence import OverlappingWindow, Overlaps
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.privacy.accounting.gaussian import calibrate
@@ -22,9 +26,14 @@ from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.lifecycle.committing import Committer
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.window.windows import Window as ProverWindow
+from ragaudit.verifier.terms import Terms
+
+# --- one window ----------------------------------------------------------------------------------
 
 # Beyond about 54 the sampler's own distance, times e^epsilon, exceeds any usual delta.
 LARGEST_EPSILON: Final = "50"
+
+refused = partial(ServiceCheat, family="POLICY", refused=True)
 
 
 class AltersPolicy(PolicyBuilder):
@@ -44,8 +53,16 @@ class AltersPolicy(PolicyBuilder):
         return {**document, **self.changes(document, now // 1000)}
 
 
+@refused(
+    "late-policy",
+    checks=("policy",),
+    reason="too late",
+    guard="the verifier's clock alone keeps it from countersigning a window that has begun",
+)
 class LatePolicy(AltersPolicy):
-    """The window has begun before the policy can be countersigned.
+    """Has the policy countersigned after the window began.
+
+    The window has begun before the policy can be countersigned.
 
     Check 1 (`policy`) wants the countersignature before the start.
     """
@@ -55,8 +72,11 @@ class LatePolicy(AltersPolicy):
         return {"start": now - 5, "activation_instants": [now - 5, *later]}
 
 
+@refused("k-max-not-below-n", checks=("policy",), reason="top_k_max is 1000")
 class KMaxIsN(AltersPolicy):
-    """K_max is no longer below N: an answer may be the whole index.
+    """Allows answers as large as the index.
+
+    K_max is no longer below N: an answer may be the whole index.
 
     Check 1 (`policy`) wants K_max < N for every tenant.
     """
@@ -65,8 +85,11 @@ class KMaxIsN(AltersPolicy):
         return {"top_k_max": LIMITS.top_k}
 
 
+@refused("sigma-too-small-for-the-claim", checks=("accounting",), reason="does not give epsilon 1 ")
 class BoastsEpsilon(AltersPolicy):
-    """The advertised epsilon is smaller than what sigma gives.
+    """Advertises a smaller epsilon than its sigma gives.
+
+    The advertised epsilon is smaller than what sigma gives.
 
     Check 2 (`accounting`) computes epsilon_acc from sigma.
     """
@@ -75,8 +98,11 @@ class BoastsEpsilon(AltersPolicy):
         return {"epsilon_acc": "1"}
 
 
+@refused("no-finite-epsilon", checks=("accounting",), reason="no finite epsilon")
 class NoFiniteEpsilon(AltersPolicy):
-    """Noise that barely suffices for one account; a coalition's epsilon has no finite bound.
+    """Plans for a coalition whose epsilon has no finite bound.
+
+    Noise that barely suffices for one account; a coalition's epsilon has no finite bound.
 
     Check 2 (`accounting`) wants a finite epsilon for k_max·r queries.
     """
@@ -92,8 +118,13 @@ class NoFiniteEpsilon(AltersPolicy):
         return {"sigma": sigma, "epsilon_acc": LARGEST_EPSILON}
 
 
+@refused(
+    "tolerance-that-accepts-every-vector", checks=("policy",), reason="most_embedder_tolerance"
+)
 class AcceptsEveryVector(AltersPolicy):
-    """Every query vector is within the tolerance of every text's.
+    """States an embedder tolerance that every vector keeps.
+
+    Every query vector is within the tolerance of every text's.
 
     Check 1 (`policy`) compares it with the verifier's terms (9.4).
     """
@@ -102,8 +133,11 @@ class AcceptsEveryVector(AltersPolicy):
         return {"embedder_tolerance": 65_535}
 
 
+@refused("samples-of-one", checks=("policy",), reason="most_beta")
 class SamplesOfOne(AltersPolicy):
-    """A sample finds a window in which everything is bad, and no other.
+    """States a beta and an eta with which one record stands for all.
+
+    A sample finds a window in which everything is bad, and no other.
 
     Check 1 (`policy`) compares beta, eta and minimum with the verifier's terms (9.4).
     """
@@ -114,8 +148,11 @@ class SamplesOfOne(AltersPolicy):
         return {"audit": {**audit, "submitters": {"by": "account", **loose}}}
 
 
+@refused("promise-that-is-none", checks=("policy",), reason="most_delta_acc")
 class PromisesNothing(AltersPolicy):
-    """Epsilon 50 at delta one in ten.
+    """Promises epsilon 50 at delta 0.1, and keeps it.
+
+    Epsilon 50 at delta one in ten.
 
     Check 1 (`policy`) compares both with the verifier's terms (9.4).
     """
@@ -124,8 +161,15 @@ class PromisesNothing(AltersPolicy):
         return {"epsilon_acc": "50", "delta_acc": "0.1"}
 
 
+@refused(
+    "opening-of-an-altered-policy",
+    checks=("commitments",),
+    reason="the opening names another policy",
+)
 class AltersPolicyAfterwards(Committer):
-    """The opening that is countersigned names another policy than the registered one.
+    """Opens the log under another policy than the registered one.
+
+    The opening that is countersigned names another policy than the registered one.
 
     Check 3 (`commitments`) recomputes the policy's digest in the opening.
     """
@@ -141,8 +185,17 @@ class AltersPolicyAfterwards(Committer):
         return replace(honest, policy_digest=structure("altered", honest.policy_digest))
 
 
+@ConstructedCheat(
+    "countersigned-late",
+    "POLICY",
+    ("policy",),
+    why="the verifier does not give one",
+    reason="too late",
+)
 class CountersignedLate(Window):
-    """The countersignature's clock says that the window had begun.
+    """Presents a countersignature from after the window's start.
+
+    The countersignature's clock says that the window had begun.
 
     Check 1 (`policy`) reads that time, whoever signed it.
     """
@@ -153,8 +206,17 @@ class CountersignedLate(Window):
         return self.countersigned_at(1000 * self.at)
 
 
+@ConstructedCheat(
+    "policy-altered-after-the-countersignature",
+    "POLICY",
+    ("policy",),
+    why="the verifier holds the policy that it countersigned",
+    reason="names another window or policy",
+)
 class RunsAnotherPolicy(Window):
-    """The verifier countersigned one policy, the provider runs another.
+    """Runs another policy than the one that was countersigned.
+
+    The verifier countersigned one policy, the provider runs another.
 
     Check 1 (`policy`) wants the countersignature to name this policy.
     """
@@ -169,8 +231,17 @@ class RunsAnotherPolicy(Window):
             self.policy = kept
 
 
+@ConstructedCheat(
+    "continues-another-log",
+    "POLICY",
+    ("policy",),
+    why="the prover takes its last window's final checkpoint",
+    reason="not the final checkpoint of that window",
+)
 class ContinuesElsewhere(Window):
-    """The policy names a checkpoint of the window before which is not its last one.
+    """Names a checkpoint of the window before that is not its final one.
+
+    The policy names a checkpoint of the window before which is not its last one.
 
     Check 1 (`policy`) wants the final one of a closed window that the verifier knows.
     """
@@ -179,8 +250,17 @@ class ContinuesElsewhere(Window):
         return super().previous_checkpoint(leaves)
 
 
+@ConstructedCheat(
+    "log-key-of-another-window",
+    "POLICY",
+    ("policy",),
+    why="the verifier registers no window with a log key that it has seen",
+    reason="the log key of the window before",
+)
 class KeepsItsLogKey(Window):
-    """The log signs with the key of the window before.
+    """Signs the checkpoints of two windows with one key.
+
+    The log signs with the key of the window before.
 
     Check 1 (`policy`) wants another log key in each window.
     """
@@ -189,8 +269,17 @@ class KeepsItsLogKey(Window):
         return SigningKey(super().previous_log().name, ED25519, self.log_key.private)
 
 
+@ConstructedCheat(
+    "sampled-before-receipts-come",
+    "POLICY",
+    ("policy",),
+    why="the verifier countersigns no such instant",
+    reason="least_sampling_delay_seconds",
+)
 class SampledAtOnce(Window):
-    """The sample is drawn 10 s after the end; answers of the last second have no noise, no record.
+    """Has the sample drawn before receipts of its last, unlogged answers can come.
+
+    The sample is drawn 10 s after the end; answers of the last second have no noise, no record.
 
     An account knows that its answer is in no log when the merge delay is over, and the verifier
     takes no receipt any more: nothing of it is in the evidence. Check 1 (`policy`) compares the
@@ -216,8 +305,17 @@ class SampledAtOnce(Window):
         return np.zeros_like(noise) if self.unlogged else noise
 
 
+@ConstructedCheat(
+    "vectors-chosen-within-the-tolerance",
+    "POLICY",
+    ("policy",),
+    why="the verifier countersigns no such tolerance",
+    reason="most_embedder_tolerance",
+)
 class ChoosesVectors(Window):
-    """Of all vectors within the tolerance, the one that favours a row is said to be the text's.
+    """Answers with the vector, within a tolerance of 256, that favours a row.
+
+    Of all vectors within the tolerance, the one that favours a row is said to be the text's.
 
     That undoes or redoes as much noise as the score moves by, B times the tolerance's root at most.
     Check 1 (`policy`) compares the tolerance with the verifier's terms (9.4).
@@ -241,8 +339,17 @@ class ChoosesVectors(Window):
         return honest
 
 
+@ConstructedCheat(
+    "tolerance-of-an-exact-embedder",
+    "POLICY",
+    ("commitments",),
+    why="the verifier countersigns no such tolerance",
+    reason="which needs none",
+)
 class ToleratesTheExact(ChoosesVectors):
-    """A tolerance for an embedder that gives everybody the same integers.
+    """Tolerates vectors near those of an embedder that everybody computes alike.
+
+    A tolerance for an embedder that gives everybody the same integers.
 
     Check 3 (`commitments`) allows it none (2.2).
     """
@@ -255,103 +362,63 @@ class ToleratesTheExact(ChoosesVectors):
         self.embedder = self.model.installed()
 
 
-CHEATS: Final = (
-    ServiceCheat(
-        name="late-policy", family="POLICY",
-        description="Has the policy countersigned after the window began.",
-        parts={"policy_builder": LatePolicy}, refused=True,
-        checks=("policy",), reason="too late",
-        guard="the verifier's clock alone keeps it from countersigning a window that has begun",
-    ),
-    ConstructedCheat(
-        name="countersigned-late", family="POLICY",
-        description="Presents a countersignature from after the window's start.",
-        why="the verifier does not give one",
-        window=CountersignedLate,
-        checks=("policy",), reason="too late",
-    ),
-    ConstructedCheat(
-        name="policy-altered-after-the-countersignature", family="POLICY",
-        description="Runs another policy than the one that was countersigned.",
-        why="the verifier holds the policy that it countersigned",
-        window=RunsAnotherPolicy,
-        checks=("policy",), reason="names another window or policy",
-    ),
-    ServiceCheat(
-        name="opening-of-an-altered-policy", family="POLICY",
-        description="Opens the log under another policy than the registered one.",
-        parts={"committer": AltersPolicyAfterwards}, refused=True,
-        checks=("commitments",), reason="the opening names another policy",
-    ),
-    ConstructedCheat(
-        name="continues-another-log", family="POLICY",
-        description="Names a checkpoint of the window before that is not its final one.",
-        why="the prover takes its last window's final checkpoint",
-        window=ContinuesElsewhere,
-        checks=("policy",), reason="not the final checkpoint of that window",
-    ),
-    ConstructedCheat(
-        name="log-key-of-another-window", family="POLICY",
-        description="Signs the checkpoints of two windows with one key.",
-        why="the verifier registers no window with a log key that it has seen",
-        window=KeepsItsLogKey,
-        checks=("policy",), reason="the log key of the window before",
-    ),
-    ServiceCheat(
-        name="k-max-not-below-n", family="POLICY",
-        description="Allows answers as large as the index.",
-        parts={"policy_builder": KMaxIsN}, refused=True,
-        checks=("policy",), reason="top_k_max is 1000",
-    ),
-    ServiceCheat(
-        name="sigma-too-small-for-the-claim", family="POLICY",
-        description="Advertises a smaller epsilon than its sigma gives.",
-        parts={"policy_builder": BoastsEpsilon}, refused=True,
-        checks=("accounting",), reason="does not give epsilon 1 ",
-    ),
-    ServiceCheat(
-        name="no-finite-epsilon", family="POLICY",
-        description="Plans for a coalition whose epsilon has no finite bound.",
-        parts={"policy_builder": NoFiniteEpsilon}, refused=True,
-        checks=("accounting",), reason="no finite epsilon",
-    ),
-    ServiceCheat(
-        name="tolerance-that-accepts-every-vector", family="POLICY",
-        description="States an embedder tolerance that every vector keeps.",
-        parts={"policy_builder": AcceptsEveryVector}, refused=True,
-        checks=("policy",), reason="most_embedder_tolerance",
-    ),
-    ConstructedCheat(
-        name="vectors-chosen-within-the-tolerance", family="POLICY",
-        description="Answers with the vector, within a tolerance of 256, that favours a row.",
-        why="the verifier countersigns no such tolerance",
-        window=ChoosesVectors,
-        checks=("policy",), reason="most_embedder_tolerance",
-    ),
-    ConstructedCheat(
-        name="tolerance-of-an-exact-embedder", family="POLICY",
-        description="Tolerates vectors near those of an embedder that everybody computes alike.",
-        why="the verifier countersigns no such tolerance",
-        window=ToleratesTheExact,
-        checks=("commitments",), reason="which needs none",
-    ),
-    ConstructedCheat(
-        name="sampled-before-receipts-come", family="POLICY",
-        description="Has the sample drawn before receipts of its last, unlogged answers can come.",
-        why="the verifier countersigns no such instant",
-        window=SampledAtOnce,
-        checks=("policy",), reason="least_sampling_delay_seconds",
-    ),
-    ServiceCheat(
-        name="samples-of-one", family="POLICY",
-        description="States a beta and an eta with which one record stands for all.",
-        parts={"policy_builder": SamplesOfOne}, refused=True,
-        checks=("policy",), reason="most_beta",
-    ),
-    ServiceCheat(
-        name="promise-that-is-none", family="POLICY",
-        description="Promises epsilon 50 at delta 0.1, and keeps it.",
-        parts={"policy_builder": PromisesNothing}, refused=True,
-        checks=("policy",), reason="most_delta_acc",
-    ),
-)  # fmt: skip
+# --- windows of one provider beside each other ---------------------------------------------------
+
+
+def beside(window: OpenedWindow, other: Policy, /, **changes: Any) -> bytes:
+    """Return the item about one other window of the provider, at the same time.
+
+    Args:
+        window: that the evidence is of.
+        other: policy of the other; name and provider become such a window's.
+        changes: to that policy.
+    """
+    members = {
+        "provider": window.policy.provider,
+        "window": "beside",
+        "previous_checkpoint": None,
+        **changes,
+    }
+    origin = f"{members['provider']}/ragaudit/{members['window']}"
+    log = str(SigningKey(origin, ED25519, seeded(f"log of {origin}")).verifier_key)
+    document = other.to_json()
+    keys = {**document["keys"], "log": log}
+    policy = Policy.from_json({**document, "keys": keys, **members})
+    return Overlaps((OverlappingWindow(policy, allowed=100, shared=1),)).encode()
+
+
+ONE_AT_A_TIME: Final = Terms.of({**SMALL_TERMS.to_json(), "most_overlapping_windows": 0})
+_at_once = partial(
+    ConstructedCheat,
+    family="POLICY",
+    checks=("policy",),
+    reason="overlap it, the first is beside",
+    why="the verifier countersigns no such window",
+)
+
+
+@_at_once("two-budgets-at-once", given={"terms": ONE_AT_A_TIME})
+class AnswersTwice(Window):
+    """Answers from the same documents in two windows at the same time.
+
+    The same documents are answered from in two windows, each with a budget of its own.
+
+    Check 1 (`policy`) allows as many windows for a tenant at once as the verifier's terms.
+    """
+
+    def opening_items(self) -> dict[str, bytes]:
+        return {**super().opening_items(), names.OVERLAPS: beside(self, self.policy)}
+
+
+@_at_once("exact-answers-beside-noise", given={"terms": ONE_AT_A_TIME})
+class AnswersExactlyElsewhere(Window):
+    """Shows exactly, in another window, what noise protects in this one.
+
+    The documents that noise protects here are shown exactly in another window.
+
+    Check 1 (`policy`) allows as many windows for a tenant at once as the verifier's terms.
+    """
+
+    def opening_items(self) -> dict[str, bytes]:
+        exact = IntegrityWindow().policy
+        return {**super().opening_items(), names.OVERLAPS: beside(self, exact)}

@@ -1,33 +1,49 @@
-"""Checks nonces and promises: a provider that takes a nonce, sees the noise, breaks its word."""
+"""Check promises: nonces that were taken and not used, and intakes that are crowded."""
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import Conflict, InternalError
-from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat, part
+from ragaudit.lab.attacks.cheats.log import DropsALeaf
+from ragaudit.lab.attacks.forging.resigning import another_signature
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.lab.scenario.provision import WINDOW
 from ragaudit.lab.scenario.scenario import Account as Asking
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.answering import Promises
-from ragaudit.prover.answering.query import Promised, Selected, Stages
+from ragaudit.prover.answering.query import Promised, Selected
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.verifier.service import submissions
 from ragaudit.verifier.terms import Terms
 from sqlalchemy import delete
 
+# --- promises ------------------------------------------------------------------------------------
 
+
+@ServiceCheat(
+    "nonce-not-in-the-chain",
+    "NONCE",
+    ("nonces", "promises"),
+    reason="not the chain's nonce",
+    complaint="step 10 (nonce)",
+)
 class ForeignNonce(Promised):
-    """Another nonce than the client's chain has, so that the noise is the provider's choice.
+    """Logs another nonce than the client revealed, and draws noise from that.
+
+    Another nonce than the client's chain has, so that the noise is the provider's choice.
 
     Check 11 (`nonces`) wants nonces of the account's chain; check 12 (`promises`) sees the claim of
     the right one, which no record keeps.
@@ -35,20 +51,6 @@ class ForeignNonce(Promised):
 
     def select(self, nonce: bytes) -> Selected:
         return super().select(structure("another nonce", nonce))
-
-
-class BreaksPromises(Promises):
-    """Takes the second nonce, looks at the noise, and does not answer.
-
-    Check 12 (`promises`) wants every claim kept by a record.
-    """
-
-    counter = 1
-
-    def reveal(self, live: OpenWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
-        if counter == self.counter:
-            raise Conflict("the index is being rebuilt", where="counter")
-        return super().reveal(live, account, counter, nonce)
 
 
 class ForgetsClaims(Closing):
@@ -61,20 +63,30 @@ class ForgetsClaims(Closing):
         pass
 
 
-class PromisesTwice(Promises):
-    """Forgets what it promised and promises anew.
+broken = partial(
+    ServiceCheat,
+    family="NONCE",
+    checks=("promises",),
+    parts=part(ForgetsClaims),
+    reason="no record keeps it",
+)
 
-    Check 12 (`promises`) wants no two promises that differ for one counter.
+
+@broken("promise-not-kept", complaint="a revealed promise was not answered")
+class BreaksPromises(Promises):
+    """Takes a nonce and neither answers nor logs the promised record.
+
+    Takes the second nonce, looks at the noise, and does not answer.
+
+    Check 12 (`promises`) wants every claim kept by a record.
     """
 
-    def promise(self, live: OpenWindow, account: Account, request: Request) -> Promise:
-        table = tables.promise
-        with live.commit_lock, self._store.write() as connection:
-            pending = (table.c.account == account.id) & (table.c.counter == request.counter)
-            connection.execute(delete(table).where(table.c.window == live.name, pending))
-        # The honest prover's fence would remember the promise.
-        live.fence.opened().records.pop(live.pseudonym_of(account.name), None)
-        return super().promise(live, account, request)
+    counter = 1
+
+    def reveal(self, live: OpenWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
+        if counter == self.counter:
+            raise Conflict("the index is being rebuilt", where="counter")
+        return super().reveal(live, account, counter, nonce)
 
 
 class AsksTwice(Scenario):
@@ -113,6 +125,31 @@ class AsksTwice(Scenario):
             raise InternalError(f"the account was told: {answer.text[:300]}", where="claims")
 
 
+@ServiceCheat(
+    "two-promises-for-one-nonce",
+    "NONCE",
+    ("promises",),
+    scenario=AsksTwice,
+    reason="another promise was signed for the same query",
+)
+class PromisesTwice(Promises):
+    """Promises two different records for one counter of a chain.
+
+    Forgets what it promised and promises anew.
+
+    Check 12 (`promises`) wants no two promises that differ for one counter.
+    """
+
+    def promise(self, live: OpenWindow, account: Account, request: Request) -> Promise:
+        table = tables.promise
+        with live.commit_lock, self._store.write() as connection:
+            pending = (table.c.account == account.id) & (table.c.counter == request.counter)
+            connection.execute(delete(table).where(table.c.window == live.name, pending))
+        # The honest prover's fence would remember the promise.
+        live.fence.opened().records.pop(live.pseudonym_of(account.name), None)
+        return super().promise(live, account, request)
+
+
 _PATIENCE_SECONDS = 6.0
 
 # Longer than the account waits, so that it gives up first and claims.
@@ -149,15 +186,26 @@ class Garbage(ReceiptFile):
         return b'{"status":"your answer is being prepared"}'
 
 
+@broken("garbage-after-a-reveal", complaint="missing member; the verifier has the claim")
 class AnswersGarbage(BreaksTheSecond):
-    """Status 200 and a text of its own."""
+    """Takes a nonce and answers with status 200 and no receipt.
+
+    Status 200 and a text of its own.
+    """
 
     def instead(self, earlier: ReceiptFile) -> ReceiptFile:
         return Garbage(earlier.request, earlier.answer, earlier.public, earlier.private)
 
 
+@broken(
+    "an-old-answer-after-a-reveal",
+    complaint="an answer to another request; the verifier has the claim",
+)
 class AnswersAgain(BreaksTheSecond):
-    """The answer to the query before, every signature in order."""
+    """Takes a nonce and gives the answer to an earlier query again.
+
+    The answer to the query before, every signature in order.
+    """
 
     def instead(self, earlier: ReceiptFile) -> ReceiptFile:
         return earlier
@@ -169,16 +217,23 @@ class Impatient(Scenario):
     patience_seconds = _PATIENCE_SECONDS
 
 
+@broken("a-reply-that-never-ends", scenario=Impatient, complaint="no whole reply within")
 class HoldsTheReply(BreaksTheSecond):
-    """Keeps the connection open until the account gives up."""
+    """Takes a nonce and holds the reply back for longer than the account waits.
+
+    Keeps the connection open until the account gives up.
+    """
 
     def instead(self, earlier: ReceiptFile) -> ReceiptFile:
         time.sleep(_HELD_SECONDS)
         raise Conflict("the index is being rebuilt", where="counter")
 
 
+@ConstructedCheat("promise-dated-ahead", "NONCE", ("promises",), why=ONE_CLOCK, reason="already")
 class PromisesAhead(Window):
-    """alice's promise is dated 15 s after she claimed it; it is kept at the close.
+    """Dates a promise later than the moment at which it was claimed.
+
+    alice's promise is dated 15 s after she claimed it; it is kept at the close.
 
     Check 12 (`promises`) wants it made at most the skew after the verifier took it.
 
@@ -200,9 +255,18 @@ DEMANDS_A_MARGIN: Final = Terms.of({**SMALL_TERMS.to_json(), "least_claim_margin
 DEMANDS_CHAINS: Final = Terms.of({**SMALL_TERMS.to_json(), "least_claimed_anchored_share": "0.5"})
 
 
+@ConstructedCheat(
+    "anchored-by-the-provider",
+    "REGISTRATION",
+    ("nonces",),
+    why="the scenario's terms demand no share; without a demand these accounts count as plain",
+    reason="of accounts whose chain was shown",
+)
 @dataclass
 class AnchoredByTheProvider(Window):
-    """The chains are the provider's own; the accounts never heard of them.
+    """Registers plain accounts with nonce chains that it made itself.
+
+    The chains are the provider's own; the accounts never heard of them.
 
     Check 11 (`nonces`) counts the accounts that showed their chain, where the terms demand a share.
     """
@@ -213,9 +277,18 @@ class AnchoredByTheProvider(Window):
         return []
 
 
+@ConstructedCheat(
+    "no-time-to-claim",
+    "NONCE",
+    ("policy",),
+    why="the verifier countersigns no such margin",
+    reason="least_claim_margin_seconds",
+)
 @dataclass
 class LeavesNoTimeToClaim(Window):
-    """A promise of the last second: its provider sees the nonce, and keeps to itself what it likes.
+    """Promises up to the last second, so that nobody can claim what it breaks.
+
+    A promise of the last second: its provider sees the nonce, and keeps to itself what it likes.
 
     No claim of it comes before the window's end. Check 1 (`policy`) compares the margin with the
     verifier's terms (9.4).
@@ -231,78 +304,160 @@ class LeavesNoTimeToClaim(Window):
         return [*super().script(), ("promise", "alice", "fourth question of alice", 2, 119)]
 
 
-def _cheat(
-    name: str,
-    description: str,
-    promises: type[Promises],
-    complaint: str,
-    scenario: type[Scenario] = Scenario,
-) -> ServiceCheat:
-    parts: dict[str, Any] = {"promises": promises, "closing": ForgetsClaims}
-    return ServiceCheat(
-        name=name, family="NONCE", description=description, parts=parts, scenario=scenario,
-        checks=("promises",), reason="no record keeps it", complaint=complaint,
-    )  # fmt: skip
+# --- crowded intakes -----------------------------------------------------------------------------
+
+# Of the 1,000 refusals that a request may hold (spec 8.3).
+_AT_ONCE = 200
+
+# Far more than the two claims that are kept for one query (spec 8.8).
+_RESIGNED = 20
+
+# The status of a cap that is reached (spec 8).
+_FULL = 429
 
 
-CHEATS: Final = (
-    ConstructedCheat(
-        name="no-time-to-claim", family="NONCE",
-        description="Promises up to the last second, so that nobody can claim what it breaks.",
-        why="the verifier countersigns no such margin",
-        window=LeavesNoTimeToClaim,
-        checks=("policy",), reason="least_claim_margin_seconds",
-    ),
-    ServiceCheat(
-        name="nonce-not-in-the-chain", family="NONCE",
-        description="Logs another nonce than the client revealed, and draws noise from that.",
-        parts={"stages": Stages(promised=ForeignNonce)},
-        checks=("nonces", "promises"), reason="not the chain's nonce", complaint="step 10 (nonce)",
-    ),
-    ServiceCheat(
-        name="promise-not-kept", family="NONCE",
-        description="Takes a nonce and neither answers nor logs the promised record.",
-        parts={"promises": BreaksPromises, "closing": ForgetsClaims},
-        checks=("promises",), reason="no record keeps it",
-        complaint="a revealed promise was not answered",
-    ),
-    ServiceCheat(
-        name="two-promises-for-one-nonce", family="NONCE",
-        description="Promises two different records for one counter of a chain.",
-        parts={"promises": PromisesTwice}, scenario=AsksTwice,
-        checks=("promises",), reason="another promise was signed for the same query",
-    ),
-    _cheat(
-        "garbage-after-a-reveal",
-        "Takes a nonce and answers with status 200 and no receipt.",
-        AnswersGarbage,
-        "missing member; the verifier has the claim",
-    ),
-    _cheat(
-        "an-old-answer-after-a-reveal",
-        "Takes a nonce and gives the answer to an earlier query again.",
-        AnswersAgain,
-        "an answer to another request; the verifier has the claim",
-    ),
-    _cheat(
-        "a-reply-that-never-ends",
-        "Takes a nonce and holds the reply back for longer than the account waits.",
-        HoldsTheReply,
-        "no whole reply within",
-        Impatient,
-    ),
-    ConstructedCheat(
-        name="promise-dated-ahead", family="NONCE",
-        description="Dates a promise later than the moment at which it was claimed.",
-        why=ONE_CLOCK,
-        window=PromisesAhead,
-        checks=("promises",), reason="already",
-    ),
-    ConstructedCheat(
-        name="anchored-by-the-provider", family="REGISTRATION",
-        description="Registers plain accounts with nonce chains that it made itself.",
-        why="the scenario's terms demand no share; without a demand these accounts count as plain",
-        window=AnchoredByTheProvider,
-        checks=("nonces",), reason="of accounts whose chain was shown",
-    ),
-)  # fmt: skip
+@broken(
+    "intake-flooded",
+    parts=part(BreaksPromises) | part(ForgetsClaims),
+    complaint="a revealed promise was not answered",
+)
+class FloodsTheIntake(Scenario):
+    """Fills the verifier's intake, takes a nonce and does not answer.
+
+    The provider fills what room there is before it breaks alice's second promise.
+
+    It signs refusals to pseudonyms that it invents, until no more are taken, and alice's first
+    promise again and again. The room is small here, and the flood with it. Check 12 (`promises`)
+    still gets alice's claim: her share is her own, and a signature makes no new claim (§8.8).
+
+    Attributes:
+        room: bytes that the verifier's intake keeps of each kind.
+    """
+
+    room = 2**18
+
+    def before_second(self, at: int) -> None:
+        # The default of 240 MiB (spec 8.8) is too much to fill in a test.
+        self.verifier.service.intake._cap = self.room
+        super().before_second(at)
+
+    def ask(self, name: str, text: str, top_k: int) -> None:
+        if (name, text) == ("alice", "the second question of alice"):
+            self._refuse_strangers()
+            self._claim_again()
+        super().ask(name, text, top_k)
+
+    def _refuse_strangers(self) -> None:
+        for batch in range(1000):
+            refusals = [self._refusal(batch, n) for n in range(_AT_ONCE)]
+            if self._submit("refusals", {"refusals": refusals}) == _FULL:
+                return
+        raise InternalError("the intake is never full")
+
+    def _refusal(self, batch: int, number: int) -> dict[str, Any]:
+        return (
+            Refusal(
+                origin=self.prover.policy.origin,
+                pseudonym=structure("nobody", batch, number),
+                counter=0,
+                reason="unavailable",
+                time=self.clock.now,
+            )
+            .signed(self._key)
+            .to_json()
+        )
+
+    def _claim_again(self) -> None:
+        transport = self.accounts["alice"].transport
+        promise, nonce = transport.answered["promise"], transport.asked["reveal"]["nonce"]
+        body = bytes.fromhex(promise["body"])
+        for _ in range(_RESIGNED):
+            signature = another_signature(self._key, "promise", promise["origin"], body)
+            self._submit(
+                "claims", {"promise": {**promise, "signature": signature.hex()}, "nonce": nonce}
+            )
+
+    def _submit(self, kind: str, document: Any) -> int:
+        with self.http("verifier") as http:
+            return http.post(f"/v1/windows/{WINDOW}/{kind}", json=document).status_code
+
+    @property
+    def _key(self) -> PrivateKey:
+        return self.prover.service.answering.context.key
+
+
+class BreaksTheThird(BreaksPromises):
+    """Answers twice, then takes a nonce, looks at the noise, and does not answer.
+
+    Check 12 (`promises`) catches it if the claim was taken.
+    """
+
+    counter = 2
+
+
+@broken(
+    "claims-crowded-out",
+    parts=part(BreaksTheThird) | part(ForgetsClaims),
+    complaint="a revealed promise was not answered",
+)
+class CrowdsOutClaims(FloodsTheIntake):
+    """Claims what it answered, until an account has no room for its last claim.
+
+    The provider claims what it answered alice, until her share of the intake is full.
+
+    It has her promises and nonces. Her questions are long here, and the share is the least. Check
+    12 (`promises`) still gets her last claim, which removes those of earlier queries (§8.8).
+    """
+
+    room = 7 * submissions.LEAST_SHARE_BYTES  # of six accounts, and of strangers
+
+    def ask(self, name: str, text: str, top_k: int) -> None:
+        if name != "alice":
+            Scenario.ask(self, name, text, top_k)
+            return
+        # Two claims of such a text fit into the least share, three do not: JSON writes the
+        # character in six bytes.
+        Scenario.ask(self, name, text + "\x01" * 4600, top_k)
+        transport = self.accounts["alice"].transport
+        if "reveal" in transport.answered:
+            nonce = transport.asked["reveal"]["nonce"]
+            self._submit("claims", {"promise": transport.answered["promise"], "nonce": nonce})
+
+
+class DropsTheThird(DropsALeaf):
+    """Signs a receipt for a plain account's third query and never logs it.
+
+    Check 13 (`receipts`) catches it if the receipt was taken.
+    """
+
+    counter = 2
+
+
+@ServiceCheat(
+    "receipts-crowded-out",
+    "LOG",
+    ("receipts",),
+    parts=part(DropsTheThird),
+    reason="not in the log at that place",
+    complaint="no such entry",
+)
+class CrowdsOutReceipts(FloodsTheIntake):
+    """Submits true receipts, until an account has no room for one of a lost record.
+
+    The provider submits bob's first receipts, until his share of the intake is full.
+
+    It made them, and they are true. The share holds two receipts here, and bob has three. Check 13
+    (`receipts`) still gets his third: what an account holds removes what it does not (§8.8).
+    """
+
+    room = 7 * 4096  # of six accounts, and of strangers
+
+    def ask(self, name: str, text: str, top_k: int) -> None:
+        Scenario.ask(self, name, text, top_k)
+        if name == "bob" and len(self.accounts["bob"].receipts) < DropsTheThird.counter + 1:
+            answered = self.accounts["bob"].transport.answered["query"]
+            self._submit("receipts", {"receipts": [answered["public"]]})
+
+    def after_second(self, at: int) -> None:
+        super().after_second(at)
+        self.ask("bob", "the third question of bob", 3)

@@ -1,10 +1,10 @@
-"""Check schedule: entries out of the place that times and activations give them."""
+"""Checks registrations, counters and schedule: who asks, how often, and what is active when."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from ragaudit.encoding.digests import structure
-from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat
+from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat, part
 from ragaudit.lab.attacks.cheats.promises import PromisesAhead
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.opening import Event
@@ -12,13 +12,128 @@ from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tree import EMPTY_ROOT
 from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.records import Record, Version
-from ragaudit.prover.answering.query import Query, Stages
+from ragaudit.ledger.messages.records import Record, Registration, Version
+from ragaudit.prover.answering.query import Admitted, Query
 from ragaudit.prover.lifecycle.closing import Closing
+from ragaudit.prover.store.accounts import Account as ProverAccount
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import append_entry
-from ragaudit.prover.window.registrations import Registered
+from ragaudit.prover.window.registrations import Registered, Registrar, count_record
 from sqlalchemy import Connection
+
+# --- registrations and counters ------------------------------------------------------------------
+
+
+@ServiceCheat(
+    "two-accounts-on-one-slot", "REGISTRATION", ("registrations",), reason="slot 0, expected 1"
+)
+class SharesASlot(Registrar):
+    """Registers two pseudonyms on one slot, whose noise keys they then share.
+
+    The second account gets the slot, and so the noise keys, of the first.
+
+    Check 7 (`registrations`) wants slots 0, 1, 2, ... in log order.
+    """
+
+    def assign_slot(self, connection: Connection, live: OpenWindow) -> int:
+        slot = super().assign_slot(connection, live)
+        return 0 if slot == 1 else slot
+
+
+@ServiceCheat(
+    "one-account-in-two-tenants", "REGISTRATION", ("registrations",), reason="is registered twice"
+)
+class InTwoTenants(Registrar):
+    """Registers one pseudonym in two tenants.
+
+    An account is registered in another tenant as well.
+
+    Check 7 (`registrations`) wants one tenant for each pseudonym.
+    """
+
+    def _insert(
+        self,
+        connection: Connection,
+        live: OpenWindow,
+        account: ProverAccount,
+        anchor: bytes | None,
+        dispute_key: bytes | None,
+    ) -> Registered:
+        row = super()._insert(connection, live, account, anchor, dispute_key)
+        if row.slot == 1:
+            other = next(tenant for tenant in live.indexes if tenant != row.tenant)
+            again = Registration(
+                live.name,
+                row.pseudonym,
+                other,
+                row.slot + 1,
+                anchor,
+                dispute_key,
+                self._clock(),
+            )
+            append(connection, live, again)
+        return row
+
+
+@ServiceCheat("counter-gap", "COUNTER", ("counters",), reason="counter 2, expected 1")
+class SkipsACounter(Query):
+    """Skips a counter whose noise it did not like.
+
+    Draws the noise of a plain account's query, dislikes it, and goes on to the next counter.
+
+    Check 8 (`counters`) wants counters 0, 1, 2, ... of each pseudonym.
+    """
+
+    def admit(self, *, anchored: bool) -> Admitted:
+        admitted = super().admit(anchored=anchored)
+        registered = admitted.registered
+        if anchored or registered.counter != 1:
+            return admitted
+        with self.window.commit_lock, self.context.store.write() as connection:
+            count_record(connection, self.window.name, self.account.id, registered.last_time)
+        return super().admit(anchored=anchored)
+
+
+@ConstructedCheat(
+    "counter-repeat",
+    "COUNTER",
+    ("counters",),
+    why="the prover's database holds one record for each counter",
+    reason="counter 0, expected 1",
+)
+class RepeatsACounter(Window):
+    """Answers two queries of an account under one counter.
+
+    bob's second query is counted as his first: one noise for two answers.
+
+    Check 8 (`counters`) wants each counter once.
+    """
+
+    def alter_record(self, account: Account, record: Record) -> Record:
+        return replace(record, counter=0) if account.name == "bob" else record
+
+
+@ConstructedCheat(
+    "over-the-budget",
+    "COUNTER",
+    ("counters",),
+    why="C_seed has no key for such a query",
+    reason="query 5 of an account that has 4",
+)
+class OverBudget(Window):
+    """Answers more queries of an account than the policy grants.
+
+    bob, who has four queries, is answered five times.
+
+    Check 8 (`counters`) wants counters below r.
+    """
+
+    def script(self) -> list[Event]:
+        more = [("query", "bob", f"once more, {i}", 1, 82 + i) for i in range(3)]
+        return [*super().script(), *more, ("checkpoint", 90)]
+
+
+# --- activations and entries ---------------------------------------------------------------------
 
 # Fixed: what is logged against the rules has nothing to hide.
 SALT = b"\x5a" * 32
@@ -45,8 +160,19 @@ class OldActivation(Query):
         return self.window.activation_of(0)
 
 
+@ServiceCheat(
+    "activation-older-than-the-registration",
+    "REGISTRATION",
+    ("schedule",),
+    parts=part(OldActivation),
+    reason="activation 1 (expected 2)",
+    complaint="activation",
+)
 class RegistersLate(Scenario):
-    """Ordinary traffic, in which dora, who registers while the window is open, shows it."""
+    """Uses an activation value that was known when the account was registered.
+
+    Ordinary traffic, in which dora, who registers while the window is open, shows it.
+    """
 
 
 class _LogsMore(Closing):
@@ -61,8 +187,13 @@ class _LogsMore(Closing):
         raise NotImplementedError
 
 
+@ServiceCheat(
+    "unscheduled-epoch", "REGISTRATION", ("schedule",), reason="an epoch entry after the opening"
+)
 class NewEpoch(_LogsMore):
-    """New noise keys in the middle of the window.
+    """Starts a seed epoch that the policy does not schedule.
+
+    New noise keys in the middle of the window.
 
     Check 9 (`schedule`) allows no epoch entry after the opening.
     """
@@ -73,8 +204,16 @@ class NewEpoch(_LogsMore):
         return Epoch(live.name, 2, "restore", before, root, 0, EMPTY_ROOT, self._clock())
 
 
+@ServiceCheat(
+    "unscheduled-index-version",
+    "REGISTRATION",
+    ("schedule",),
+    reason="a version entry after the opening",
+)
 class NewVersion(_LogsMore):
-    """A new version of an index in the middle of the window.
+    """Announces an index version that the policy does not schedule.
+
+    A new version of an index in the middle of the window.
 
     Check 9 (`schedule`) allows no version entry after the opening.
     """
@@ -85,8 +224,17 @@ class NewVersion(_LogsMore):
         return Version(live.name, tenant, 2, index.count, root, root, self._clock())
 
 
+@ConstructedCheat(
+    "activation-older-than-the-opening",
+    "REGISTRATION",
+    ("schedule",),
+    why="an honest verifier's checkpoint store would have to lack the opening",
+    reason="activation 1 (expected 2)",
+)
 class BeforeTheOpening(Window):
-    """Nothing is cosigned before the first instant; records use its randomness all the same.
+    """Uses an activation value that was known when index and keys were fixed.
+
+    Nothing is cosigned before the first instant; records use its randomness all the same.
 
     Check 9 (`schedule`) activates an entry by the first instant before which the cosigner saw it.
     """
@@ -98,8 +246,17 @@ class BeforeTheOpening(Window):
         return replace(record, activation=1)
 
 
+@ConstructedCheat(
+    "record-made-up-after-the-end",
+    "LOG",
+    ("schedule",),
+    why=ONE_CLOCK,
+    reason="but no checkpoint covered it until",
+)
 class MadeUpAfterTheEnd(Window):
-    """When the window is over, the log gets a record of bob that fits between its checkpoints.
+    """Logs a record after the end, dated to a time without checkpoints.
+
+    When the window is over, the log gets a record of bob that fits between its checkpoints.
 
     Check 9 (`schedule`) wants a record covered by a checkpoint soon after its time: (3) of 9.3.
     """
@@ -109,8 +266,17 @@ class MadeUpAfterTheEnd(Window):
         super().close()
 
 
+@ConstructedCheat(
+    "back-dated-promise",
+    "NONCE",
+    ("schedule",),
+    why="the client library reveals nothing for a promise that is not fresh",
+    reason="earlier than the account's record before it",
+)
 class PromisesInThePast(PromisesAhead):
-    """alice's fourth promise is dated before her third answer, so that it expires early.
+    """Dates a promise back, so that there is less time to claim it.
+
+    alice's fourth promise is dated before her third answer, so that it expires early.
 
     Check 9 (`schedule`) wants times that do not decrease per account.
     """
@@ -118,8 +284,17 @@ class PromisesInThePast(PromisesAhead):
     made, taken = 35, 55
 
 
+@ConstructedCheat(
+    "last-promise-before-the-end",
+    "NONCE",
+    ("schedule",),
+    why="the client library reveals nothing that it could not claim",
+    reason="when no account could claim any more",
+)
 class PromisesAtTheEnd(Window):
-    """alice gets a promise and an answer when the window has five seconds left.
+    """Promises when there is no time left to claim before the window's end.
+
+    alice gets a promise and an answer when the window has five seconds left.
 
     Check 9 (`schedule`) wants promises before the claim margin (9.3).
     """
@@ -127,53 +302,3 @@ class PromisesAtTheEnd(Window):
     def script(self) -> list[Event]:
         late = ("query", "alice", "the last question before the end", 1, 115)
         return [*super().script(), late, ("checkpoint", 116)]
-
-
-CHEATS: Final = (
-    ServiceCheat(
-        name="activation-older-than-the-registration", family="REGISTRATION",
-        description="Uses an activation value that was known when the account was registered.",
-        parts={"stages": Stages(query=OldActivation)}, scenario=RegistersLate,
-        checks=("schedule",), reason="activation 1 (expected 2)", complaint="activation",
-    ),
-    ConstructedCheat(
-        name="activation-older-than-the-opening", family="REGISTRATION",
-        description="Uses an activation value that was known when index and keys were fixed.",
-        why="an honest verifier's checkpoint store would have to lack the opening",
-        window=BeforeTheOpening,
-        checks=("schedule",), reason="activation 1 (expected 2)",
-    ),
-    ServiceCheat(
-        name="unscheduled-epoch", family="REGISTRATION",
-        description="Starts a seed epoch that the policy does not schedule.",
-        parts={"closing": NewEpoch},
-        checks=("schedule",), reason="an epoch entry after the opening",
-    ),
-    ServiceCheat(
-        name="unscheduled-index-version", family="REGISTRATION",
-        description="Announces an index version that the policy does not schedule.",
-        parts={"closing": NewVersion},
-        checks=("schedule",), reason="a version entry after the opening",
-    ),
-    ConstructedCheat(
-        name="back-dated-promise", family="NONCE",
-        description="Dates a promise back, so that there is less time to claim it.",
-        why="the client library reveals nothing for a promise that is not fresh",
-        window=PromisesInThePast,
-        checks=("schedule",), reason="earlier than the account's record before it",
-    ),
-    ConstructedCheat(
-        name="last-promise-before-the-end", family="NONCE",
-        description="Promises when there is no time left to claim before the window's end.",
-        why="the client library reveals nothing that it could not claim",
-        window=PromisesAtTheEnd,
-        checks=("schedule",), reason="when no account could claim any more",
-    ),
-    ConstructedCheat(
-        name="record-made-up-after-the-end", family="LOG",
-        description="Logs a record after the end, dated to a time without checkpoints.",
-        why=ONE_CLOCK,
-        window=MadeUpAfterTheEnd,
-        checks=("schedule",), reason="but no checkpoint covered it until",
-    ),
-)  # fmt: skip

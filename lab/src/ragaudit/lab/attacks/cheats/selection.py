@@ -12,7 +12,7 @@ from ragaudit import core
 from ragaudit.circuits.selection import scores, select
 from ragaudit.encoding.errors import InternalError
 from ragaudit.encoding.parameters import SQUARED_NORM
-from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
+from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat, part
 from ragaudit.lab.attacks.cheats.disputes import Bare, demand
 from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.policy import START
@@ -28,8 +28,16 @@ Embedding = npt.NDArray[np.int16]
 Scores = npt.NDArray[np.int64]
 
 
+_FAILS: Final = "selection argument does not hold"
+with_services = partial(ServiceCheat, checks=("selection",), reason=_FAILS)
+constructed = partial(ConstructedCheat, checks=("selection",), reason=_FAILS)
+
+
+@with_services("select-then-noise", "SELECTION")
 class SelectsThenAddsNoise(Mechanism):
-    """The best rows by true score; the noise decides nothing.
+    """Selects by true scores and adds noise to what is shown.
+
+    The best rows by true score; the noise decides nothing.
 
     Check 19 (`selection`): the argument holds for y = s + z only.
     """
@@ -38,8 +46,11 @@ class SelectsThenAddsNoise(Mechanism):
         return tuple(sorted(np.argsort(-exact, kind="stable")[:top_k].tolist()))
 
 
+@with_services("noise-only-on-the-winners", "SELECTION")
 class NoiseOnWinnersOnly(Mechanism):
-    """Noise for the 2 K best rows, none for the others, which it keeps out.
+    """Adds noise to the best candidates only, so that others cannot win.
+
+    Noise for the 2 K best rows, none for the others, which it keeps out.
 
     Check 19 (`selection`) draws the noise of every row.
     """
@@ -49,8 +60,11 @@ class NoiseOnWinnersOnly(Mechanism):
         return select(exact + noise, top_k, sorted(winners))
 
 
+@with_services("half-the-sigma", "SELECTION")
 class HalfTheSigma(Mechanism):
-    """The right key, a distribution half as wide.
+    """Draws noise of half the promised width.
+
+    The right key, a distribution half as wide.
 
     Check 19 (`selection`) recomputes z from the opened key and the policy's sigma.
     """
@@ -61,8 +75,11 @@ class HalfTheSigma(Mechanism):
         return super().draw_noise(live, index, record, nonce) // 2
 
 
+@with_services("another-sampler", "NOISE")
 class OtherSampler(Mechanism):
-    """Rounded Gaussians of the right width from a generator of its own.
+    """Draws the noise with a generator of its own instead of the committed key's.
+
+    Rounded Gaussians of the right width from a generator of its own.
 
     Check 19 (`selection`) recomputes z from the opened key.
     """
@@ -76,8 +93,11 @@ class OtherSampler(Mechanism):
         return np.rint(drawn).astype(np.int64)
 
 
+@with_services("one-row-swapped", "SELECTION")
 class SwapsOneRow(Mechanism):
-    """One selected row makes room for another.
+    """Replaces one selected row by another.
+
+    One selected row makes room for another.
 
     Check 19 (`selection`): no argument for the committed set holds.
     """
@@ -88,8 +108,11 @@ class SwapsOneRow(Mechanism):
         return tuple(sorted((*chosen[1:], left_out)))
 
 
+@with_services("one-row-too-many", "SELECTION", complaint="step 6 (selection)")
 class OneRowTooMany(Mechanism):
-    """K + 1 rows.
+    """Selects K + 1 rows.
+
+    K + 1 rows.
 
     Check 19 (`selection`): no argument for the committed set holds.
     """
@@ -98,8 +121,11 @@ class OneRowTooMany(Mechanism):
         return super().select(exact, noise, top_k + 1)
 
 
+@with_services("ties-dropped-without-a-tie", "SELECTION")
 class FeignsTies(Mechanism):
-    """One row fewer, as if it had been tied at the boundary.
+    """Drops a selected row as if it had been tied at the boundary.
+
+    One row fewer, as if it had been tied at the boundary.
 
     Check 19 (`selection`): only rows that tie with y_(K+1) may be missing.
     """
@@ -108,8 +134,11 @@ class FeignsTies(Mechanism):
         return super().select(exact, noise, top_k)[1:]
 
 
+@with_services("row-outside-the-committed-ones", "INDEX", complaint="step 6 (selection)")
 class CommitsBeyondTheIndex(Mechanism):
-    """The committed selection holds a position that no committed row has.
+    """Commits to a selection that holds a position beyond the index.
+
+    The committed selection holds a position that no committed row has.
 
     Check 19 (`selection`): B_sel may hold A_i of the index's rows only.
     """
@@ -118,8 +147,11 @@ class CommitsBeyondTheIndex(Mechanism):
         return core.commit_selection([*selected, 10**6], blinding)
 
 
+@with_services("stale-index-version", "CONTAINMENT")
 class StaleIndex(Mechanism):
-    """Scores an older version of the index, whose rows stood elsewhere and had no bounded norm.
+    """Scores an earlier version of the index than the committed one.
+
+    Scores an older version of the index, whose rows stood elsewhere and had no bounded norm.
 
     With bounded rows the noise would hide the change in most records. Check 19 (`selection`) is
     about the rows that C_idx holds.
@@ -132,8 +164,11 @@ class StaleIndex(Mechanism):
         return exact if rows is None else exact[rows]
 
 
+@with_services("noiseless-and-disputed", "SELECTION", parts=part(SelectsThenAddsNoise))
 class DisputesItsOwnAnswers(Scenario):
-    """mallory is the provider's. It disputes her answers, and tries to in everybody's name.
+    """Retrieves without noise and disputes its own answers, to be opened none.
+
+    mallory is the provider's. It disputes her answers, and tries to in everybody's name.
 
     Check 19 (`selection`) sees these records all the same: a dispute takes none out of the sample.
     """
@@ -174,9 +209,14 @@ class Noiseless(Window):
         return select(scores(self.indices[tenant].vectors, embedding), top_k)
 
 
+@constructed(
+    "noiseless-and-disputed-in-mode-b", "SELECTION", why="the scenario with services has mode A"
+)
 @dataclass
 class NoiselessAndDisputed(Noiseless):
-    """Mode B, and a dispute about every record.
+    """Retrieves without noise, every record of it disputed, and is sampled.
+
+    Mode B, and a dispute about every record.
 
     Check 19 (`selection`): nothing takes a record out of the strata (9.1).
     """
@@ -187,8 +227,15 @@ class NoiselessAndDisputed(Noiseless):
         return [self.dispute(asked) for asked in self.asked]
 
 
+@constructed(
+    "proof-over-another-tenants-index",
+    "CONTAINMENT",
+    why="the prover service has no answer whose record and index differ in tenant",
+)
 class OtherIndex(Window):
-    """bob is answered from another tenant's index; the record does not say so.
+    """Logs a record of the account's tenant and proves it over another's index.
+
+    bob is answered from another tenant's index; the record does not say so.
 
     Check 19 (`selection`) takes C_idx of the tenant that the account is registered in.
     """
@@ -268,8 +315,11 @@ class Tied(Window):
         raise NotImplementedError
 
 
+@constructed("tie-kept", "SELECTION", why="no provider can bring a tie about")
 class KeepsTies(Tied):
-    """Fills the answer up to K rows with tied ones.
+    """Keeps a row that ties with one that is left out.
+
+    Fills the answer up to K rows with tied ones.
 
     Check 19 (`selection`) wants y above y_(K+1).
     """
@@ -278,96 +328,14 @@ class KeepsTies(Tied):
         return tied[:missing]
 
 
+@constructed("tie-broken-by-the-score", "SELECTION", why="no provider can bring a tie about")
 class BreaksTiesByScore(Tied):
-    """Of the tied rows, those with the best true scores are selected.
+    """Breaks a tie of noised scores by the true ones.
+
+    Of the tied rows, those with the best true scores are selected.
 
     Check 19 (`selection`) wants none of them; such a rule would tell of scores without noise.
     """
 
     def chosen(self, tied: list[int], exact: Scores, missing: int) -> list[int]:
         return sorted(tied, key=lambda i: -int(exact[i]))[:missing]
-
-
-_FAILS: Final = "selection argument does not hold"
-
-with_services = partial(ServiceCheat, checks=("selection",), reason=_FAILS)
-constructed = partial(ConstructedCheat, checks=("selection",), reason=_FAILS)
-
-CHEATS: Final = (
-    with_services(
-        name="select-then-noise", family="SELECTION",
-        description="Selects by true scores and adds noise to what is shown.",
-        parts={"mechanism": SelectsThenAddsNoise},
-    ),
-    with_services(
-        name="noise-only-on-the-winners", family="SELECTION",
-        description="Adds noise to the best candidates only, so that others cannot win.",
-        parts={"mechanism": NoiseOnWinnersOnly},
-    ),
-    with_services(
-        name="half-the-sigma", family="SELECTION",
-        description="Draws noise of half the promised width.",
-        parts={"mechanism": HalfTheSigma},
-    ),
-    with_services(
-        name="one-row-swapped", family="SELECTION",
-        description="Replaces one selected row by another.",
-        parts={"mechanism": SwapsOneRow},
-    ),
-    with_services(
-        name="one-row-too-many", family="SELECTION",
-        description="Selects K + 1 rows.",
-        parts={"mechanism": OneRowTooMany},
-        complaint="step 6 (selection)",
-    ),
-    with_services(
-        name="ties-dropped-without-a-tie", family="SELECTION",
-        description="Drops a selected row as if it had been tied at the boundary.",
-        parts={"mechanism": FeignsTies},
-    ),
-    constructed(
-        name="tie-kept", family="SELECTION",
-        description="Keeps a row that ties with one that is left out.",
-        why="no provider can bring a tie about",
-        window=KeepsTies,
-    ),
-    constructed(
-        name="tie-broken-by-the-score", family="SELECTION",
-        description="Breaks a tie of noised scores by the true ones.",
-        why="no provider can bring a tie about",
-        window=BreaksTiesByScore,
-    ),
-    with_services(
-        name="noiseless-and-disputed", family="SELECTION",
-        description="Retrieves without noise and disputes its own answers, to be opened none.",
-        parts={"mechanism": SelectsThenAddsNoise}, scenario=DisputesItsOwnAnswers,
-    ),
-    constructed(
-        name="noiseless-and-disputed-in-mode-b", family="SELECTION",
-        description="Retrieves without noise, every record of it disputed, and is sampled.",
-        why="the scenario with services has mode A",
-        window=NoiselessAndDisputed,
-    ),
-    with_services(
-        name="another-sampler", family="NOISE",
-        description="Draws the noise with a generator of its own instead of the committed key's.",
-        parts={"mechanism": OtherSampler},
-    ),
-    with_services(
-        name="row-outside-the-committed-ones", family="INDEX",
-        description="Commits to a selection that holds a position beyond the index.",
-        parts={"mechanism": CommitsBeyondTheIndex},
-        complaint="step 6 (selection)",
-    ),
-    with_services(
-        name="stale-index-version", family="CONTAINMENT",
-        description="Scores an earlier version of the index than the committed one.",
-        parts={"mechanism": StaleIndex},
-    ),
-    constructed(
-        name="proof-over-another-tenants-index", family="CONTAINMENT",
-        description="Logs a record of the account's tenant and proves it over another's index.",
-        why="the prover service has no answer whose record and index differ in tenant",
-        window=OtherIndex,
-    ),
-)  # fmt: skip

@@ -1,23 +1,42 @@
-"""Windows without noise whose indexes change: versions that are stale, early, unseen or wrong."""
+"""Indexes that change: versions and null rows that are stale, early, unseen or wrong."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 from ragaudit.circuits.quantise import IntegerRows
+from ragaudit.circuits.selection import scores
 from ragaudit.circuits.statements import IndexStatement
-from ragaudit.lab.attacks.cheat import ConstructedCheat
-from ragaudit.lab.scenario.accounts import Account, TenantIndex
+from ragaudit.embedders.base import Embedder
+from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
+from ragaudit.lab.attacks.cheats.integrity import Disputed
+from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
+from ragaudit.lab.scenario.exact import ChangingScenario
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.versions import Row
+from ragaudit.ledger.messages.columns import NULL_ROW
 from ragaudit.ledger.messages.records import Record, Version
+from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.answering.query import Selected
+from ragaudit.prover.index.committed import CommittedIndex
+from ragaudit.prover.window.records import Delivery
+
+# --- versions ------------------------------------------------------------------------------------
+
+version = partial(ConstructedCheat, family="VERSION")
 
 
+@version("stale-version-named", checks=("schedule",), reason="version")
 class NamesAStaleVersion(IntegrityWindow):
-    """acme's accounts are answered from version 1 when version 2 is in force; records say so.
+    """Answers from the version before the one in force, and says so.
+
+    acme's accounts are answered from version 1 when version 2 is in force; records say so.
 
     Check 9 (`schedule`) wants the version in force at the record's time.
     """
@@ -26,8 +45,11 @@ class NamesAStaleVersion(IntegrityWindow):
         return 1
 
 
+@version("stale-version-searched", checks=("selection",), reason="selection argument does not hold")
 class SearchesAStaleVersion(IntegrityWindow):
-    """Records name version 2, and version 1 is searched.
+    """Names the version in force and searches the one before.
+
+    Records name version 2, and version 1 is searched.
 
     Check 19 (`selection`) is about the version that the record names.
     """
@@ -39,8 +61,11 @@ class SearchesAStaleVersion(IntegrityWindow):
         return super().allowed(replace(record, version=1), wanted)
 
 
+@version("version-used-early", checks=("schedule",), reason="version")
 class NamesAVersionEarly(IntegrityWindow):
-    """Version 2 answers as soon as it is logged, before the instant that activates it.
+    """Answers from a version before the instant that activates it.
+
+    Version 2 answers as soon as it is logged, before the instant that activates it.
 
     Check 9 (`schedule`) wants the version in force at the record's time.
     """
@@ -54,8 +79,13 @@ class NamesAVersionEarly(IntegrityWindow):
         return super().activation_of_version(tenant, version) or version
 
 
+@version(
+    "version-used-before-its-entry", checks=("schedule",), reason="before the entry of its version"
+)
 class AnswersFromAVersionToCome(IntegrityWindow):
-    """A record names version 2 and stands in the log before the entry that commits to it.
+    """Logs an answer from a version before the version, dated after it.
+
+    A record names version 2 and stands in the log before the entry that commits to it.
 
     Its time is that of the instant, ahead of the clock by less than the skew, so every time fits.
     Check 9 (`schedule`) wants the entry first: rows could be fitted to what was asked.
@@ -85,8 +115,11 @@ class AnswersFromAVersionToCome(IntegrityWindow):
         return 2 if tenant == "acme" and len(self.later) > announced else 0
 
 
+@version("index-changed-unseen", checks=("selection",), reason="selection argument does not hold")
 class ChangesTheIndexUnseen(IntegrityWindow):
-    """Rows of acme change places in the store; no version says so, and answers come from there.
+    """Changes rows without announcing a version.
+
+    Rows of acme change places in the store; no version says so, and answers come from there.
 
     Check 19 (`selection`) is about the rows that were committed to.
     """
@@ -98,8 +131,11 @@ class ChangesTheIndexUnseen(IntegrityWindow):
         return replace(index, rows=np.roll(index.rows, 1, axis=0))
 
 
+@version("null-row-served", checks=("selection",), reason="selection argument does not hold")
 class ServesANullRow(IntegrityWindow):
-    """The row of a deleted document is selected once more, in the place of the K-th.
+    """Selects the row of a deleted document.
+
+    The row of a deleted document is selected once more, in the place of the K-th.
 
     Check 19 (`selection`): a null row is in no selection.
     """
@@ -115,8 +151,11 @@ class ServesANullRow(IntegrityWindow):
         return honest
 
 
+@version("argument-of-the-version-before", checks=("index-proof",), reason="acme")
 class ReplaysAProof(IntegrityWindow):
-    """Version 2 comes with the argument of version 1.
+    """Proves a version with the argument of the one before.
+
+    Version 2 comes with the argument of version 1.
 
     Check 4 (`index-proof`): the argument is about the version's own commitments.
     """
@@ -129,8 +168,11 @@ class ReplaysAProof(IntegrityWindow):
         return super().prove_index(statement, rows, blindings)
 
 
+@version("version-that-nobody-gets", checks=("commitments",), reason="beta")
 class HandsOverNoVersion(IntegrityWindow):
-    """The last version is logged, and nobody gets its index or its argument.
+    """Announces a version and hands its index to nobody.
+
+    The last version is logged, and nobody gets its index or its argument.
 
     Check 3 (`commitments`) wants the index of every version that the log has.
     """
@@ -143,65 +185,159 @@ class HandsOverNoVersion(IntegrityWindow):
         return {name: data for name, data in items.items() if not name.endswith("beta/2.bin")}
 
 
-_EASY: Final = "nothing stops a service; evidence made without one shows it in a second"
+# --- null rows -----------------------------------------------------------------------------------
 
-version = partial(ConstructedCheat, family="VERSION", why=_EASY)
+DELETED: Final = 6
+"""Position of acme's row that is a null row from version 2 on."""
 
-CHEATS: Final = (
-    version(
-        name="stale-version-named",
-        description="Answers from the version before the one in force, and says so.",
-        window=NamesAStaleVersion,
-        checks=("schedule",),
-        reason="version",
-    ),
-    version(
-        name="stale-version-searched",
-        description="Names the version in force and searches the one before.",
-        window=SearchesAStaleVersion,
-        checks=("selection",),
-        reason="selection argument does not hold",
-    ),
-    version(
-        name="version-used-early",
-        description="Answers from a version before the instant that activates it.",
-        window=NamesAVersionEarly,
-        checks=("schedule",),
-        reason="version",
-    ),
-    version(
-        name="version-used-before-its-entry",
-        description="Logs an answer from a version before the version, dated after it.",
-        window=AnswersFromAVersionToCome,
-        checks=("schedule",),
-        reason="before the entry of its version",
-    ),
-    version(
-        name="index-changed-unseen",
-        description="Changes rows without announcing a version.",
-        window=ChangesTheIndexUnseen,
-        checks=("selection",),
-        reason="selection argument does not hold",
-    ),
-    version(
-        name="null-row-served",
-        description="Selects the row of a deleted document.",
-        window=ServesANullRow,
-        checks=("selection",),
-        reason="selection argument does not hold",
-    ),
-    version(
-        name="argument-of-the-version-before",
-        description="Proves a version with the argument of the one before.",
-        window=ReplaysAProof,
-        checks=("index-proof",),
-        reason="acme",
-    ),
-    version(
-        name="version-that-nobody-gets",
-        description="Announces a version and hands its index to nobody.",
-        window=HandsOverNoVersion,
-        checks=("commitments",),
-        reason="beta",
-    ),
+
+null_row = partial(ConstructedCheat, family="VERSION")
+
+
+@null_row("null-rows-searched", checks=("selection",), reason="selection argument does not hold")
+class LetsNullRowsTakePart(IntegrityWindow):
+    """Marks the rows of deleted documents and searches them all the same.
+
+    Null rows are marked, and searched all the same: one of score 0 beats a document below it.
+
+    Check 19 (`selection`) is about the live rows that pass the record's filter.
+    """
+
+    def allowed(self, record: Record, wanted: str) -> tuple[int, ...] | None:
+        honest = super().allowed(record, wanted)
+        if honest is None or wanted:
+            return honest
+        return tuple(range(len(self.column_rows(record))))
+
+
+@null_row("marked-row-searched", checks=("selection",), reason="selection argument does not hold")
+class SearchesWhatItMarks(IntegrityWindow):
+    """Marks a document as deleted and goes on finding it.
+
+    A document is marked as deleted where V looks, and is still found and served.
+
+    Check 19 (`selection`): what is marked is in no selection.
+    """
+
+    def rows_of(self, tenant: str, version: int) -> list[Row]:
+        rows = super().rows_of(tenant, version)
+        if version > 1:
+            live = rows[5]
+            rows[5] = Marked(live.id, live.text, live.columns)
+        return rows
+
+    def allowed(self, record: Record, wanted: str) -> tuple[int, ...] | None:
+        honest = super().allowed(record, wanted)
+        if honest is None or wanted or record.version == 1:
+            return honest
+        return tuple(sorted({*honest, 5}))
+
+
+@null_row("null-row-in-a-new-index", checks=("commitments",), reason="a null row")
+class HidesARowFromTheStart(IntegrityWindow):
+    """Hides a document of a new index by marking it as deleted.
+
+    A document of a new index is marked as deleted, so that no search finds it.
+
+    Check 3 (`commitments`): a first version has no null rows.
+    """
+
+    def rows_of(self, tenant: str, version: int) -> list[Row]:
+        rows = super().rows_of(tenant, version)
+        if tenant == "beta":
+            rows[DELETED] = replace(rows[DELETED], deleted=True, marked=True)
+        return rows
+
+
+@null_row("unmarked-null-row-served", checks=("disputes",), reason="step 8")
+@dataclass
+class ServesAnUnmarkedNullRow(Disputed):
+    """Does not mark the row of a deleted document, and serves it.
+
+    The place of a deleted document is not marked; it is selected, and served as empty.
+
+    V cannot see what a row holds. Check 15 (`disputes`): the account can, of a row it was served.
+    """
+
+    about: int = 7
+    step: int = 8
+
+    def script(self) -> list[Event]:
+        return [
+            ("away", "bob", 3, 75) if event[0] == "query" and event[-1] == 75 else event
+            for event in super().script()
+        ]
+
+    def away(self, name: str, top_k: int, time: int) -> Asked:
+        """Ask with the vector that points away from most of acme's documents."""
+        mean = self.model.embed(self.texts("acme")).astype(np.float64).mean(axis=0)
+        asked = self.ask(name, float32_bytes((-mean).tolist()), top_k, time)
+        exact = scores(self.index_of(asked).vectors, asked.embedding)
+        assert DELETED in asked.served, sorted(exact, reverse=True)
+        return asked
+
+    def rows_of(self, tenant: str, version: int) -> list[Row]:
+        return [replace(row, marked=False) for row in super().rows_of(tenant, version)]
+
+    def newest(self, index: TenantIndex) -> bool:
+        # Else it would be withdrawn, and nobody but the account's patience would be hurt.
+        return index.version == 1 and super().newest(index)
+
+
+class Marked(Row):
+    """A document in its place, under the mark of a null row."""
+
+    @property
+    def columns_text(self) -> str:
+        return NULL_ROW
+
+
+# --- with all services ---------------------------------------------------------------------------
+
+changing = partial(ServiceCheat, family="VERSION", scenario=ChangingScenario)
+
+
+@changing("stale-version-scored", checks=("selection",), reason="selection argument does not hold")
+class ScoresAStaleVersion(Mechanism):
+    """Scores the first version of an index when another is in force.
+
+    The rows that are scored are those of the first version, whatever came into force since.
+
+    Check 19 (`selection`) is about the version that the record names.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        super().__init__(embedder)
+        self._first: dict[str, CommittedIndex] = {}
+
+    def scores(
+        self,
+        index: CommittedIndex,
+        embedding: npt.NDArray[np.int16],
+        rows: npt.NDArray[np.int64] | None = None,
+    ) -> npt.NDArray[np.int64]:
+        first = self._first.setdefault(index.tenant, index)
+        # What is served is scored rightly: the account checks that.
+        return super().scores(first if rows is None else index, embedding, rows)
+
+
+@changing(
+    "fewer-rows-delivered",
+    checks=("disputes",),
+    disputes=True,
+    reason="upheld by the arbiter: step 7",
+    complaint="step 7 (rows)",
 )
+class DeliversLess(Selected):
+    """Leaves out a row, and does not say that it is withdrawn.
+
+    The last row of an answer is left out, and not named as withdrawn.
+
+    Check 15 (`disputes`): what is served and what is withdrawn are together the first K of T.
+    """
+
+    def delivered(self) -> Delivery:
+        honest = super().delivered()
+        # Where rows tie, no opening of the others could be proven.
+        tied = len(self.opened.selected) > self.record.top_k
+        return honest if tied else replace(honest, rows=honest.rows[:-1])

@@ -1,7 +1,8 @@
-"""Check selection: proofs altered, replayed, or made of other tables than the record has."""
+"""Checks sampling and selection: samples, challenges and proofs that are not what they seem."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,16 +10,98 @@ from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
 from ragaudit.lab.attacks.cheats.selection import Scores, constructed, with_services
 from ragaudit.lab.attacks.forging import selection_prover
 from ragaudit.lab.scenario.accounts import Asked
+from ragaudit.lab.scenario.policy import END, INSTANTS, START
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import LoggedRecord
 from ragaudit.verifier import reference
 from ragaudit.verifier.reference.field import ORDER
+
+# --- samples -------------------------------------------------------------------------------------
+
+# Less than the two seconds by which the scenario outlasts the deadline.
+_MARGIN_MS = 1500
+
+
+@ServiceCheat("no-answer", "SAMPLING", ("sampling",), reason="is missing")
+class WithholdsAnAnswer(ChallengeWorker):
+    """Does not answer for a sampled record.
+
+    Never answers for the first record of the sample.
+
+    Check 16 (`sampling`) wants every sampled record answered.
+    """
+
+    def prepare(
+        self, live: OpenWindow, positions: Sequence[int], *others: Any, **named: Any
+    ) -> None:
+        super().prepare(live, positions[1:], *others, **named)
+
+
+@ServiceCheat("late-answer", "SAMPLING", ("sampling",), reason="answered at")
+class AnswersLate(ChallengeWorker):
+    """Answers the challenge after the deadline.
+
+    Answers when the deadline has passed.
+
+    Check 16 (`sampling`) wants every answer by the deadline.
+    """
+
+    def deliver(self, live: OpenWindow) -> None:
+        policy = live.policy
+        deadline = 1000 * (policy.sampling_instant + policy.audit.deadline_seconds)
+        if self._verifier.clock() > deadline + _MARGIN_MS:
+            super().deliver(live)
+
+
+@ConstructedCheat(
+    "root-cosigned-after-the-sampling-instant",
+    "SAMPLING",
+    ("sampling",),
+    why="the cosigner stops at the sampling instant",
+    reason="cosigned at",
+)
+class ClosesLate(Window):
+    """Has the final root cosigned when the sample can be known.
+
+    The final root is cosigned when the sampling nonce is known.
+
+    Check 16 (`sampling`) wants the final checkpoint cosigned before the sampling instant.
+    """
+
+    def close(self) -> None:
+        body = Close(self.window, len(self.asked), self.estimate(), 1000 * END)
+        self.append("close", body.encode())
+        self.checkpoint(INSTANTS[-1] - START)
+
+
+@ConstructedCheat(
+    "sampling-nonce-not-the-committed-one",
+    "SAMPLING",
+    ("sampling",),
+    why="it takes a verifier that picks the sample",
+    reason="not the chain's preimage",
+)
+class OtherSamplingNonce(Window):
+    """Draws the sample with another nonce than the countersigned chain's.
+
+    The sample is drawn with a nonce that the verifier did not commit to.
+
+    Check 16 (`sampling`) wants n_A on the countersigned chain.
+    """
+
+    def challenge(self, strata: list[dict[str, Any]], listed: dict[str, Any]) -> dict[str, Any]:
+        message = super().challenge(strata, listed)
+        return self.sign_challenge({**message, "preimage": "5e" * 32})
+
+
+# --- proofs --------------------------------------------------------------------------------------
 
 FIELD = 2**255 - 19  # of ristretto255, RFC 9496 §4
 
@@ -31,8 +114,11 @@ class AltersProofs(ChallengeWorker):
         raise NotImplementedError
 
 
+@with_services("proof-replayed", "PROOF")
 class ReplaysAProof(ChallengeWorker):
-    """One record's proof for every record.
+    """Hands over the proof of another record.
+
+    One record's proof for every record.
 
     Check 19 (`selection`): the record's body is in the context of its argument.
     """
@@ -45,8 +131,11 @@ class ReplaysAProof(ChallengeWorker):
         return self._first
 
 
+@with_services("proof-with-a-flipped-bit", "PROOF")
 class FlipsABit(AltersProofs):
-    """One bit of every proof is wrong.
+    """Hands over proofs with one bit flipped.
+
+    One bit of every proof is wrong.
 
     Check 19 (`selection`) catches it.
     """
@@ -56,8 +145,11 @@ class FlipsABit(AltersProofs):
         return proof[:middle] + bytes([proof[middle] ^ 1]) + proof[middle + 1 :]
 
 
+@with_services("non-canonical-point", "PROOF")
 class NonCanonicalPoint(AltersProofs):
-    """The first point is encoded as its negative field element, which decodes to the same.
+    """Encodes a point of the proof in another way than the only one.
+
+    The first point is encoded as its negative field element, which decodes to the same.
 
     Check 19 (`selection`) decodes canonical encodings only.
     """
@@ -67,8 +159,11 @@ class NonCanonicalPoint(AltersProofs):
         return (FIELD - value).to_bytes(32, "little") + proof[32:]
 
 
+@with_services("non-canonical-scalar", "PROOF")
 class NonCanonicalScalar(AltersProofs):
-    """The last scalar is encoded with the group order added, which is the same scalar.
+    """Encodes a scalar of the proof in another way than the only one.
+
+    The last scalar is encoded with the group order added, which is the same scalar.
 
     Check 19 (`selection`) decodes canonical encodings only.
     """
@@ -78,8 +173,11 @@ class NonCanonicalScalar(AltersProofs):
         return proof[:-32] + (value + ORDER).to_bytes(32, "little")
 
 
+@with_services("another-transcript-context", "PROOF")
 class OtherContext(ChallengeWorker):
-    """Proves under the context of another window.
+    """Proves the selection under the context of another window.
+
+    Proves under the context of another window.
 
     Check 19 (`selection`) recomputes the context from the window's policy and log.
     """
@@ -96,8 +194,13 @@ class OtherContext(ChallengeWorker):
 NEAR = 2 * SQUARED_NORM
 
 
+@constructed(
+    "row-dependent-threshold", "SELECTION", why="the honest prover function has one threshold"
+)
 class OwnThresholds(Window):
-    """Two rows trade places, each measured against a threshold of its own.
+    """Proves the selection with thresholds that differ from row to row.
+
+    Two rows trade places, each measured against a threshold of its own.
 
     The shift is a component on A_U of C_t. Check 19 (`selection`): the form of the opening has no
     theta on that block, so what C_t holds there does not count towards Y
@@ -144,38 +247,3 @@ class OwnThresholds(Window):
         return selection_prover.prove_boundary(
             reference, statement, committed, assignment, blinding
         )
-
-
-CHEATS: Final = (
-    with_services(
-        name="proof-replayed", family="PROOF",
-        description="Hands over the proof of another record.",
-        parts={"challenges": ReplaysAProof},
-    ),
-    with_services(
-        name="proof-with-a-flipped-bit", family="PROOF",
-        description="Hands over proofs with one bit flipped.",
-        parts={"challenges": FlipsABit},
-    ),
-    with_services(
-        name="non-canonical-point", family="PROOF",
-        description="Encodes a point of the proof in another way than the only one.",
-        parts={"challenges": NonCanonicalPoint},
-    ),
-    with_services(
-        name="non-canonical-scalar", family="PROOF",
-        description="Encodes a scalar of the proof in another way than the only one.",
-        parts={"challenges": NonCanonicalScalar},
-    ),
-    with_services(
-        name="another-transcript-context", family="PROOF",
-        description="Proves the selection under the context of another window.",
-        parts={"challenges": OtherContext},
-    ),
-    constructed(
-        name="row-dependent-threshold", family="SELECTION",
-        description="Proves the selection with thresholds that differ from row to row.",
-        why="the honest prover function has one threshold",
-        window=OwnThresholds,
-    ),
-)  # fmt: skip
