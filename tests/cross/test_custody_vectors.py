@@ -8,10 +8,8 @@ import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PublicKey, SignatureRejected
-from ragaudit.ledger.messages.audit_findings import AuditFinding
-from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
-from ragaudit.ledger.messages.evidence_access import EvidenceAccess
-from ragaudit.ledger.messages.verification_result import VerificationResult
+from ragaudit.ledger.messages.custody import Deletion, EvidenceAccess, ProviderDeletion
+from ragaudit.ledger.messages.verdict_exports import AuditFinding, VerificationResult
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 CASES: dict[str, Any] = json.loads((VECTORS / "custody.json").read_bytes())

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from for_each import for_each
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.records import entry_leaf_data, parse_body
+from ragaudit.ledger.messages.entries import Epoch, entry_leaf_data, parse_body
 from ragaudit.prover.randomness import SeedTree
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors/epochs.json").read_text())

@@ -9,8 +9,7 @@ from ragaudit.circuits.selection import ColumnArrays
 from ragaudit.encoding.digests import leaf_data, salted
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.columns import NULL_ROW, columns_text, read_columns
-from ragaudit.ledger.messages.filters import Filter
-from ragaudit.ledger.messages.merkle_commitments import (
+from ragaudit.ledger.messages.commitments import (
     IndexCommitment,
     IndexTree,
     content_digest,
@@ -19,12 +18,12 @@ from ragaudit.ledger.messages.merkle_commitments import (
     row_digest,
     verify_index_row,
 )
+from ragaudit.ledger.messages.entries import Opening, Version
+from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import PrivateReceipt, TiesOpening
-from ragaudit.ledger.messages.questions import Question
 from ragaudit.ledger.messages.receipts import answer_digest
-from ragaudit.ledger.messages.records import Opening, Version
-from ragaudit.ledger.messages.requests import Answer, Request
+from ragaudit.ledger.messages.requests import Answer, Question, Request
 from vector_scripts import VECTORS, script
 
 VECTOR: dict[str, Any] = json.loads((VECTORS / "integrity.json").read_bytes())

@@ -17,18 +17,25 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages import chains
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Response, receipts_digest
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
+from ragaudit.ledger.messages.challenge import (
+    Activation,
+    Challenge,
+    Countersignature,
+    ReceiptsList,
+    Response,
+    opening_digest,
+    receipts_digest,
+)
 from ragaudit.ledger.messages.disputes import (
     Dispute,
     Finding,
     HolderStatement,
     RegistrationStatement,
 )
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.handover import read_handover, write_handover
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
-from ragaudit.ledger.messages.questions import Question
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import Question
 from ragaudit.ledger.messages.verdict import Verdict, VerdictRejected, sign_statement, statement
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ragaudit.client.checks import Checker
 from ragaudit.lab.scenario.scenario import Conclusion, Prepared, Scenario
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.prover.answering.query import Described, Selected, Stage, Stages
 from ragaudit.prover.service import Components
 

@@ -17,7 +17,7 @@ from keyword_channel import write_keyword_model
 from prover_process import ANCHORED, PLAIN, Setting
 from ragaudit.client.cli import app
 from ragaudit.lab.generation.transformer import Transformer
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.entries import Charge, Generated, Void
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedKeywords
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.store.database import Store

@@ -10,7 +10,7 @@ from ragaudit.lab.scenario.integrity import LEFT_SHELF, RECENT
 from ragaudit.lab.scenario.policy import COLUMNS
 from ragaudit.lab.scenario.provision import SETTINGS, WINDOW, Offer, shelved_documents
 from ragaudit.lab.scenario.scenario import Scenario
-from ragaudit.ledger.messages.claims import Claims
+from ragaudit.ledger.messages.verdict import Claims
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.service import Components
 from ragaudit.prover.settings import WindowSettings

@@ -14,7 +14,7 @@ from ragaudit.circuits.quantise import quantise
 from ragaudit.embedders.base import NoEmbedder
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.requests import float32_bytes
 from ragaudit.prover.backend_settings import ChromaSettings
 from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.store.states import State

@@ -16,7 +16,7 @@ from prometheus_client import generate_latest
 from ragaudit.embedders.base import NoEmbedder
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.requests import float32_bytes
 from ragaudit.prover.backend_settings import ChromaSettings, PgvectorSettings
 from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.backends.pgvector import PgvectorStore

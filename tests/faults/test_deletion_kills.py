@@ -8,7 +8,7 @@ from databases import ON_EACH_ENGINE
 from dying import Mortal, Step
 from finished_windows import Finished, finished
 from prover_process import Prover
-from ragaudit.ledger.messages.deletion import ProviderDeletion
+from ragaudit.ledger.messages.custody import ProviderDeletion
 from ragaudit.prover.command.set_up import SetUp
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.records import entries, records

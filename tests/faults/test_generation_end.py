@@ -13,9 +13,8 @@ from generation_channel import CHANNEL, DYING, logged_of, model, model_url, reco
 from moved_window import MovedWindow
 from prover_process import ANCHORED
 from ragaudit.lab.generation.transformer import Transformer
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.entries import Charge, Close, Generated, Void
 from ragaudit.ledger.messages.generated import GeneratedFile
-from ragaudit.ledger.messages.records import Close
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 

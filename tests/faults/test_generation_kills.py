@@ -17,9 +17,8 @@ from moved_window import MovedWindow
 from prover_process import ANCHORED, PATIENCE, PLAIN, Setting
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.entries import Charge, Generated, Record, Void
 from ragaudit.ledger.messages.generated import GeneratedFile
-from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows

@@ -13,7 +13,7 @@ import pytest
 from databases import SERVER_AT_NIGHT
 from postgresql_server import Server
 from prover_process import ANCHORED, PATIENCE, PATIENT, PLAIN, WORDS, Setting, body_of, check_log
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from prover_process import ANCHORED, PATIENCE, PLAIN, WORDS, Setting, check_log
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 
 # Of exchanges with a process that is away, or that was killed in the midst of them.
 NOT_SENT = {"ConnectError", "ConnectTimeout"}

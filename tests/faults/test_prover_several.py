@@ -14,7 +14,7 @@ import postgresql_server
 import pytest
 from databases import prover_tables
 from prover_process import PATIENCE, PATIENT, PLAIN, Prover, Setting, body_of, check_log
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

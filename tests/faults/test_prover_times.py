@@ -9,7 +9,7 @@ import httpx
 import pytest
 from databases import SERVER_AT_NIGHT
 from prover_process import PATIENT, STEPPING, Setting, Steady, body_of, check_log
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.verifier.service import cosigner
 from restoring import BackUp
 

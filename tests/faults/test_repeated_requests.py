@@ -27,8 +27,8 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.log.database import close_engine, open_engine
-from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.disputes import Finding, file_digest
+from ragaudit.ledger.messages.entries import Charge, Generated
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.records import entries_of, records

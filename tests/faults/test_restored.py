@@ -28,7 +28,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import b64_decode
 from ragaudit.lab.scenario.policy import small_terms_file
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.verifier.cosigner.store import Store as CosignerStore
 from restoring import BackUp
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ragaudit.encoding.signing import PrivateKey, PublicKey
-from ragaudit.ledger.messages.verdict import Verdict, key_id
-from ragaudit.ledger.messages.verification_result import VerificationResult
+from ragaudit.ledger.messages.signed import key_id
+from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.ledger.messages.verdict_exports import VerificationResult
 from report_cases import KEY, signed
 from report_cases_claims import unnoised
 from securesystemslib.dsse import Envelope

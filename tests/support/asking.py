@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 from prover_process import ANCHORED, PATIENCE, Setting, body_of
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 
 _PAUSE = 0.2
 

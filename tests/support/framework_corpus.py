@@ -18,7 +18,7 @@ import wordnet
 from fastapi import FastAPI
 from ragaudit.embedders import registry
 from ragaudit.encoding.text import b64_encode
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.requests import float32_bytes
 
 TENANTS = {"one": "handbook", "two": "manual"}
 ROWS = {"one": 600, "two": 60}

@@ -4,7 +4,7 @@ from typing import Any
 
 from integrity_scene import NOISE, policy_value
 from ragaudit.encoding.digests import salted
-from ragaudit.ledger.messages.charges import Charge, Generated
+from ragaudit.ledger.messages.entries import Charge, Generated
 from ragaudit.ledger.messages.generated import (
     GeneratedAnswer,
     GeneratedPrivate,

@@ -8,9 +8,10 @@ from typing import Any
 from ragaudit.encoding.digests import salted
 from ragaudit.lab.scenario.policy import key_members, policy_document
 from ragaudit.ledger.messages.columns import NULL_ROW, columns_text, read_columns
+from ragaudit.ledger.messages.commitments import IndexTree, content_digest, row_digest
 from ragaudit.ledger.messages.documents import id_commitment, id_keys
+from ragaudit.ledger.messages.entries import Opening, Record, TenantOpening, Version
 from ragaudit.ledger.messages.filters import Filter
-from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import (
     PrivateReceipt,
@@ -20,10 +21,16 @@ from ragaudit.ledger.messages.private_receipts import (
     WithdrawnRow,
 )
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView
-from ragaudit.ledger.messages.records import Opening, Record, TenantOpening, Version
-from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
+from ragaudit.ledger.messages.requests import (
+    Answer,
+    Document,
+    Openings,
+    Request,
+    embedding_digest,
+    float32_bytes,
+    float32_values,
+)
 from ragaudit.ledger.messages.ties import TiesStatement, first_of
-from ragaudit.ledger.messages.vectors import float32_bytes, float32_values
 from receipt_scene import (
     COSIGNER,
     DIMENSION,

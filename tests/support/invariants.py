@@ -17,8 +17,8 @@ from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.notes import VerifierKey, parse_note
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.errors import UnknownWindow
 from ragaudit.prover.settings import Settings as ProverSettings
 from ragaudit.prover.settings import load_settings

@@ -11,7 +11,7 @@ from generation_messages import GENERATION
 from ragaudit.encoding import canonical_json
 from ragaudit.lab.bench.log import LargeLog, LargeLogSizes, write_evidence
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.charges import Charge, Generated
+from ragaudit.ledger.messages.entries import Charge, Generated
 from ragaudit.verifier.procedure.facts import Pins
 
 __all__ = ["write_large_words"]

@@ -19,17 +19,25 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey, parse
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW
-from ragaudit.ledger.messages.document_proof import DocumentProof, ListedDocument
-from ragaudit.ledger.messages.documents import DocumentLives, id_commitment, id_key, id_keys
-from ragaudit.ledger.messages.merkle_commitments import (
+from ragaudit.ledger.messages.commitments import (
     IndexCommitment,
     IndexTree,
     content_digest,
     row_digest,
 )
+from ragaudit.ledger.messages.documents import (
+    DocumentLives,
+    DocumentProof,
+    ListedDocument,
+    ProvenIndex,
+    ProvenIndexRow,
+    RowProof,
+    id_commitment,
+    id_key,
+    id_keys,
+)
+from ragaudit.ledger.messages.entries import Close, Opening, Version
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Close, Opening, Version
-from ragaudit.ledger.messages.row_proofs import ProvenIndex, ProvenIndexRow, RowProof
 from ragaudit.ledger.messages.shown_entries import ProvenEntry, ProvenOpening
 from vector_scripts import VECTORS
 

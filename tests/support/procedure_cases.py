@@ -12,7 +12,7 @@ from ragaudit.circuits.statements import IndexStatement
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.engines import ArgumentRejected, CoreEngine, Engine, engine

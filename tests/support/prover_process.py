@@ -21,8 +21,8 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.lab.scenario.policy import small_terms_file
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.chains import NonceChain
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.set_up import SetUp, set_up

@@ -18,7 +18,8 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.chains import NonceChain
-from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
+from ragaudit.ledger.messages.commitments import IndexTree, content_digest, row_digest
+from ragaudit.ledger.messages.entries import Opening, Record, TenantOpening
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import (
@@ -34,7 +35,6 @@ from ragaudit.ledger.messages.receipts import (
     ServedRow,
     answer_digest,
 )
-from ragaudit.ledger.messages.records import Opening, Record, TenantOpening
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
 from ragaudit.ledger.messages.ties import TiesStatement
 

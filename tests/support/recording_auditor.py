@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding import canonical_json
-from ragaudit.ledger.messages.claims import Claims
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.verdict import Claims
 from ragaudit.verifier.engines import CoreEngine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.indexes import verify_version

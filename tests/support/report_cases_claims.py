@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ragaudit.ledger.messages.claims import PRIVACY_CHECKS
+from ragaudit.ledger.messages.verdict import PRIVACY_CHECKS
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, covered
 from report_cases import SCOPE, outcome
 

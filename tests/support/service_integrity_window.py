@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragaudit.lab.scenario.integrity import IntegrityWindow
-from ragaudit.ledger.messages.records import Version
+from ragaudit.ledger.messages.entries import Version
 from service_window import ServiceWindow
 
 

@@ -21,13 +21,12 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import handover
 from ragaudit.ledger.messages.chains import NonceChain
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum
+from ragaudit.ledger.messages.commitments import IndexCommitment
+from ragaudit.ledger.messages.entries import Close, Record, Registration
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.ledger.messages.requests import Openings, Request, embedding_digest
 from ragaudit.ledger.messages.signed import SignedRequest
-from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.verifier import keys
 from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.auditor import Auditor

@@ -8,9 +8,9 @@ from typing import Any
 from ragaudit.client.checks import CoreOperations
 from ragaudit.embedders.base import Embedder, embed_quantised
 from ragaudit.encoding.text import b64_decode
+from ragaudit.ledger.messages.entries import Opening
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Opening
 from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.prover.command.cli import app
 from ragaudit.prover.store.states import State

@@ -14,7 +14,7 @@ from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.chains import NonceChain
-from ragaudit.ledger.messages.charges import Charge, Generated
+from ragaudit.ledger.messages.entries import Charge, Close, Generated, Opening, TenantOpening
 from ragaudit.ledger.messages.generated import (
     AnyAnswer,
     GeneratedFile,
@@ -28,7 +28,6 @@ from ragaudit.ledger.messages.generated_check import check_generated_file
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import AccountView, StepResult, WindowView
-from ragaudit.ledger.messages.records import Close, Opening, TenantOpening
 from ragaudit.ledger.messages.requests import Openings, embedding_digest
 from receipt_scene import COSIGNER, LOG, OPERATIONS, PROVIDER, ROWS, salt, toy_embed
 

@@ -16,9 +16,8 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
-from ragaudit.ledger.messages.account_index import AccountIndex, Accounts
-from ragaudit.ledger.messages.account_proof import AccountProof
-from ragaudit.ledger.messages.records import Close
+from ragaudit.ledger.messages.accounts import AccountIndex, AccountProof
+from ragaudit.ledger.messages.entries import Accounts, Close
 from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine

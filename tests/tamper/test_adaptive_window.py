@@ -18,9 +18,9 @@ from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.challenge import Replay
+from ragaudit.ledger.messages.entries import Charge
 from ragaudit.ledger.messages.generated import GeneratedAnswer
-from ragaudit.ledger.messages.replays import Replay
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy.accounting.generation import ChannelEpsilon
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters

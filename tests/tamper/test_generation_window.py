@@ -19,12 +19,10 @@ from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.ledger.messages.generator_manifest import Vocabulary
+from ragaudit.ledger.messages.challenge import Replay
+from ragaudit.ledger.messages.manifests import EmbedderManifest, Vocabulary
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.predicate import Predicate
-from ragaudit.ledger.messages.replays import Replay
-from ragaudit.ledger.messages.verdict import Status, Verdict
+from ragaudit.ledger.messages.verdict import Predicate, Status, Verdict
 from ragaudit.privacy.accounting.generation import ChannelEpsilon
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine

@@ -11,9 +11,9 @@ import pytest
 from judged_windows import assert_caught, judged
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.integrity import IntegrityWindow
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.entries import Record
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import QueryKind
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.verifier.procedure import Status
 

@@ -18,9 +18,8 @@ from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.versions import Row
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.columns import canonical_text
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.ledger.messages.records import Opening, Record, Registration, Version
+from ragaudit.ledger.messages.commitments import IndexCommitment
+from ragaudit.ledger.messages.entries import Epoch, Opening, Record, Registration, Version
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, Status, run_opening_checks

@@ -13,7 +13,7 @@ from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement, NormOpening, shifted, split_proof
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.lab.attacks.cheats.index import InnerProducts
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages.commitments import IndexCommitment
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure.indexes import check_norm, verify_argument
 

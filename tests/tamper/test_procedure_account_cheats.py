@@ -11,7 +11,7 @@ from ragaudit.lab.attacks.cheats.schedule import OverBudget, RepeatsACounter
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.records import Registration
+from ragaudit.ledger.messages.entries import Registration
 
 use_cached_table()
 

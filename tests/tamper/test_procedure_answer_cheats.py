@@ -16,11 +16,10 @@ from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages import seed_commitments
+from ragaudit.ledger.messages.commitments import KeyOpening, counter_key, key_leaf, slot_key
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.items import response_name
-from ragaudit.ledger.messages.questions import QUESTION_TAG
-from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.requests import Openings
+from ragaudit.ledger.messages.requests import QUESTION_TAG, Openings
 
 use_cached_table()
 
@@ -58,7 +57,7 @@ class EqualKeys(Window):
         slots = []
         for slot in range(self.slots):
             leaves = [
-                seed_commitments.key_leaf(1, slot, c, self.secret_of(slot, c))
+                key_leaf(1, slot, c, self.secret_of(slot, c))
                 for c in range(self.queries_per_account)
             ]
             slots.append(MemoryTree(leaves))
@@ -69,16 +68,16 @@ class EqualKeys(Window):
         self.append("opening", self.opening.encode())
 
     def secret_of(self, slot: int, counter: int) -> bytes:
-        of_slot = seed_commitments.slot_key(self.seed_secret, self.window, 1, slot)
-        return seed_commitments.counter_key(of_slot, counter if slot else 0)
+        of_slot = slot_key(self.seed_secret, self.window, 1, slot)
+        return counter_key(of_slot, counter if slot else 0)
 
     def noise_secret(self, record: Record) -> bytes:
         return self.secret_of(record.slot, record.counter)
 
-    def open_key(self, asked: Asked) -> seed_commitments.KeyOpening:
+    def open_key(self, asked: Asked) -> KeyOpening:
         slot, counter = asked.record.slot, asked.record.counter
         path = self.trees[slot].inclusion_proof(counter)
-        return seed_commitments.KeyOpening(asked.key, path, self.top.inclusion_proof(slot))
+        return KeyOpening(asked.key, path, self.top.inclusion_proof(slot))
 
 
 def test_equal_keys_were_committed() -> None:

@@ -12,7 +12,7 @@ from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.records import Close
+from ragaudit.ledger.messages.entries import Close
 from ragaudit.verifier.procedure import Status
 
 use_cached_table()

@@ -20,7 +20,7 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, parse_note
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.records import Close
+from ragaudit.ledger.messages.entries import Close
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.context import Context

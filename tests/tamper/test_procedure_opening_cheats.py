@@ -18,7 +18,7 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.records import Opening
+from ragaudit.ledger.messages.entries import Opening
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Pins, Status, run_opening_checks

@@ -9,8 +9,8 @@ import pytest
 from procedure_cases import altering, assert_caught, audit, use_cached_table
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.records import Record
 
 use_cached_table()
 

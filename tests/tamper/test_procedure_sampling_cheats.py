@@ -15,7 +15,7 @@ from ragaudit.lab.scenario.policy import CHALLENGED, INSTANTS
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.items import response_name
-from ragaudit.ledger.messages.questions import MAX_QUESTION_BYTES
+from ragaudit.ledger.messages.requests import MAX_QUESTION_BYTES
 
 use_cached_table()
 

@@ -12,8 +12,7 @@ from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import END
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.records import Close, Record, Registration, Version
+from ragaudit.ledger.messages.entries import Close, Epoch, Record, Registration, Version
 
 use_cached_table()
 

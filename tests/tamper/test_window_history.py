@@ -13,7 +13,7 @@ from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.records import Version
+from ragaudit.ledger.messages.entries import Version
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.procedure import Outcome, Status
 from ragaudit.verifier.report import render_html, render_text

@@ -17,13 +17,22 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import chains
-from ragaudit.ledger.messages.identifiers import pseudonym
-from ragaudit.ledger.messages.merkle_commitments import (
+from ragaudit.ledger.messages.commitments import (
     IndexCommitment,
     IndexTree,
+    SeedCommitment,
     content_digest,
     row_digest,
 )
+from ragaudit.ledger.messages.entries import (
+    Close,
+    Opening,
+    Record,
+    Registration,
+    TenantOpening,
+    entry_leaf_data,
+)
+from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import (
@@ -33,16 +42,7 @@ from ragaudit.ledger.messages.receipts import (
     ServedRow,
     answer_digest,
 )
-from ragaudit.ledger.messages.records import (
-    Close,
-    Opening,
-    Record,
-    Registration,
-    TenantOpening,
-    entry_leaf_data,
-)
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
-from ragaudit.ledger.messages.seed_commitments import SeedCommitment
 
 FOLDER = Path(__file__).parent
 WINDOW, TENANT, ORIGIN = "w1", "alpha", "rag.example.com/ragaudit/w1"

@@ -18,12 +18,12 @@ from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature
+from ragaudit.ledger.messages.challenge import Activation, Countersignature
+from ragaudit.ledger.messages.entries import Record, Registration
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import (
     PublicReceipt,
 )
-from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.ledger.messages.shown import ShownAccount, ShownKeys, ShownWindow
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry, ShownOpening

@@ -17,8 +17,8 @@ from ragaudit.ledger.messages.disputes import (
     RegistrationStatement,
     file_digest,
 )
+from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Registration
 
 API_KEY = "secret-api-key"
 Open = Callable[..., Client]

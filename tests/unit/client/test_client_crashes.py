@@ -19,8 +19,8 @@ from ragaudit.client.results import SearchResult
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
 from ragaudit.encoding.canonical_json import loads
+from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.records import Registration
 
 Open = Callable[..., Client]
 

@@ -18,9 +18,9 @@ from ragaudit.encoding.text import b64_encode
 from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature
+from ragaudit.ledger.messages.challenge import Activation, Countersignature
+from ragaudit.ledger.messages.entries import Version
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile
-from ragaudit.ledger.messages.records import Version
 from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.ledger.messages.shown_entries import ShownOpening, VersionEntry
 from typer.testing import CliRunner

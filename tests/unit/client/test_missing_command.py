@@ -12,9 +12,9 @@ from ragaudit.client.cli import app
 from ragaudit.encoding import canonical_json
 from ragaudit.ledger.log.tiles import TILE_WIDTH, Tile, parse_path, tile_path, tiles_of
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.entries import Close
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.records import Close
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()

@@ -13,7 +13,7 @@ from ragaudit.embedders.base import EmbedderUnavailable
 from ragaudit.embedders.endpoint import EndpointEmbedder, EndpointOptions
 from ragaudit.embedders.registry import EmbedderOptions
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 
 ADDRESS = "http://embed.internal.example/v1"
 D = 8

@@ -25,7 +25,7 @@ from ragaudit.encoding.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from ragaudit.ledger.messages.claims import RESULTS
+from ragaudit.ledger.messages.verdict import RESULTS
 
 CHAPTER = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
 

@@ -16,7 +16,7 @@ import toy_rag
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.dsse import EnvelopeRejected
+from ragaudit.ledger.messages.signed import EnvelopeRejected
 from ragaudit.ledger.messages.signed_results import MembershipResult, ResultReference
 from typer.testing import CliRunner, Result
 

@@ -24,7 +24,7 @@ from ragaudit.lab.generation.training import Terms, drawn, figures, gradients, i
 from ragaudit.lab.generation.transformer import Transformer, shapes
 from ragaudit.lab.generation.vocabulary import END, OTHER, TOKENS, decode, encode, token
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY, LocalVoters
-from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
+from ragaudit.ledger.messages.manifests import GeneratorManifest
 from ragaudit.privacy.mechanisms.dp_rag import DpRag
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.serving.generators import Asking, GeneratorOptions, NextTokens, WholeAnswers

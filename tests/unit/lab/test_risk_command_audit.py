@@ -16,9 +16,7 @@ from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.risk.priors import FinitePrior
 from ragaudit.lab.risk.simulation import RandomizedResponse, simulate
-from ragaudit.ledger.messages.claims import Claims, Status
-from ragaudit.ledger.messages.predicate import SignedCheck
-from ragaudit.ledger.messages.verdict import sign_statement, statement
+from ragaudit.ledger.messages.verdict import Claims, SignedCheck, Status, sign_statement, statement
 from ragaudit.privacy.accounting.report import epsilon_report
 from risk_command import refused, report, run
 

@@ -9,7 +9,7 @@ from leaking_ports import Answering, Fetching, filled
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.dsse import EnvelopeRejected
+from ragaudit.ledger.messages.signed import EnvelopeRejected
 from ragaudit.ledger.messages.signed_results import MembershipResult, ResultReference, ScopeResult
 from surface_app import KEYS, NAMES, MemoryPort, serving, surface_app
 

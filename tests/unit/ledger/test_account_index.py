@@ -19,15 +19,9 @@ from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey, parse_note
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages.account_index import (
-    AccountIndex,
-    Accounts,
-    ListedRecord,
-    account_key,
-)
-from ragaudit.ledger.messages.account_proof import AccountProof
+from ragaudit.ledger.messages.accounts import AccountIndex, AccountProof, ListedRecord, account_key
+from ragaudit.ledger.messages.entries import Accounts, parse_body
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import parse_body
 from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.ledger.messages.sorted_rows import FIRST, LAST
 from vector_scripts import VECTORS

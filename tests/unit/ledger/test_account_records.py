@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.messages.account_records import (
+from ragaudit.ledger.messages.accounts import (
     KINDS,
     PROVIDER,
     VERIFIER,

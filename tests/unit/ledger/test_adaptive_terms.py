@@ -8,7 +8,7 @@ import pytest
 from for_each import for_each
 from generation_messages import KEYWORDS, policy_with
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
-from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
+from ragaudit.ledger.messages.generation_terms import AdaptiveTerms
 from ragaudit.ledger.messages.policy import Policy
 
 ADAPTIVE: dict[str, Any] = {"edges": [9000, 6000, 3000], "epsilon": "1/4", "enough": 5}

@@ -11,8 +11,7 @@ from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.errors import ChainRejected
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList
-from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.challenge import Activation, Challenge, ReceiptsList
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.signed import SignedRequest
 

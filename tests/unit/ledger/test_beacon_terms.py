@@ -13,7 +13,7 @@ from ragaudit.lab.scenario.beacon import CHAIN, OTHER, BeaconWindow
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.messages.beacon import QUICKNET, BeaconChain, BeaconRound
 from ragaudit.ledger.messages.chains import activation_anchor
-from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.challenge import Activation
 from ragaudit.ledger.messages.policy import Policy
 
 WINDOW = BeaconWindow()

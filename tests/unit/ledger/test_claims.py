@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.messages.claims import (
+from ragaudit.ledger.messages.verdict import (
     CONDITIONAL,
     CONDITIONS,
     EXCEEDED,
@@ -18,9 +18,11 @@ from ragaudit.ledger.messages.claims import (
     PRIVACY_CHECKS,
     REFUSED,
     Claims,
+    MalformedVerdict,
+    Predicate,
+    SignedCheck,
     Status,
 )
-from ragaudit.ledger.messages.predicate import MalformedVerdict, Predicate, SignedCheck
 from ragaudit.verifier.procedure import CHECKS, OPENING_CHECKS
 
 IDS = [check.id for check in CHECKS]

@@ -9,7 +9,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
+from ragaudit.ledger.messages.custody import Deletion, ProviderDeletion
 from ragaudit.ledger.messages.verdict import Verdict
 from report_cases import outcome, signed
 

@@ -13,7 +13,7 @@ from owner_scene import VECTOR, Held, OwnedWindow, policy, stand_in
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
 from ragaudit.ledger.errors import CommitmentRejected, NoteRejected, ProofRejected
-from ragaudit.ledger.messages.document_proof import DocumentProof, ListedDocument
+from ragaudit.ledger.messages.documents import DocumentProof, ListedDocument
 from ragaudit.ledger.messages.policy import Policy
 
 ONE, TWO, THREE = Held("a-1", "one"), Held("a-2", "two"), Held("a-3", "three")

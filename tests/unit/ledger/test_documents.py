@@ -13,19 +13,7 @@ from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord, ProofRejected
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW
-from ragaudit.ledger.messages.documents import (
-    DocumentList,
-    DocumentLives,
-    Documents,
-    Life,
-    check_secret,
-    document_row,
-    id_commitment,
-    id_key,
-    id_keys,
-)
-from ragaudit.ledger.messages.handover import check_index_lengths
-from ragaudit.ledger.messages.merkle_commitments import (
+from ragaudit.ledger.messages.commitments import (
     IndexCommitment,
     IndexTree,
     index_leaf,
@@ -33,7 +21,18 @@ from ragaudit.ledger.messages.merkle_commitments import (
     index_root,
     verify_index_row,
 )
-from ragaudit.ledger.messages.records import Opening, TenantOpening, parse_body
+from ragaudit.ledger.messages.documents import (
+    DocumentList,
+    DocumentLives,
+    Life,
+    check_secret,
+    document_row,
+    id_commitment,
+    id_key,
+    id_keys,
+)
+from ragaudit.ledger.messages.entries import Documents, Opening, TenantOpening, parse_body
+from ragaudit.ledger.messages.handover import check_index_lengths
 from ragaudit.ledger.messages.sorted_rows import (
     FIRST,
     LAST,

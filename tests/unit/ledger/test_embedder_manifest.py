@@ -8,7 +8,7 @@ from for_each import for_each
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.messages.embedder_manifest import MAX_MANIFEST_BYTES, EmbedderManifest
+from ragaudit.ledger.messages.manifests import MAX_MANIFEST_BYTES, EmbedderManifest
 
 VALID: dict[str, Any] = {
     "format": "ragaudit/v1/embedder",

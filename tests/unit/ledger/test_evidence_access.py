@@ -9,7 +9,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, MalformedRequest, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.messages.bodies import AccessBody
-from ragaudit.ledger.messages.evidence_access import (
+from ragaudit.ledger.messages.custody import (
     BUNDLE,
     FIRST,
     AccessesRejected,

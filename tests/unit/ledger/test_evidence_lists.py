@@ -5,7 +5,7 @@ from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.challenge import Activation
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
 from ragaudit.ledger.messages.evidence import (
     Activations,

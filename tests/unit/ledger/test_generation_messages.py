@@ -24,7 +24,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.tagged import enc as pack
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.entries import Charge, Generated, Void, parse_body
 from ragaudit.ledger.messages.generated import (
     GeneratedAnswer,
     GeneratedFile,
@@ -33,7 +33,6 @@ from ragaudit.ledger.messages.generated import (
     LoggedEntry,
 )
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import parse_body
 from receipt_scene import PROVIDER
 
 D = bytes(range(32))

@@ -7,7 +7,7 @@ import pytest
 from for_each import for_each
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.messages.generator_manifest import (
+from ragaudit.ledger.messages.manifests import (
     MAX_MANIFEST_BYTES,
     GeneratorManifest,
     Prompt,

@@ -19,8 +19,7 @@ from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import UnservedRow, unserved_bytes
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.requests import Answer, Document, Request
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.requests import Answer, Document, Request, float32_bytes
 
 
 @for_each(

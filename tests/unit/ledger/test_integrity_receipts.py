@@ -25,9 +25,14 @@ from ragaudit.ledger.messages.receipt_body import check_openings
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, _Check
 from ragaudit.ledger.messages.receipt_rows import check_rows
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.requests import Answer, Document, Request, embedding_digest
+from ragaudit.ledger.messages.requests import (
+    Answer,
+    Document,
+    Request,
+    embedding_digest,
+    float32_bytes,
+)
 from ragaudit.ledger.messages.ties import first_of
-from ragaudit.ledger.messages.vectors import float32_bytes
 from receipt_scene import OPERATIONS, Scene, changed
 
 

@@ -10,19 +10,17 @@ from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.errors import CommitmentRejected, MalformedProof, MalformedRecord
 from ragaudit.ledger.log.tree import MemoryTree, root
-from ragaudit.ledger.messages.merkle_commitments import (
+from ragaudit.ledger.messages.commitments import (
     IndexCommitment,
     IndexTree,
-    content_digest,
-    index_root,
-    row_digest,
-    verify_index_row,
-)
-from ragaudit.ledger.messages.seed_commitments import (
     KeyOpening,
     SeedCommitment,
+    content_digest,
     counter_key,
+    index_root,
+    row_digest,
     slot_key,
+    verify_index_row,
     verify_key_opening,
 )
 from receipt_scene import policy

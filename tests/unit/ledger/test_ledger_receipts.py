@@ -19,8 +19,7 @@ from ragaudit.ledger.messages import promises
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.receipts import PrivateReceipt, PublicReceipt, ReceiptFile
-from ragaudit.ledger.messages.requests import Answer, embedding_digest
-from ragaudit.ledger.messages.vectors import vector_text
+from ragaudit.ledger.messages.requests import Answer, embedding_digest, vector_text
 from vector_scripts import VECTORS, script
 
 MADE = script("make_receipts")

@@ -11,9 +11,9 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.records import (
+from ragaudit.ledger.messages.entries import (
     Close,
+    Epoch,
     Opening,
     Record,
     Registration,

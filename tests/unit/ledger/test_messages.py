@@ -17,12 +17,15 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.messages.beacon import BeaconRound
 from ragaudit.ledger.messages.challenge import (
     MAX_PROOF_BYTES,
+    Activation,
     Challenge,
+    Countersignature,
     ReceiptsList,
     Response,
+    Stratum,
     receipts_digest,
 )
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature
+from ragaudit.ledger.messages.commitments import KeyOpening
 from ragaudit.ledger.messages.disputes import DisputeStatus
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
 from ragaudit.ledger.messages.handover import (
@@ -33,12 +36,10 @@ from ragaudit.ledger.messages.handover import (
 )
 from ragaudit.ledger.messages.items import Clock, OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
-from ragaudit.ledger.messages.questions import MAX_QUESTION_BYTES
-from ragaudit.ledger.messages.seed_commitments import KeyOpening
+from ragaudit.ledger.messages.requests import MAX_QUESTION_BYTES
 from ragaudit.ledger.messages.shown import ShownAccount, ShownKeys
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.ledger.messages.signed import VerifierMessage
-from ragaudit.ledger.messages.strata import Stratum
 
 KEY = PrivateKey.from_seed(b"k" * 32)
 OTHER = PrivateKey.from_seed(b"o" * 32)

@@ -11,9 +11,9 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.errors import NoteRejected, ProofRejected, ReceiptRejected
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.entries import Close
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.missing import LogShown, MissingEntry, MissingRecord, read_missing
-from ragaudit.ledger.messages.records import Close
 from words_scene import ANSWERED, CHARGED, SIZE, closing, log_of, signed, words_policy, words_scene
 
 POLICY = words_policy(keywords=True)

@@ -20,11 +20,11 @@ from ragaudit.ledger.log.checkpoints import (
 )
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.entries import Close
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.missing import LogShown, MissingRecord
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.records import Close
 from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from vector_scripts import VECTORS
 

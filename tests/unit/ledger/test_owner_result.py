@@ -11,7 +11,7 @@ from owner_scene import OTHER, OWNER, TENANT, VECTOR, policy
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.dsse import Envelope, EnvelopeRejected
+from ragaudit.ledger.messages.signed import Envelope, EnvelopeRejected
 from ragaudit.ledger.messages.signed_results import (
     CommittedRows,
     OwnedDocuments,

@@ -18,18 +18,21 @@ from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord, ReceiptReje
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, VerifierKey
 from ragaudit.ledger.messages.challenge import NO_KEY, Response
 from ragaudit.ledger.messages.columns import NULL_ROW, PublicColumn
+from ragaudit.ledger.messages.commitments import IndexCommitment, KeyOpening
+from ragaudit.ledger.messages.entries import Opening, Record, TenantOpening, Version
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.handover import check_index_lengths
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.policy_terms import DIRECTION, NOISE_MEMBERS
 from ragaudit.ledger.messages.promises import Claim, Promise
-from ragaudit.ledger.messages.questions import Question
-from ragaudit.ledger.messages.records import Opening, Record, TenantOpening, Version
-from ragaudit.ledger.messages.requests import Openings, Request, embedding_digest
-from ragaudit.ledger.messages.seed_commitments import KeyOpening
-from ragaudit.ledger.messages.vectors import float32_bytes
-from ragaudit.ledger.messages.versions import VersionSchedule
+from ragaudit.ledger.messages.requests import (
+    Openings,
+    Question,
+    Request,
+    embedding_digest,
+    float32_bytes,
+)
+from ragaudit.ledger.messages.schedules import VersionSchedule
 from receipt_scene import PROVIDER
 
 

@@ -3,12 +3,9 @@
 import pytest
 from generation_messages import KEYWORDS, policy_with
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedKeywords
-from ragaudit.ledger.messages.kernel import MAX_TIME
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.replays import (
+from ragaudit.ledger.messages.challenge import (
     MAX_REPLAY_BYTES,
-    MAX_RESPONSE_BYTES,
+    MAX_VOTE_BYTES,
     PaidRow,
     Replay,
     UsedRow,
@@ -16,6 +13,9 @@ from ragaudit.ledger.messages.replays import (
     VotesOfAnswer,
     longest_replay,
 )
+from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedKeywords
+from ragaudit.ledger.messages.kernel import MAX_TIME
+from ragaudit.ledger.messages.policy import Policy
 
 ROWS, DIMENSION = 3, 6
 
@@ -31,7 +31,7 @@ def largest(policy: Policy) -> Replay:
         UsedRow(place, "i" * 512, text[512:], text, bytes(32)) for place in places[: answerer.slots]
     )
     answer: GeneratedAnswer | GeneratedKeywords = GeneratedKeywords("y" * 2**18, None)
-    votes: VotesOfAnswer = ('"' * MAX_RESPONSE_BYTES,) * answerer.slots
+    votes: VotesOfAnswer = ('"' * MAX_VOTE_BYTES,) * answerer.slots
     if terms.generator.vocabulary is not None:
         each = Votes(2**24, (2**24,) * terms.token_voting.voters)
         votes = (each,) * terms.token_voting.tokens

@@ -17,8 +17,8 @@ from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedE
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import CommitmentRejected, NoteRejected, ProofRejected
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.messages.documents import MAX_PROVEN_ROWS, RowProof, RowProofs
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.row_proofs import MAX_PROVEN_ROWS, RowProof, RowProofs
 
 HONEST = OwnedWindow(
     [Held("a-1", "one"), Held("a-2", "two"), Held("a-3", "three")],

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.messages.merkle_commitments import content_digest
-from ragaudit.ledger.messages.sampled_rows import (
+from ragaudit.ledger.messages.commitments import (
     MAX_TEXT_BYTES,
     ROW_TAG,
     ROWS_TAG,
     RowsHead,
     SampledRow,
+    content_digest,
     encode_rows,
     longest_row,
     longest_rows,

@@ -12,11 +12,11 @@ from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedErro
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.errors import ChainRejected, MalformedRecord
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.challenge import Activation, Countersignature, opening_digest
+from ragaudit.ledger.messages.entries import Opening, TenantOpening
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
-from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 from ragaudit.ledger.messages.shown_entries import ShownOpening
 

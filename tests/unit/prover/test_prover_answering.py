@@ -11,9 +11,9 @@ from ragaudit import core
 from ragaudit.encoding.errors import Conflict, InternalError
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.store.states import State

@@ -27,13 +27,11 @@ from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatem
 from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.challenge import Challenge, Response
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.challenge import Challenge, Replay, Response, Votes
+from ragaudit.ledger.messages.commitments import content_digest, row_digest, verify_key_opening
+from ragaudit.ledger.messages.entries import Charge
 from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
-from ragaudit.ledger.messages.replays import Replay, Votes
-from ragaudit.ledger.messages.seed_commitments import verify_key_opening
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.privacy.sample import charge_stratum_id
 from ragaudit.prover import work

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from memory_taken import peak
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.entries import Charge
 from ragaudit.prover.lifecycle.evidence import TenantCharges, charges_among
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store

@@ -24,9 +24,8 @@ from ragaudit.client.state import read_key
 from ragaudit.client.window import Pins, authenticate
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.ledger.errors import StepRejected
-from ragaudit.ledger.messages.document_proof import DocumentProof
+from ragaudit.ledger.messages.documents import DocumentProof, ProvenIndexRow, RowProof
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.row_proofs import ProvenIndexRow, RowProof
 from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.ledger.messages.signed_results import OwnerResult
 from ragaudit.prover.backends.interface import Document

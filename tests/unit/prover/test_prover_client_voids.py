@@ -9,7 +9,7 @@ import pytest
 from generation_channel import QUESTION, channel, make_channel, model, model_url, real_channel
 from ragaudit.client import AnswerRejected
 from ragaudit.client.state import StateDirectory
-from ragaudit.ledger.messages.voided_charges import VoidedCharge
+from ragaudit.ledger.messages.missing import VoidedCharge
 from ragaudit.prover.answering.answering import PromisedCharges
 from ragaudit.prover.errors import ChargeVoided
 from scenario import ProverScenario

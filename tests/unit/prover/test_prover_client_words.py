@@ -23,7 +23,7 @@ from ragaudit.client import (
 )
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
-from ragaudit.ledger.messages.charges import Generated
+from ragaudit.ledger.messages.entries import Generated
 from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
 from ragaudit.prover.answering import answering
 from ragaudit.prover.generation.channel import Channel

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from databases import ON_EACH_ENGINE
 from ragaudit.encoding.text import b64_decode
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Admitted, Selected
 from ragaudit.prover.store.states import State

@@ -6,7 +6,7 @@ import pytest
 from databases import ON_EACH_ENGINE
 from exact_windows import EXACT
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.records import Registration
+from ragaudit.ledger.messages.entries import Registration
 from ragaudit.prover.command.checks import NobodyDisputes, run_checks
 from ragaudit.prover.store.states import State
 from scenario import ProverScenario

@@ -7,9 +7,8 @@ import pytest
 from exact_windows import change, later, start, texts
 from ragaudit.encoding.errors import MalformedSettings, RejectedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.account_index import Accounts
-from ragaudit.ledger.messages.documents import Documents, check_secret, id_key, id_keys
-from ragaudit.ledger.messages.records import Close, Opening
+from ragaudit.ledger.messages.documents import check_secret, id_key, id_keys
+from ragaudit.ledger.messages.entries import Accounts, Close, Documents, Opening
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import VerifierUnreachable

@@ -21,11 +21,10 @@ from generation_channel import (
     real_channel,
 )
 from ragaudit.encoding.errors import NotFound, RejectedError
-from ragaudit.ledger.messages.account_records import PROVIDER, AccountRecords, Line, read_lines
+from ragaudit.ledger.messages.accounts import PROVIDER, AccountRecords, Line, read_lines
 from ragaudit.ledger.messages.bodies import AccessBody
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
-from ragaudit.ledger.messages.evidence_access import EvidenceAccess
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.custody import EvidenceAccess
+from ragaudit.ledger.messages.entries import Charge, Generated, Record, Void
 from ragaudit.prover.command.cli import app
 from ragaudit.prover.errors import UnknownAccount, UnknownWindow
 from ragaudit.prover.lifecycle import retention

@@ -24,10 +24,8 @@ from generation_channel import (
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.messages.account_index import Accounts
-from ragaudit.ledger.messages.charges import Charge, Void
+from ragaudit.ledger.messages.entries import Accounts, Charge, Close, Void
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
-from ragaudit.ledger.messages.records import Close
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.generation import channel as settling

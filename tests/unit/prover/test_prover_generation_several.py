@@ -8,7 +8,7 @@ import numpy as np
 import postgresql_server
 import pytest
 from generation_channel import make_channel, model, model_url, open_channel
-from ragaudit.ledger.messages.charges import Charge, Generated
+from ragaudit.ledger.messages.entries import Charge, Generated
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.prover.window.charges import charged_rows
 from ragaudit.prover.window.records import entries

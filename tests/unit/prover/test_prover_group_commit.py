@@ -20,7 +20,7 @@ from ragaudit.ledger.log.database import open_engine
 from ragaudit.ledger.log.fence import GROUP_RECORDS
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.store import tables

@@ -11,8 +11,7 @@ from ragaudit.circuits.quantise import quantise
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.requests import Request, float32_bytes
 from ragaudit.prover.answering import mechanism
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.prover import work
 from ragaudit.prover.window.records import records
 from ragaudit.serving.jobs.job import Job

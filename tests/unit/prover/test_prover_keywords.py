@@ -8,7 +8,7 @@ import pytest
 from databases import ON_EACH_ENGINE
 from generation_channel import QUESTION, ask, count, file_of, model, model_url, open_channel
 from keyword_channel import KEYWORD_CHANNEL, KEYWORDS, keyword_channel
-from ragaudit.ledger.messages.charges import Void
+from ragaudit.ledger.messages.entries import Void
 from ragaudit.ledger.messages.generated import GeneratedKeywords
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
 from ragaudit.prover.generation.charging import coins_of

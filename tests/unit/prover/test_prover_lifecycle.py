@@ -13,10 +13,9 @@ from ragaudit.encoding.signing import PrivateKey, SignatureRejected, sign
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import ChainRejected, MalformedRecord
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
-from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature
+from ragaudit.ledger.messages.challenge import Activation, Challenge, Countersignature
+from ragaudit.ledger.messages.entries import Close
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Close
 from ragaudit.prover.errors import (
     ChallengeRejected,
     ClocksDiffer,

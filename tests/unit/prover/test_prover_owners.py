@@ -11,9 +11,8 @@ import pytest
 from exact_windows import start, texts
 from ragaudit import core
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.document_proof import DocumentProof
+from ragaudit.ledger.messages.documents import DocumentProof, RowProofs
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.row_proofs import RowProofs
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.lifecycle import owning

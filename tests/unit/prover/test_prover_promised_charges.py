@@ -16,13 +16,12 @@ from generation_channel import (
     real_channel,
 )
 from ragaudit.client.checks import CoreOperations
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.entries import Charge, Generated, Opening, Record, Void
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.generated_check import check_generated_file
+from ragaudit.ledger.messages.missing import VoidedCharge
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import WindowView
-from ragaudit.ledger.messages.records import Opening, Record
-from ragaudit.ledger.messages.voided_charges import VoidedCharge
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import entries

@@ -7,9 +7,9 @@ import pytest
 from databases import ON_EACH_ENGINE_SLOWLY
 from ragaudit.client.checks import CoreOperations
 from ragaudit.embedders.base import embed_quantised
+from ragaudit.ledger.messages.entries import Opening, Record
 from ragaudit.ledger.messages.promises import ClaimsPage, Promise
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
-from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.prover.errors import VerifierMessageRejected
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import note_nonce

@@ -8,8 +8,7 @@ from databases import ON_EACH_ENGINE
 from exact_windows import change, start
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Epoch, Record
 from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.prover.errors import ClocksDiffer, VerifierUnreachable, WrongState
 from ragaudit.prover.lifecycle.restoring import Restored

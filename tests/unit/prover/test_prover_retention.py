@@ -8,7 +8,7 @@ import pytest
 from databases import ON_EACH_ENGINE
 from finished_windows import Finished, finished
 from ragaudit.encoding.errors import RagauditError, RejectedError, TooEarly
-from ragaudit.ledger.messages.deletion import ProviderDeletion
+from ragaudit.ledger.messages.custody import ProviderDeletion
 from ragaudit.prover.errors import VerifierUnreachable, WrongState
 from ragaudit.prover.lifecycle import retention
 from ragaudit.prover.lifecycle.retention import DAY_MS, Retention

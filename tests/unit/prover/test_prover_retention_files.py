@@ -9,7 +9,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, NotFound, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.log.database import cut_journal
-from ragaudit.ledger.messages.deletion import ProviderDeletion
+from ragaudit.ledger.messages.custody import ProviderDeletion
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.store.states import State
 from ragaudit.verifier.command.cli import app

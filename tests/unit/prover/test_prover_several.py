@@ -13,7 +13,7 @@ from exact_windows import ask, change, later, start
 from finished_windows import Finished
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.messages.deletion import ProviderDeletion
+from ragaudit.ledger.messages.custody import ProviderDeletion
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.background import Background
 from ragaudit.prover.errors import NotLeading, QueryRefused

@@ -9,7 +9,7 @@ from ragaudit.cli.up.run import _window
 from ragaudit.cli.up.store import Collection, Found
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
-from ragaudit.ledger.messages.embedder_manifest import USUAL_TOLERANCE
+from ragaudit.ledger.messages.manifests import USUAL_TOLERANCE
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder

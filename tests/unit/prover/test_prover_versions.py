@@ -12,9 +12,9 @@ from databases import ON_EACH_ENGINE_SLOWLY
 from exact_windows import ask, change, later, shown, start, texts
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.messages.entries import Version
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Version
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.requests import float32_bytes
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import (

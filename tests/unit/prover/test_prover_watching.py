@@ -16,7 +16,7 @@ from fake_chroma import FakeChroma
 from ragaudit.embedders.base import NoEmbedder
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.requests import float32_bytes
 from ragaudit.prover.backend_settings import BackendSettings, ChromaSettings
 from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.background import Background

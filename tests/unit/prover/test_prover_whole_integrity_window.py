@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from exact_windows import ask, change, later, start, texts
 from ragaudit.encoding.text import b64_encode
-from ragaudit.ledger.messages.account_proof import AccountProof
+from ragaudit.ledger.messages.accounts import AccountProof
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.requests import float32_bytes
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.lifecycle.asking import receipt_id
 from ragaudit.prover.store import tables

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from exact_windows import ask, later, start, texts
-from ragaudit.ledger.messages.documents import Documents, check_secret, id_key
-from ragaudit.ledger.messages.records import Opening
+from ragaudit.ledger.messages.documents import check_secret, id_key
+from ragaudit.ledger.messages.entries import Documents, Opening
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.index.committed import load_indexes

@@ -16,9 +16,9 @@ from ragaudit.lab.attacks.cheats.policy import beside
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
-from ragaudit.ledger.messages.claims import Claims
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.verdict import Claims
 from ragaudit.verifier.bundle import Part
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

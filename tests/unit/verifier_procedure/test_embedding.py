@@ -15,8 +15,8 @@ from ragaudit.embedders.base import EmbedderUnavailable
 from ragaudit.embedders.endpoint import EndpointEmbedder, EndpointOptions
 from ragaudit.encoding import canonical_json
 from ragaudit.lab.scenario.integrity import IntegrityWindow
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import EMBEDDER, POLICY
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import CommittedEmbedder, committed_embedder

@@ -10,10 +10,9 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import b64_encode
-from ragaudit.ledger.messages import dsse
-from ragaudit.ledger.messages.audit_findings import AuditFinding
+from ragaudit.ledger.messages.signed import Envelope, key_id
 from ragaudit.ledger.messages.verdict import WORTHLESS, Verdict
-from ragaudit.ledger.messages.verification_result import NothingPassed, VerificationResult
+from ragaudit.ledger.messages.verdict_exports import AuditFinding, NothingPassed, VerificationResult
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status
 from ragaudit.verifier.report.oscal import assessment_results, uuid_of
 from report_cases import DIGESTS, KEY, outcome, signed
@@ -64,7 +63,7 @@ class TestVerificationResult:
                 ],
                 "timeCreated": "2023-11-14T22:13:20Z",
                 "verifier": {
-                    "id": f"https://ragaudit.dev/verdict/v1#{dsse.key_id(KEY.public)}",
+                    "id": f"https://ragaudit.dev/verdict/v1#{key_id(KEY.public)}",
                     "policies": [{"name": "public/policy.json", "digest": {"sha256": "ab" * 32}}],
                 },
             },
@@ -135,7 +134,7 @@ class TestVerificationResult:
 
     def test_a_result_about_a_verdict_by_another_key_is_rejected(self) -> None:
         result = VerificationResult.of(signed(claimed()))
-        envelope = dsse.Envelope.seal(result.encode(), OTHER)
+        envelope = Envelope.seal(result.encode(), OTHER)
         with pytest.raises(RejectedError, match="a verdict by another key"):
             VerificationResult.verify(envelope, OTHER.public)
 

@@ -15,7 +15,7 @@ from ragaudit.lab.scenario.beacon import BeaconWindow
 from ragaudit.lab.scenario.cosigned import trust_text
 from ragaudit.ledger.messages import policy as policies
 from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
+from ragaudit.ledger.messages.manifests import GeneratorManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.terms import KNOWN, TERMS
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from ragaudit.ledger.messages.charges import Generated, Void
+from ragaudit.ledger.messages.entries import Generated, Void
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.logged import ChargeSummary, RecordSummary, ReplySummary
 from ragaudit.verifier.procedure.record_checks import in_order

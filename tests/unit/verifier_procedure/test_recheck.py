@@ -17,8 +17,7 @@ from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
-from ragaudit.ledger.messages.claims import Claims
-from ragaudit.ledger.messages.verdict import MalformedVerdict, VerdictRejected
+from ragaudit.ledger.messages.verdict import Claims, MalformedVerdict, VerdictRejected
 from ragaudit.verifier.bundle import Part, write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.messages import predicate
 from ragaudit.ledger.messages import verdict as verdicts
+from ragaudit.ledger.messages.signed import key_id
 from ragaudit.verifier.procedure import CHECKS, Outcome, Status, covered
 from ragaudit.verifier.report import render_html, render_text, wording
 from report_cases import KEY, KEYS, SCOPE, TABLE, Page, outcome, signed, strata
@@ -158,7 +158,7 @@ def test_who_signed_and_how_to_check() -> None:
     key = KEY.public.raw.hex()
     for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
         assert "verifier.example/cosigner" in report
-        assert verdicts.key_id(KEY.public) in report
+        assert key_id(KEY.public) in report
         assert f"ragaudit verifier recheck bundle.zip --verdict-key {key}" in report
         assert f"ragaudit risk translate --verdict verdict.json --verdict-key {key}" in report
         assert "Compare the key with the one that the verifier gave you in another way" in report
@@ -311,7 +311,7 @@ def test_the_disclaimers_exist_once() -> None:
 def test_no_other_module_has_a_copy_of_a_disclaimer() -> None:
     """In any member: sentences of the limits, however their literals are broken into lines."""
     home = Path(covered.__file__)
-    homes = {home, Path(predicate.__file__)}
+    homes = {home, Path(verdicts.__file__)}
     folders = [each for each in home.parents[5].glob("*/src") if each.is_dir()]
     assert len(folders) > 8
     code = "".join(
@@ -321,6 +321,6 @@ def test_no_other_module_has_a_copy_of_a_disclaimer() -> None:
         if path.suffix in {".py", ".j2"} and path not in homes
     )
     everything = covered.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
-    for text in (*everything, *covered.ASSUMPTIONS, predicate.WORTHLESS):
+    for text in (*everything, *covered.ASSUMPTIONS, verdicts.WORTHLESS):
         for sentence in re.split(r"(?<=[.:]) ", text):
             assert len(sentence) < 30 or sentence not in code

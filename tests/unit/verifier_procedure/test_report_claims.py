@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from ragaudit.ledger.messages.verdict import Verdict
-from ragaudit.ledger.messages.verification_result import VerificationResult
+from ragaudit.ledger.messages.verdict_exports import VerificationResult
 from ragaudit.verifier.command.cli import _show
 from ragaudit.verifier.procedure import Status, covered
 from ragaudit.verifier.report import render_html, render_text

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_taken import peak
-from ragaudit.ledger.messages.owner_terms import RowTerms
-from ragaudit.ledger.messages.policy_terms import StratumTerms
+from ragaudit.ledger.messages.policy_terms import RowTerms, StratumTerms
 from ragaudit.privacy.sample import (
     MOST_SAMPLED,
     bad_records,

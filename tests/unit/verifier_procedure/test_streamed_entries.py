@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from large_words import write_large_words
 from memory_taken import held
 from ragaudit.lab.bench.log import LargeLogSizes, write_large_log
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.entries import Charge, Generated, Registration, Void, parse_body
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.records import Registration, parse_body
 from ragaudit.verifier.bundle import open_bundle, write_archive
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

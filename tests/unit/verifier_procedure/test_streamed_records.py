@@ -12,8 +12,8 @@ from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.bench.log import LargeLogSizes, write_large_log
 from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.handover import Entry, read_frames, read_handover, write_handover
-from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.bundle import MalformedBundle, open_bundle, read_archive, write_archive
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

@@ -13,6 +13,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages import verdict
+from ragaudit.ledger.messages.signed import PAYLOAD_TYPE, key_id, pae
 from ragaudit.ledger.messages.verdict import MalformedVerdict, Status, Verdict, VerdictRejected
 from ragaudit.privacy.accounting.events import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
@@ -35,7 +36,7 @@ def signed() -> bytes:
 
 def test_pae_of_the_dsse_specification() -> None:
     assert (
-        verdict.pae("http://example.com/HelloWorld", b"hello world")
+        pae("http://example.com/HelloWorld", b"hello world")
         == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
     )
 
@@ -83,7 +84,7 @@ def test_another_key_is_rejected() -> None:
         Verdict.verify(signed(), other.public)
     # The key id is a hint: naming the right key does not make the signature right.
     envelope = canonical_json.loads(OUTCOME.sign(other, DIGESTS, time=1))
-    envelope["signatures"][0]["keyid"] = verdict.key_id(KEY.public)
+    envelope["signatures"][0]["keyid"] = key_id(KEY.public)
     with pytest.raises(VerdictRejected, match="does not verify"):
         Verdict.verify(canonical_json.dumps(envelope), KEY.public)
 
@@ -100,13 +101,13 @@ def test_no_changed_byte_is_accepted(at: int, bit: int) -> None:
 def envelope_of(value: Any) -> bytes:
     """An envelope with a good signature over any payload."""
     body = canonical_json.dumps(value)
-    signature = KEY.sign_raw(verdict.pae(verdict.PAYLOAD_TYPE, body))
+    signature = KEY.sign_raw(pae(PAYLOAD_TYPE, body))
     return canonical_json.dumps(
         {
             "payload": base64.b64encode(body).decode(),
-            "payloadType": verdict.PAYLOAD_TYPE,
+            "payloadType": PAYLOAD_TYPE,
             "signatures": [
-                {"keyid": verdict.key_id(KEY.public), "sig": base64.b64encode(signature).decode()}
+                {"keyid": key_id(KEY.public), "sig": base64.b64encode(signature).decode()}
             ],
         }
     )

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.audit_findings import AuditFinding
-from ragaudit.ledger.messages.verification_result import VerificationResult
+from ragaudit.ledger.messages.verdict_exports import AuditFinding, VerificationResult
 from ragaudit.verifier import keys
 from ragaudit.verifier.command.cli import app
 from report_cases import DIGESTS, outcome

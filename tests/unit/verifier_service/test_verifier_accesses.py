@@ -13,15 +13,15 @@ import pytest
 from procedure_cases import use_cached_table
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
-from ragaudit.ledger.messages.account_records import (
+from ragaudit.ledger.messages.accounts import (
     VERIFIER,
     AccountRecords,
     Line,
     read_lines,
 )
-from ragaudit.ledger.messages.evidence_access import EvidenceAccess
+from ragaudit.ledger.messages.custody import EvidenceAccess
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.handover import Entry, read_handover
-from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier import accounts, keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.command import evidence as command

@@ -11,8 +11,8 @@ from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.forging.resigning import another_signature
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.messages import promises
+from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.promises import Claim, Promise
-from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service import intake, submissions
 from service_submissions import BASE, give_entries, kept, post
 from verifier_service_harness import (

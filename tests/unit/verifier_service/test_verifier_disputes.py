@@ -16,8 +16,8 @@ from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.policy import INSTANTS
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.disputes import RegistrationStatement
+from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER, judged
 from service_audit import decide, failed

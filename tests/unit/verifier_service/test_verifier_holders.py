@@ -10,9 +10,9 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.disputes import HolderStatement
+from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service import intake
 from service_submissions import kept, post
 from verifier_service_harness import (

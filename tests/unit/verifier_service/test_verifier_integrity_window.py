@@ -11,7 +11,7 @@ from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, START
 from ragaudit.lab.scenario.versions import Row
-from ragaudit.ledger.messages.records import Version
+from ragaudit.ledger.messages.entries import Version
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.engines import engine

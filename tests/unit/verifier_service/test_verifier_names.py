@@ -16,8 +16,7 @@ from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, seeded
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.chains import activation_chain
-from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature
+from ragaudit.ledger.messages.challenge import Activation, Challenge, Countersignature
 from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.service import challenge, providers, submissions, windows

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from databases import ON_EACH_ENGINE
+from ragaudit.ledger.messages.commitments import IndexCommitment
 from ragaudit.ledger.messages.evidence import Overlaps
 from ragaudit.ledger.messages.items import OVERLAPS
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.service import windows
 from recording_auditor import RecordingAuditor

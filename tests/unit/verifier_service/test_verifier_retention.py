@@ -13,7 +13,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, HANDED_OVER
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.custody import Deletion
 from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier import keys

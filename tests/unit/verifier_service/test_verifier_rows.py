@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS
+from ragaudit.ledger.messages.commitments import longest_rows
 from ragaudit.ledger.messages.items import rows_name
-from ragaudit.ledger.messages.sampled_rows import longest_rows
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.engines import engine

@@ -12,6 +12,7 @@ from ragaudit.encoding.errors import NotFound
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.disputes import Dispute, HolderStatement
+from ragaudit.ledger.messages.entries import Opening, TenantOpening
 from ragaudit.ledger.messages.generated import (
     GeneratedFile,
     GeneratedPrivate,
@@ -19,7 +20,6 @@ from ragaudit.ledger.messages.generated import (
     LoggedEntry,
 )
 from ragaudit.ledger.messages.receipt_check import WindowView
-from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.verifier.service import disputes as service_disputes
 from service_submissions import give_entries, kept, post
 from verifier_service_harness import ORIGIN, WINDOW, Log, Story, dispute_key, problem_of, pseudonym

@@ -26,8 +26,7 @@ from ragaudit.encoding.errors import (
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.generated import GenerationRequest
-from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request, float32_bytes
 
 __all__ = ["Asked", "Asking", "check_asked"]
 

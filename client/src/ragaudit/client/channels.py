@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ragaudit.ledger.messages.entries import QueryEntry
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt, GenerationRequest
 from ragaudit.ledger.messages.generated_check import (
     check_generated_file,
@@ -16,7 +17,6 @@ from ragaudit.ledger.messages.receipt_check import (
     check_receipt_file,
 )
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.requests import Request
 
 __all__ = ["AnyFile", "AnyRequest", "Channel", "channel_of", "queried"]

@@ -19,6 +19,7 @@ from ragaudit.client.window import Window
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.messages.entries import QueryEntry
 from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
@@ -31,7 +32,6 @@ from ragaudit.ledger.messages.receipt_check import (
     check_promise,
     check_quorum,
 )
-from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.ties import TiesStatement
 
 if TYPE_CHECKING:

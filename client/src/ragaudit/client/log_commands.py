@@ -58,7 +58,7 @@ from ragaudit.ledger.log.timestamps import (
 from ragaudit.ledger.log.tlog_policy import QuorumFinding, TrustPolicy
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import HASH_BYTES
-from ragaudit.ledger.messages.account_proof import AccountProof
+from ragaudit.ledger.messages.accounts import AccountProof
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry

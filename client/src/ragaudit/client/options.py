@@ -16,7 +16,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.options import digest as read_digest
 from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.schedule_terms import time_to_hand_in
+from ragaudit.ledger.messages.policy_terms import time_to_hand_in
 
 if TYPE_CHECKING:
     from ragaudit.client.results import SearchResult

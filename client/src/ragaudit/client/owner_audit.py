@@ -24,11 +24,11 @@ from ragaudit.encoding.json_structure import loads
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.columns import canonical_text, columns_text, parse_text
+from ragaudit.ledger.messages.documents import ProvenIndexRow
+from ragaudit.ledger.messages.entries import TenantOpening
 from ragaudit.ledger.messages.identifiers import check_document_id
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import Embed
-from ragaudit.ledger.messages.records import TenantOpening
-from ragaudit.ledger.messages.row_proofs import ProvenIndexRow
 from ragaudit.ledger.messages.signed_results import CommittedRows, OwnedDocuments, OwnerResult
 
 __all__ = ["Found", "OwnedDocument", "OwnerAudit", "check_owner_key", "read_documents"]

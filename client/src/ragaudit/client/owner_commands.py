@@ -28,9 +28,8 @@ from ragaudit.encoding.commands import ExitCode, NotJudged, failing, new_file
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
-from ragaudit.ledger.messages.document_proof import DocumentProof
-from ragaudit.ledger.messages.records import TenantOpening
-from ragaudit.ledger.messages.row_proofs import RowProof
+from ragaudit.ledger.messages.documents import DocumentProof, RowProof
+from ragaudit.ledger.messages.entries import TenantOpening
 from ragaudit.ledger.messages.signed_results import OwnerResult
 from rich.table import Table
 

@@ -24,17 +24,17 @@ from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import CommitmentRejected
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.columns import canonical_text
-from ragaudit.ledger.messages.document_proof import DocumentProof
-from ragaudit.ledger.messages.kernel import Count, Items, Message, Milliseconds, Name
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.receipt_check import Embed, StepResult
-from ragaudit.ledger.messages.records import TenantOpening, Version
-from ragaudit.ledger.messages.row_proofs import (
+from ragaudit.ledger.messages.documents import (
     MAX_PROVEN_ROWS,
+    DocumentProof,
     ProvenIndexRow,
     RowProof,
     RowProofs,
 )
+from ragaudit.ledger.messages.entries import TenantOpening, Version
+from ragaudit.ledger.messages.kernel import Count, Items, Message, Milliseconds, Name
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipt_check import Embed, StepResult
 from ragaudit.ledger.messages.shown_entries import Place
 
 __all__ = [

@@ -31,9 +31,9 @@ from ragaudit.client.state import PendingPromise, StateDirectory
 from ragaudit.encoding.errors import RagauditError, RefusedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import NONCE_BYTES, NonceChain
+from ragaudit.ledger.messages.missing import VoidedCharge
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise
-from ragaudit.ledger.messages.voided_charges import VoidedCharge
 
 __all__ = ["Revealing", "request_body", "seconds_left", "seconds_to_reveal"]
 

@@ -38,8 +38,8 @@ from ragaudit.client.window import (
 from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
 from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
+from ragaudit.ledger.messages.entries import QueryEntry
 from ragaudit.ledger.messages.public_parts import PublicPart
-from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 
 T = TypeVar("T")

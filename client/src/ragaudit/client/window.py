@@ -12,8 +12,8 @@ from ragaudit.client.errors import AnswerRejected, StateConflict, WrongPin
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.chains import activation_of
+from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView
-from ragaudit.ledger.messages.records import Registration
 from ragaudit.ledger.messages.shown import ShownAccount, ShownWindow
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ragaudit.circuits.quantise import IntegerRows, quantise_rows
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.parameters import B
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 
 __all__ = [
     "NONE",

@@ -24,7 +24,7 @@ from ragaudit.embedders.base import (
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.encoding.json_structure import loads
 from ragaudit.http import HttpClient, LongAnswer, PackedAnswer, trusted_authorities
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest, Probe
+from ragaudit.ledger.messages.manifests import EmbedderManifest, Probe
 
 __all__ = ["NAME", "PROBES", "EndpointEmbedder", "EndpointOptions", "check_probes", "replayed"]
 

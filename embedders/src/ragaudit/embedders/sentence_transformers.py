@@ -17,7 +17,7 @@ from ragaudit.embedders.base import (
     checked_texts,
     file_digest,
 )
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 
 __all__ = ["NAME", "SentenceTransformersEmbedder", "folder_digests"]
 

@@ -443,7 +443,7 @@ MOST_SAMPLED: Final = 4096
 
 
 class RowRule(Protocol):
-    """The policy's ``owners.rows``, as `ragaudit.ledger.messages.owner_terms.RowTerms` holds it."""
+    """The policy's ``owners.rows``: `ragaudit.ledger.messages.policy_terms.RowTerms`."""
 
     @property
     def beta(self) -> str:

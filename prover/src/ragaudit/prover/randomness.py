@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.encoding.tagged import Field, enc
-from ragaudit.ledger.messages.seed_commitments import (
+from ragaudit.ledger.messages.commitments import (
     KeyOpening,
     SeedCommitment,
     counter_key,

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.errors import NotAuthenticated, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.entries import Epoch
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.answering.answering import Answering, Promises
 from ragaudit.prover.answering.context import Context, refuse_unloaded

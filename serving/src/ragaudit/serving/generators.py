@@ -28,7 +28,7 @@ import httpx
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.json_structure import loads
 from ragaudit.http import HttpClient, OddAnswer, trusted_authorities
-from ragaudit.ledger.messages.generator_manifest import Prompt, Vocabulary
+from ragaudit.ledger.messages.manifests import Prompt, Vocabulary
 
 __all__ = [
     "Asking",

@@ -13,10 +13,8 @@ from typing import TypeVar
 from ragaudit.encoding.errors import MalformedError, NotFound, RefusedError, RejectedError
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.account_index import Accounts
-from ragaudit.ledger.messages.account_proof import AccountProof
-from ragaudit.ledger.messages.account_records import VERIFIER, AccountRecords, Line
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.accounts import VERIFIER, AccountProof, AccountRecords, Line
+from ragaudit.ledger.messages.entries import Accounts, Charge, Generated, Record, Registration, Void
 from ragaudit.ledger.messages.evidence import (
     Claims,
     Disputes,
@@ -29,7 +27,6 @@ from ragaudit.ledger.messages.evidence import (
 from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry, read_handover
 from ragaudit.ledger.messages.public_parts import PublicPart
-from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence

@@ -14,9 +14,13 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
+from ragaudit.ledger.messages.custody import (
+    AccessesRejected,
+    Deletion,
+    EvidenceAccess,
+    ProviderDeletion,
+)
 from ragaudit.ledger.messages.evidence import Entries
-from ragaudit.ledger.messages.evidence_access import AccessesRejected, EvidenceAccess
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.bundle import Bundle, open_bundle

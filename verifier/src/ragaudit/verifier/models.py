@@ -24,11 +24,9 @@ from ragaudit.encoding.errors import (
     UnavailableError,
 )
 from ragaudit.encoding.parameters import B
-from ragaudit.ledger.messages.answerers import KeywordVoting
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.ledger.messages.generation_terms import GenerationTerms
-from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, Vocabulary
+from ragaudit.ledger.messages.generation_terms import GenerationTerms, KeywordVoting
 from ragaudit.ledger.messages.items import EMBEDDER, POLICY
+from ragaudit.ledger.messages.manifests import EmbedderManifest, GeneratorManifest, Vocabulary
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.generators import (
     Asking,

@@ -20,11 +20,12 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.claims import CONDITIONAL, CONDITIONS
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.signed_results import References, match, references_of
 from ragaudit.ledger.messages.verdict import (
+    CONDITIONAL,
+    CONDITIONS,
     MalformedVerdict,
     Predicate,
     SignedCheck,

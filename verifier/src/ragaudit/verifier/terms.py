@@ -22,10 +22,14 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_policy import MAX_COSIGNERS
-from ragaudit.ledger.messages.answerers import KeywordVoting
-from ragaudit.ledger.messages.owner_terms import RowTerms
+from ragaudit.ledger.messages.generation_terms import KeywordVoting
 from ragaudit.ledger.messages.policy import Policy, exact
-from ragaudit.ledger.messages.schedule_terms import HAND_IN_SECONDS, MAX_DELAY, time_to_hand_in
+from ragaudit.ledger.messages.policy_terms import (
+    HAND_IN_SECONDS,
+    MAX_DELAY,
+    RowTerms,
+    time_to_hand_in,
+)
 from ragaudit.privacy.accounting.generation import (
     ChannelCosts,
     ChannelEpsilon,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragaudit.encoding.text import floor_ratio
 from ragaudit.ledger.errors import MalformedPolicy
-from ragaudit.ledger.messages.answerers import MAX_TOKENS, KeywordVoting
+from ragaudit.ledger.messages.generation_terms import MAX_TOKENS, KeywordVoting
 from ragaudit.privacy.accounting.generation import calibrated, channel_loss
 from ragaudit.privacy.mechanisms.feasibility import (
     StreamPlan,

@@ -35,10 +35,10 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.challenge import Activation
+from ragaudit.ledger.messages.commitments import content_digest
 from ragaudit.ledger.messages.generated import GenerationRequest
-from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
-from ragaudit.ledger.messages.merkle_commitments import content_digest
+from ragaudit.ledger.messages.manifests import GeneratorManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownKeys

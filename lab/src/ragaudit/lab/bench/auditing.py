@@ -19,8 +19,8 @@ from ragaudit.lab.bench.harness import Measurement, measure_once
 from ragaudit.lab.bench.workload import Task, Workload
 from ragaudit.lab.scenario.accounts import Asked, TenantIndex
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.countersignature import Activation
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root
+from ragaudit.ledger.messages.challenge import Activation
+from ragaudit.ledger.messages.commitments import IndexCommitment, content_digest, index_root
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.index.committed import CommittedIndex, row_digests

@@ -44,10 +44,10 @@ from ragaudit.ledger.log.tiles import (
 )
 from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree, TreeHead, verify_inclusion
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.account_index import AccountIndex, ListedRecord
+from ragaudit.ledger.messages.accounts import AccountIndex, ListedRecord
+from ragaudit.ledger.messages.entries import Close, Record, Registration
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.items import Clock
-from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

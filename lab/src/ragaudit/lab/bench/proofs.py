@@ -21,7 +21,7 @@ from ragaudit.lab.bench.harness import (
     together,
 )
 from ragaudit.lab.bench.workload import Question, Sizes, Task, Workload, numpy_search
-from ragaudit.ledger.messages.merkle_commitments import content_digest, index_root
+from ragaudit.ledger.messages.commitments import content_digest, index_root
 from ragaudit.prover.index.committed import row_digests
 from ragaudit.verifier.engines import ProvenSelection, engine
 

@@ -8,7 +8,7 @@ from ragaudit.lab.generation.decoding import completed, next_logits
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY
-from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, GeneratorProbe
+from ragaudit.ledger.messages.manifests import GeneratorManifest, GeneratorProbe
 
 __all__ = ["PROBES", "keyword_manifest", "manifest"]
 

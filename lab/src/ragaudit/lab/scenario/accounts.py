@@ -10,8 +10,8 @@ from ragaudit.circuits.quantise import IntegerRows
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.messages import chains
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.ledger.messages.records import (
+from ragaudit.ledger.messages.commitments import IndexCommitment
+from ragaudit.ledger.messages.entries import (
     Record,
     Registration,
 )

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.selection import scores
 from ragaudit.lab.scenario.generating import GeneratingWindow
-from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
+from ragaudit.ledger.messages.generation_terms import AdaptiveTerms
 from ragaudit.privacy.mechanisms.samplers import Coins, KeyedCoins
 from ragaudit.privacy.mechanisms.streams import bin_counts, running_sums
 

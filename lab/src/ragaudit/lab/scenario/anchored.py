@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.lab.scenario.opening import Event
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.entries import Charge
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.promises import Promise
 

@@ -16,8 +16,9 @@ from ragaudit.encoding.digests import salted
 from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.opening import OpenedWindow
 from ragaudit.lab.scenario.policy import BITS
-from ragaudit.ledger.messages import chains, seed_commitments
-from ragaudit.ledger.messages.records import (
+from ragaudit.ledger.messages import chains
+from ragaudit.ledger.messages.commitments import counter_key, slot_key
+from ragaudit.ledger.messages.entries import (
     Record,
     Registration,
 )
@@ -252,8 +253,8 @@ class AnsweringWindow(OpenedWindow):
         Computed from the secret and not from the tree, so there is one for counters beyond the
         budget.
         """
-        slot = seed_commitments.slot_key(self.seed_secret, self.window, record.epoch, record.slot)
-        return seed_commitments.counter_key(slot, record.counter)
+        slot = slot_key(self.seed_secret, self.window, record.epoch, record.slot)
+        return counter_key(slot, record.counter)
 
     def noise(self, record: Record, key: bytes) -> npt.NDArray[np.int64]:
         """Return int64[N], the noise of a record (docs/spec/03-noise.md §3.3, §3.4).

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.ledger.messages.beacon import BeaconChain, BeaconRound
-from ragaudit.ledger.messages.schedule_terms import BeaconTerms
+from ragaudit.ledger.messages.policy_terms import BeaconTerms
 from ragaudit.verifier.reference import pairing
 
 # Computed by py_ecc from the secrets, which are hashes of the names.

@@ -6,7 +6,7 @@ from hashlib import shake_256
 import numpy as np
 import numpy.typing as npt
 from ragaudit.embedders.base import embed_quantised
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.verifier.models import InstalledEmbedder
 
 

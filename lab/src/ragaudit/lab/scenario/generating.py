@@ -13,11 +13,9 @@ from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatem
 from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
 from ragaudit.lab.scenario.charging import Charged, ChargingWindow
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.challenge import Response
-from ragaudit.ledger.messages.charges import Charge
-from ragaudit.ledger.messages.replays import PaidRow, Replay, UsedRow
-from ragaudit.ledger.messages.seed_commitments import KeyOpening
-from ragaudit.ledger.messages.strata import Stratum
+from ragaudit.ledger.messages.challenge import PaidRow, Replay, Response, Stratum, UsedRow
+from ragaudit.ledger.messages.commitments import KeyOpening
+from ragaudit.ledger.messages.entries import Charge
 from ragaudit.privacy import sample as sampling
 from ragaudit.privacy.sample import draw_charges
 

@@ -20,8 +20,9 @@ from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.versions import COPIED_TEXT, VersionedWindow, zero_noise
 from ragaudit.ledger.messages.challenge import NO_KEY, Response
 from ragaudit.ledger.messages.columns import NULL_ROW, Value, canonical_text, read_columns
+from ragaudit.ledger.messages.commitments import IndexTree
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.filters import Filter
-from ragaudit.ledger.messages.merkle_commitments import IndexTree
 from ragaudit.ledger.messages.private_receipts import (
     PrivateReceipt,
     ServedRow,
@@ -30,10 +31,15 @@ from ragaudit.ledger.messages.private_receipts import (
     WithdrawnRow,
 )
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, answer_digest
-from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
+from ragaudit.ledger.messages.requests import (
+    Answer,
+    Document,
+    Openings,
+    Request,
+    float32_bytes,
+    float32_values,
+)
 from ragaudit.ledger.messages.ties import TiesStatement
-from ragaudit.ledger.messages.vectors import float32_bytes, float32_values
 
 LEFT_SHELF = canonical_text({"op": "eq", "key": "shelf", "value": "left"})
 RECENT = canonical_text(

@@ -11,10 +11,10 @@ from ragaudit.lab.generation.vocabulary import SYLLABLES
 from ragaudit.lab.generation.voters import KEYWORDS, LocalVoters
 from ragaudit.lab.scenario.charging import Charged, model
 from ragaudit.lab.scenario.generating import GeneratingWindow
-from ragaudit.ledger.messages.answerers import KeywordVoting
+from ragaudit.ledger.messages.challenge import VotesOfAnswer
 from ragaudit.ledger.messages.generated import AnyAnswer, GeneratedKeywords
-from ragaudit.ledger.messages.generator_manifest import GeneratorManifest, GeneratorProbe
-from ragaudit.ledger.messages.replays import VotesOfAnswer
+from ragaudit.ledger.messages.generation_terms import KeywordVoting
+from ragaudit.ledger.messages.manifests import GeneratorManifest, GeneratorProbe
 from ragaudit.privacy.accounting.generation import channel_loss
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, KeywordAnswer, ResponseVoters
 from ragaudit.privacy.mechanisms.samplers import Coins

@@ -30,13 +30,17 @@ from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey, parse_note
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages import merkle_commitments
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.commitments import (
+    IndexCommitment,
+    SeedCommitment,
+    content_digest,
+    index_root,
+    row_digest,
+)
+from ragaudit.ledger.messages.entries import Opening, TenantOpening
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, TenantOpening
-from ragaudit.ledger.messages.seed_commitments import SeedCommitment
 from ragaudit.verifier.procedure import Pins
 from ragaudit.verifier.terms import Terms
 
@@ -224,10 +228,10 @@ class OpenedWindow(Releases):
             [self.draw() for _ in range(count)],
         )
         digests = b"".join(
-            merkle_commitments.row_digest(salt, name, merkle_commitments.content_digest(text))
+            row_digest(salt, name, content_digest(text))
             for salt, name, text in zip(salts, ids, texts, strict=True)
         )
-        root = merkle_commitments.index_root(commitments, digests)
+        root = index_root(commitments, digests)
         statement = self.index_statement(tenant, commitments, root)
         proof = self.prove_index(statement, rows, blindings)
         commitment = IndexCommitment(

@@ -10,14 +10,9 @@ from typing import Any
 from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.private import PrivateWindow
-from ragaudit.ledger.messages.documents import (
-    DocumentLives,
-    Documents,
-    id_commitment,
-    id_key,
-)
+from ragaudit.ledger.messages.documents import DocumentLives, id_commitment, id_key
+from ragaudit.ledger.messages.entries import Documents, Opening
 from ragaudit.ledger.messages.private_receipts import PrivateReceipt
-from ragaudit.ledger.messages.records import Opening
 
 
 class OwnedWindow(IntegrityWindow):

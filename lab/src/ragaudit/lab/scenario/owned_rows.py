@@ -9,9 +9,8 @@ from ragaudit.lab.scenario.accounts import TenantIndex
 from ragaudit.lab.scenario.owned import OwnedWindow
 from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.merkle_commitments import content_digest
-from ragaudit.ledger.messages.sampled_rows import RowsHead, SampledRow, encode_rows
-from ragaudit.ledger.messages.strata import Stratum
+from ragaudit.ledger.messages.challenge import Stratum
+from ragaudit.ledger.messages.commitments import RowsHead, SampledRow, content_digest, encode_rows
 from ragaudit.privacy import sample as sampling
 from ragaudit.privacy.sample import draw_rows
 

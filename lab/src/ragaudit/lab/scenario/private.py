@@ -16,10 +16,10 @@ from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.policy import full_policy_document
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.challenge import Response
+from ragaudit.ledger.messages.commitments import SeedCommitment
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.private_receipts import PrivateReceipt
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
-from ragaudit.ledger.messages.seed_commitments import SeedCommitment
 
 
 class PrivateWindow(IntegrityWindow):

@@ -8,12 +8,10 @@ from typing import Any
 from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.private import PrivateWindow
-from ragaudit.ledger.messages import seed_commitments
 from ragaudit.ledger.messages.chains import activation_of
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.commitments import KeyOpening, SeedCommitment, counter_key, slot_key
+from ragaudit.ledger.messages.entries import Epoch, Record
 from ragaudit.ledger.messages.requests import Openings, Request
-from ragaudit.ledger.messages.seed_commitments import KeyOpening, SeedCommitment
 
 
 class RestoredWindow(PrivateWindow):
@@ -117,10 +115,8 @@ class RestoredWindow(PrivateWindow):
         return replace(record, epoch=number, activation=activation)
 
     def noise_secret(self, record: Record) -> bytes:
-        slot = seed_commitments.slot_key(
-            self.secrets[record.epoch - 1], self.window, record.epoch, record.slot
-        )
-        return seed_commitments.counter_key(slot, record.counter)
+        slot = slot_key(self.secrets[record.epoch - 1], self.window, record.epoch, record.slot)
+        return counter_key(slot, record.counter)
 
     def seed_root_of(self, record: Record) -> bytes:
         return self.seeds[record.epoch - 1].root

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.generating import GeneratingWindow
-from ragaudit.ledger.messages.charges import Generated
+from ragaudit.ledger.messages.entries import Generated
 from ragaudit.ledger.messages.generated import (
     GeneratedFile,
     GeneratedPrivate,

@@ -7,8 +7,8 @@ from typing import Any
 from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
 from ragaudit.lab.scenario.answering import AnsweringWindow
 from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.commitments import IndexTree
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
-from ragaudit.ledger.messages.merkle_commitments import IndexTree
 from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,

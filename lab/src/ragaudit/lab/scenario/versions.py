@@ -16,7 +16,6 @@ from ragaudit.lab.scenario.accounts import TenantIndex
 from ragaudit.lab.scenario.policy import COLUMNS, full_policy_document
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages import merkle_commitments
 from ragaudit.ledger.messages.columns import (
     NO_COLUMNS,
     NULL_ROW,
@@ -24,9 +23,16 @@ from ragaudit.ledger.messages.columns import (
     canonical_text,
     columns_text,
 )
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages.commitments import (
+    IndexCommitment,
+    content_digest,
+    index_root,
+)
+from ragaudit.ledger.messages.commitments import (
+    row_digest as digest_of_row,
+)
+from ragaudit.ledger.messages.entries import Version
 from ragaudit.ledger.messages.policy_terms import NOISE_MEMBERS
-from ragaudit.ledger.messages.records import Version
 
 COPIED = (3, 8, 14)
 """Positions of acme that hold one text: whoever asks for it finds three rows of one score."""
@@ -168,7 +174,7 @@ class VersionedWindow(Window):
         )
         columns = [row.columns_text for row in documents]
         keys = self.id_keys(tenant, [row.id for row in documents])
-        root = merkle_commitments.index_root(commitments, digests, columns, keys)
+        root = index_root(commitments, digests, columns, keys)
         statement = self.version_statement(tenant, version, commitments, root)
         proof = self.prove_index(statement, rows, blindings)
         if self.policy.retrieval.metric == INNER_PRODUCT:
@@ -291,8 +297,8 @@ class VersionedWindow(Window):
 def row_digest(salt: bytes, row: Row) -> bytes:
     """Return the digest of a row's id, text and attributes; of a null row, of its id alone."""
     text = "" if row.deleted else row.text
-    content = merkle_commitments.content_digest(text, row.attributes)
-    return merkle_commitments.row_digest(salt, row.id, content)
+    content = content_digest(text, row.attributes)
+    return digest_of_row(salt, row.id, content)
 
 
 def zero_noise(rows: int) -> npt.NDArray[np.int64]:

@@ -28,21 +28,24 @@ from ragaudit.lab.scenario.policy import (
     START,
 )
 from ragaudit.lab.scenario.submitting import SubmittingWindow
-from ragaudit.ledger.messages import chains, seed_commitments
+from ragaudit.ledger.messages import chains
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.account_index import AccountIndex, Accounts, ListedRecord
+from ragaudit.ledger.messages.accounts import AccountIndex, ListedRecord
 from ragaudit.ledger.messages.challenge import (
+    Activation,
     Challenge,
+    Countersignature,
     ReceiptsList,
     Response,
+    Stratum,
+    opening_digest,
     receipts_digest,
 )
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
+from ragaudit.ledger.messages.commitments import KeyOpening
+from ragaudit.ledger.messages.entries import Accounts, Close, Record, Registration
 from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.public_parts import read_public_part
-from ragaudit.ledger.messages.records import Close, Record, Registration
-from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import OwnGenerator
@@ -230,7 +233,7 @@ class Window(SubmittingWindow):
 
     # --- responses ---------------------------------------------------------------------------
 
-    def open_key(self, asked: Asked) -> seed_commitments.KeyOpening:
+    def open_key(self, asked: Asked) -> KeyOpening:
         """Return the opening of a record's noise key (docs/spec/05-records.md §5.5).
 
         The key is the one that was used. C_seed has no path for a slot, counter or epoch beyond the
@@ -242,7 +245,7 @@ class Window(SubmittingWindow):
             or record.slot >= self.slots
             or record.counter >= self.queries_per_account
         ):
-            return seed_commitments.KeyOpening(asked.key, (), ())
+            return KeyOpening(asked.key, (), ())
         return replace(self.seed_commitment.open(record.slot, record.counter), key=asked.key)
 
     def statement(self, asked: Asked) -> SelectionStatement:

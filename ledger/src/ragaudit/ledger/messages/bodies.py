@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias
 from ragaudit.encoding.errors import MalformedError, MalformedRequest
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.beacon import BeaconRound
+from ragaudit.ledger.messages.custody import Reader, Reason
 from ragaudit.ledger.messages.evidence import TimeStamp
-from ragaudit.ledger.messages.evidence_access import Reader, Reason
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES, Entry
 from ragaudit.ledger.messages.kernel import (
     OMITTED,

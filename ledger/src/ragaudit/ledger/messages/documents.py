@@ -1,4 +1,4 @@
-"""The documents of a tenant's index over a window (docs/spec/05-records.md §5.16).
+"""Documents of a tenant's index over a window, and their proofs (docs/spec/05-records.md §5.16).
 
 A row carries the *id key* of its document, under a secret that the opening commits to; the end of
 the log lists the keys of all positions with the versions in which each document was live.
@@ -7,65 +7,62 @@ the log lists the keys of all positions with the versions in which each document
 import hmac
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar, Final, Protocol
+from typing import Annotated, Final, Protocol, TypeAlias
 
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.tagged import DIGEST_BYTES, enc, read_int, read_text
-from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.tagged import DIGEST_BYTES, enc
+from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord, ProofRejected
 from ragaudit.ledger.messages.columns import NULL_ROW
-from ragaudit.ledger.messages.encoded import EntryBody, Readers, check_digests, check_range
-from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant, check_window
-from ragaudit.ledger.messages.sorted_rows import FIRST, LAST, KeyedRow, ProvenRow, SortedRows
-
-__all__ = [
-    "SECRET_BYTES",
-    "DocumentList",
-    "DocumentLives",
-    "Documents",
-    "Life",
-    "check_secret",
-    "document_row",
-    "id_commitment",
-    "id_key",
-    "id_keys",
-]
+from ragaudit.ledger.messages.commitments import (
+    CommitRows,
+    RowOpening,
+    check_length,
+    completed_row,
+    content_digest,
+    is_null,
+    row_digest,
+    verify_index_row,
+)
+from ragaudit.ledger.messages.entries import (
+    MAX_VERSION,
+    Documents,
+    TenantOpening,
+    Version,
+    check_range,
+)
+from ragaudit.ledger.messages.identifiers import check_document_id
+from ragaudit.ledger.messages.kernel import (
+    EMBEDDED,
+    Converted,
+    Digest,
+    DocumentId,
+    Integer,
+    Items,
+    Message,
+    Origin,
+    TenantName,
+)
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.requests import Columns, Content, Position
+from ragaudit.ledger.messages.shown_entries import Place, ProvenEntry, ProvenOpening
+from ragaudit.ledger.messages.sorted_rows import (
+    FIRST,
+    LAST,
+    KeyedRow,
+    ProvenRow,
+    SortedRows,
+    verify_absent,
+    verify_present,
+)
 
 SECRET_BYTES: Final = 32
-MAX_VERSION: Final = 2**32 - 1
-MAX_DOCUMENTS: Final = 2**40  # as many as an index can have rows
 _VERSION_BYTES: Final = 4
 
 Life = tuple[int, int]
 """The first and the last version of an interval in which a position is listed as live."""
-
-
-@dataclass(frozen=True, slots=True)
-class Documents(EntryBody):
-    """The entry of a tenant near the end of the log.
-
-    Attributes:
-        version: v, the last version of the tenant's index, 1..2^32-1.
-        documents: n, how many documents the list has, 1..2^40.
-        list_root: over its n + 2 rows, 32 bytes.
-    """
-
-    KIND: ClassVar[str] = "documents"
-    READ: ClassVar[Readers] = (read_text, read_text, read_int, read_int, bytes)
-
-    window: str
-    tenant: str
-    version: int
-    documents: int
-    list_root: bytes
-
-    def __post_init__(self) -> None:
-        check_window(self.window)
-        check_tenant(self.tenant)
-        check_range("version", self.version, 1, MAX_VERSION)
-        check_range("documents", self.documents, 1, MAX_DOCUMENTS)
-        check_digests(self.list_root)
 
 
 def id_commitment(window: str, tenant: str, secret: bytes) -> bytes:
@@ -322,3 +319,392 @@ def _sized(secret: bytes) -> bytes:
         expected = f"{SECRET_BYTES} bytes"
         raise MalformedRecord("of another length", where="document_secret", expected=expected)
     return secret
+
+
+MAX_PROVEN_ROWS: Final = 500
+"""Of one reply: with the longest texts they are as large as a client reads."""
+
+
+def check_owned(policy: Policy) -> None:
+    """Check that a window's policy has `owners`; UnsupportedError if not."""
+    if policy.owners is None:
+        expected = "a window whose policy has owners"
+        raise UnsupportedError("no owners in this window", where="policy", expected=expected)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a row is checked against: the version of the index, and its document secret."""
+
+    index: TenantOpening
+    secret: bytes = field(repr=False)
+
+
+class ProvenIndexRow(RowOpening):
+    """A row of an index, with everything that opens it.
+
+    Attributes:
+        id: of the document; a null row keeps it.
+        content, attributes: as they were committed; None where the store has them no longer.
+        content_digest: of both, 32 bytes.
+        columns: canonical text of its public columns; ``null`` of a marked row.
+    """
+
+    id: DocumentId = field(repr=False)
+    content: Content | None = field(repr=False)
+    attributes: Content | None = field(repr=False)
+    content_digest: Digest
+    columns: Columns = field(repr=False)
+
+    @property
+    def marked(self) -> bool:
+        """Whether the row is marked as that of a deleted document."""
+        return self.columns == NULL_ROW
+
+    @property
+    def null(self) -> bool:
+        """Whether the row is a null row (5.4)."""
+        return is_null(self.vector, self.content_digest, self.columns)
+
+    def holds(self, content: str, attributes: str) -> bool:
+        """Return whether the row commits to exactly this text and these attributes.
+
+        Args:
+            content: the text.
+            attributes: canonical JSON text of all metadata; empty for none.
+        """
+        return content_digest(content, attributes) == self.content_digest
+
+    def check_leaf(self, known: _Known, policy: Policy) -> None:
+        """Check that the row is at its place of the index; raises as `ProvenIndex.check`."""
+        digest = row_digest(self.salt, self.id, self.content_digest)
+        key = id_key(policy.window, known.index.tenant, known.secret, self.id)
+        verify_index_row(
+            root=known.index.index_root,
+            rows=known.index.rows,
+            position=self.position,
+            commitment=self.commitment,
+            row=digest,
+            path=self.path,
+            columns=self.columns,
+            id_key=key,
+        )
+
+    def check_held(self, policy: Policy) -> None:
+        """Check what the row holds by itself; raises as `ProvenIndex.check`."""
+        where = f"row {self.position}"
+        if self.content is not None and not self.holds(self.content, self.attributes or ""):
+            raise CommitmentRejected("not the committed content", where=where)
+        # Whoever searches leaves a marked row out, so a document behind the mark is hidden.
+        if self.marked and not self.null:
+            raise ProofRejected(
+                "marked as deleted, and it holds a document", where=where, expected="a null row"
+            )
+        if not self.null:
+            check_length(self.vector, policy, where)
+
+    def _check(self) -> None:
+        # One without the other opens no digest.
+        if (self.content is None) != (self.attributes is None):
+            expected = "content and attributes, or neither"
+            raise MalformedError("one of two", where="attributes", expected=expected)
+
+
+class ProvenIndex(Message, where="index"):
+    """A version of a tenant's index, as the log commits to it, and the tenant's document secret.
+
+    Attributes:
+        origin: of the window's log.
+        version: v, from 1.
+        document_secret: k_t, 32 bytes.
+        opening: entry 0 of the log.
+        announced: the version's entry; None for version 1.
+    """
+
+    origin: Origin
+    tenant: TenantName
+    version: Annotated[int, Integer(1, MAX_VERSION)]
+    document_secret: Digest = field(repr=False)
+    opening: ProvenOpening
+    announced: ProvenEntry | None
+
+    def verify(self, policy: Policy) -> TenantOpening:
+        """Return what the log commits to.
+
+        Args:
+            policy: of the window; no key is taken from anywhere else.
+
+        Raises:
+            UnsupportedError: the policy has no owners.
+            ProofRejected, CommitmentRejected: of another log, window, tenant or version, not in the
+                log, or another secret.
+            RagauditError: as `ProvenEntry.verify`; a body or a tenant that is none.
+        """
+        check_owned(policy)
+        if self.origin != policy.origin:
+            raise ProofRejected("of another log", where="origin", expected=policy.origin)
+        first = self.opening.tenant(self.tenant, policy)
+        index = first if self.announced is None else self._announced(self.announced, policy)
+        check_secret(policy.window, self.tenant, self.document_secret, first.id_commitment)
+        return index
+
+    def check(
+        self,
+        index: TenantOpening,
+        rows: Sequence[ProvenIndexRow],
+        policy: Policy,
+        commit: CommitRows,
+    ) -> None:
+        """Check that rows are those of the index, and what they say of themselves.
+
+        Args:
+            index: that `verify` returned.
+            rows: of it, in any order.
+            policy: of the window.
+            commit: commits to rows.
+
+        Raises:
+            CommitmentRejected: a row that is not at its place, another vector, norm or content.
+            ProofRejected: one that is marked as deleted and is no null row, or is too short.
+            MalformedError: a path of another length, a blinding that is no scalar.
+        """
+        known = _Known(index, self.document_secret)
+        for row in rows:
+            row.check_leaf(known, policy)
+        completed = [completed_row(row, policy) for row in rows]
+        made = commit(completed, [row.blinding for row in rows]) if rows else ()
+        for row, commitment in zip(rows, made, strict=True):
+            if commitment != row.commitment:
+                where = f"row {row.position}"
+                raise CommitmentRejected("the vector is not the committed one", where=where)
+            row.check_held(policy)
+
+    def _announced(self, announced: ProvenEntry, policy: Policy) -> TenantOpening:
+        announced.verify(Version.KIND, policy)
+        body = Version.parse(announced.entry.body)
+        place = (body.window, body.tenant, body.version)
+        if place != (policy.window, self.tenant, self.version):
+            raise ProofRejected("the entry of another version", where="announced")
+        return body.index
+
+    def _check(self) -> None:
+        # Of version 1 the opening says everything, of a later one nothing.
+        if (self.announced is None) != (self.version == 1):
+            expected = "null for version 1 alone"
+            raise MalformedError("not of this version", where="announced", expected=expected)
+
+
+class RowProof(Message, kind="row-proof", where="row proof"):
+    """What an index says of one document in one version."""
+
+    index: Annotated[ProvenIndex, EMBEDDED]
+    row: ProvenIndexRow
+
+    def verify(self, policy: Policy, commit: CommitRows) -> None:
+        """Check that the log of the window commits to this row.
+
+        Args:
+            policy: of the window; no key is taken from anywhere else.
+            commit: commits to rows.
+
+        Raises:
+            RagauditError: as `ProvenIndex.verify` and `ProvenIndex.check`.
+        """
+        self.index.check(self.index.verify(policy), [self.row], policy, commit)
+
+
+class RowProofs(Message, kind="row-proofs", where="row proofs"):
+    """Several rows of one version, as they were asked for.
+
+    Attributes:
+        rows: in the order of the request; None for an id that the index does not have.
+    """
+
+    index: Annotated[ProvenIndex, EMBEDDED]
+    rows: Annotated[tuple[ProvenIndexRow | None, ...], Items(1, MAX_PROVEN_ROWS)]
+
+    @property
+    def proofs(self) -> tuple[RowProof | None, ...]:
+        """Each row as a proof of its own."""
+        return tuple(None if row is None else RowProof(self.index, row) for row in self.rows)
+
+    def verify(self, policy: Policy, commit: CommitRows) -> TenantOpening:
+        """Check every row, and return what the log commits to; arguments as `RowProof.verify`."""
+        index = self.index.verify(policy)
+        self.index.check(index, [row for row in self.rows if row is not None], policy, commit)
+        return index
+
+
+MAX_LIVES = 1001  # every second version, and more than a window has
+
+
+def _life(versions: tuple[int, int]) -> Life:
+    first, last = versions
+    if first > last:
+        raise MalformedError("not a life", expected="a first and a last version")
+    return first, last
+
+
+ShownLife: TypeAlias = Annotated[
+    Life, Converted(Items(2, 2, Integer(1, MAX_VERSION)), _life, list, "first and last version")
+]
+
+
+class ListedDocument(Message):
+    """What the digest of a document's row in the list is made of.
+
+    Attributes:
+        position: of its row in the index, from 0.
+        lives: rising, each maximal; none of a position that was never live.
+        row_digest: of its row in the first version that has it, 32 bytes.
+    """
+
+    position: Position
+    lives: Annotated[tuple[ShownLife, ...], Items(0, MAX_LIVES)]
+    row_digest: Digest
+
+    @property
+    def ended(self) -> int | None:
+        """The last version that lists the document as live; None if no version does."""
+        return self.lives[-1][1] if self.lives else None
+
+    def _check(self) -> None:
+        # Two that touch would be one life in two encodings.
+        if any(before[1] + 1 >= after[0] for before, after in pairwise(self.lives)):
+            expected = "maximal intervals of versions"
+            raise MalformedError("not rising", where="lives", expected=expected)
+
+
+class DocumentProof(Message, kind="document-proof", where="document proof"):
+    """What the log of a closed window says of one document.
+
+    Attributes:
+        origin: of the window's log.
+        id: of the document.
+        document_secret: k_t, 32 bytes.
+        opening: entry 0 of the log.
+        documents: the tenant's entry near the end of the log.
+        rows: of the document list: the document's, or the two between which it would stand.
+        listed: opens the document's row; None if it has none.
+        gone: entry of the version behind the last life, if that ended before the last version.
+        last_row: in a window with noise the row of a listed document in the last version.
+    """
+
+    origin: Origin
+    tenant: TenantName
+    id: DocumentId = field(repr=False)
+    document_secret: Digest = field(repr=False)
+    opening: ProvenOpening
+    documents: ProvenEntry
+    rows: Annotated[tuple[ProvenRow, ...], Items(1, 2)]
+    listed: ListedDocument | None
+    gone: ProvenEntry | None
+    last_row: RowProof | None
+
+    @property
+    def entry(self) -> Documents:
+        """What the log says of the tenant's documents; MalformedRecord if it is no such body."""
+        return Documents.parse(self.documents.entry.body)
+
+    @property
+    def gone_since(self) -> int | None:
+        """The version from which on the document is gone; None if it is not, or never was there.
+
+        In a window with noise nothing says since when: it is then the last version.
+        """
+        if self.gone is not None:
+            return Version.parse(self.gone.entry.body).version
+        return self.entry.version if self.last_row is not None and self.last_row.row.null else None
+
+    def verify(self, policy: Policy, commit: CommitRows) -> Place | None:
+        """Check that the log of the window says this of the document.
+
+        That the list behind it is the one of the indexes is what check 31 of the verdict says.
+
+        Args:
+            policy: of the window; no key is taken from anywhere else.
+            commit: commits to rows.
+
+        Returns:
+            Where the log has the entry of `gone`, which says when it came into force.
+
+        Raises:
+            UnsupportedError: the policy has no owners.
+            ProofRejected, CommitmentRejected: of another log, window or tenant, an entry that is
+                not where it should be, a row that is not in the list or says something else.
+            RagauditError: as `ProvenEntry.verify` and `RowProof.verify`.
+        """
+        check_owned(policy)
+        if self.origin != policy.origin:
+            raise ProofRejected("of another log", where="origin", expected=policy.origin)
+        first = self.opening.tenant(self.tenant, policy)
+        entry = self._verify_entry(policy)
+        secret = self.document_secret
+        check_secret(policy.window, self.tenant, secret, first.id_commitment)
+        key = id_key(policy.window, self.tenant, secret, self.id)
+        count, root = entry.documents, entry.list_root
+        if self.listed is None:
+            verify_absent(self.rows, key, count=count, root=root)
+            return None
+        verify_present(self.rows[0], key, count=count, root=root)
+        self._verify_listed(self.listed, key, entry)
+        place = self._verify_gone(self.listed, entry, policy)
+        self._verify_last_row(self.listed, entry, policy, commit)
+        return place
+
+    def _verify_entry(self, policy: Policy) -> Documents:
+        place = self.documents.verify(Documents.KIND, policy)
+        entry = self.entry
+        if (entry.window, entry.tenant) != (policy.window, self.tenant):
+            raise ProofRejected("of another window or tenant", where="documents")
+        # Behind it are those of the tenants after this one, perhaps the accounts, and the close:
+        # under another checkpoint there could be versions behind the list, which it does not know.
+        later = len(policy.tenants) - policy.tenants.index(self.tenant)
+        if place.size - place.index != later + policy.account_index + 1:
+            raise ProofRejected("not where a closed log has it", where="documents")
+        return entry
+
+    def _verify_listed(self, listed: ListedDocument, key: bytes, entry: Documents) -> None:
+        if listed.position >= entry.documents or (listed.ended or 1) > entry.version:
+            raise ProofRejected("behind the last version", where="listed")
+        row = document_row(key, listed.position, listed.lives, listed.row_digest)
+        if row != self.rows[0].row:
+            raise ProofRejected("another position or life than in the list", where="listed")
+
+    def _verify_gone(
+        self, listed: ListedDocument, entry: Documents, policy: Policy
+    ) -> Place | None:
+        due = listed.ended is not None and listed.ended < entry.version
+        if due != (self.gone is not None):
+            expected = "the version behind the last life" if due else "none"
+            raise ProofRejected("a version entry, or none", where="gone", expected=expected)
+        if self.gone is None or listed.ended is None:
+            return None
+        place = self.gone.verify(Version.KIND, policy)
+        body = Version.parse(self.gone.entry.body)
+        expected_place = (policy.window, self.tenant, listed.ended + 1)
+        if (body.window, body.tenant, body.version) != expected_place:
+            raise ProofRejected("the entry of another version", where="gone")
+        return place
+
+    def _verify_last_row(
+        self, listed: ListedDocument, entry: Documents, policy: Policy, commit: CommitRows
+    ) -> None:
+        # Without noise a deleted row is marked, and the lives say it; under noise its row alone.
+        if policy.noised != (self.last_row is not None):
+            expected = "the row in the last version" if policy.noised else "none"
+            raise ProofRejected("a row, or none", where="last_row", expected=expected)
+        if self.last_row is None:
+            return
+        index, row = self.last_row.index, self.last_row.row
+        place = (index.tenant, index.version, row.position, row.id)
+        if place != (self.tenant, entry.version, listed.position, self.id):
+            raise ProofRejected("of another row", where="last_row")
+        self.last_row.verify(policy, commit)
+
+    def _check(self) -> None:
+        if len(self.rows) != (2 if self.listed is None else 1):
+            raise MalformedError(f"{len(self.rows)} rows", expected="one that is listed, or two")
+        # Of a document that is not there, nothing more is to be said.
+        if self.listed is None and (self.gone is not None or self.last_row is not None):
+            raise MalformedError("of no document", where="gone", expected="null")

@@ -15,7 +15,7 @@ from ragaudit.encoding.canonical_json import located
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.ledger.log.timestamps import MAX_TOKEN_BYTES
-from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.challenge import Activation
 from ragaudit.ledger.messages.disputes import Dispute, Finding, RegistrationStatement, Step
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import MAX_TIME, Converted, Integer, Message, Object, Text

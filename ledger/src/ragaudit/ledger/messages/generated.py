@@ -17,12 +17,10 @@ from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
-from ragaudit.ledger.messages.answerers import MAX_KEYWORDS, MAX_TOKENS
-from ragaudit.ledger.messages.charges import Charge, Generated
-from ragaudit.ledger.messages.encoded import check_range
+from ragaudit.ledger.messages.entries import MAX_QUERIES, Charge, Generated, check_range
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_filter
-from ragaudit.ledger.messages.generator_manifest import MAX_VOCABULARY
+from ragaudit.ledger.messages.generation_terms import MAX_KEYWORDS, MAX_TOKENS
 from ragaudit.ledger.messages.kernel import (
     EMBEDDED,
     MAX_TIME,
@@ -40,11 +38,10 @@ from ragaudit.ledger.messages.kernel import (
     OrNull,
     Text,
 )
+from ragaudit.ledger.messages.manifests import MAX_VOCABULARY
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES
 from ragaudit.ledger.messages.receipts import digest_of
-from ragaudit.ledger.messages.records import MAX_QUERIES
-from ragaudit.ledger.messages.requests import Openings, Request
+from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Openings, Request
 from ragaudit.ledger.messages.signed import AccountMessage
 
 MAX_IGNORED: Final = 16

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
-from ragaudit.ledger.messages.answerers import KeywordVoting, TokenVoting
-from ragaudit.ledger.messages.charges import Charge, Generated
+from ragaudit.ledger.messages.entries import Charge, Generated
 from ragaudit.ledger.messages.generated import (
     AnyAnswer,
     GeneratedAnswer,
@@ -13,7 +12,7 @@ from ragaudit.ledger.messages.generated import (
     GeneratedKeywords,
     GeneratedReceipt,
 )
-from ragaudit.ledger.messages.generation_terms import GenerationTerms
+from ragaudit.ledger.messages.generation_terms import GenerationTerms, KeywordVoting, TokenVoting
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_body import (
     check_account,

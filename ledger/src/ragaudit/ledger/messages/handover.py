@@ -13,10 +13,9 @@ from ragaudit.encoding.digests import PREFIX, SALT_BYTES, leaf_data
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import decode, enc, read_int, read_text
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.commitments import INDEX_PARTS, INDEX_TAG, POINT_BYTES
+from ragaudit.ledger.messages.entries import Charge, Generated, Record, Void
 from ragaudit.ledger.messages.kernel import Choice, Count, Digest, Hex, Message
-from ragaudit.ledger.messages.merkle_commitments import INDEX_PARTS, INDEX_TAG, POINT_BYTES
-from ragaudit.ledger.messages.records import Record
 
 MAX_INDEX_PROOF_BYTES: Final = 2**20  # pi_idx of 2^32 rows has less than 64 kB
 FRAME_TAG: Final = PREFIX + "handover"

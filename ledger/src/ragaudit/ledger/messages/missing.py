@@ -1,7 +1,9 @@
-"""Proof that an entry is not where its receipt says (docs/spec/06-ledger.md §6.11).
+"""Answers that are missing from a log, or that a charge never gets (docs/spec 6.11, 11.10).
 
-Two statements of the provider's side that cannot both be true: a receipt for leaf i, and a
-checkpoint of a log that has another leaf there, or that ended before.
+Where a log lacks one, two statements of the provider's side cannot both be true: a receipt for leaf
+i, and a checkpoint of a log that has another leaf there, or that ended before. Where an anchored
+account goes on to its next query, whose nonce gives the coins of its charge away, it must see the
+void in the log: a provider could else say that there is one, see the coins, and then answer or not.
 """
 
 from dataclasses import replace
@@ -9,8 +11,10 @@ from typing import Annotated, Literal, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ProofRejected, ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.log.tlog_proof import MAX_PATH
 from ragaudit.ledger.log.tree import (
@@ -20,16 +24,15 @@ from ragaudit.ledger.log.tree import (
     leaf_hash,
     verify_inclusion,
 )
-from ragaudit.ledger.messages.charges import Charge
-from ragaudit.ledger.messages.generated import GeneratedReceipt
+from ragaudit.ledger.messages.entries import Charge, Close, Void
+from ragaudit.ledger.messages.generated import GeneratedReceipt, LoggedEntry
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import EMBEDDED, Converted, Digest, Items, Message, Text
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import voidable_from
+from ragaudit.ledger.messages.receipt_body import same
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.records import Close
 from ragaudit.ledger.messages.shown_entries import OpenedEntry
-
-__all__ = ["LogShown", "MissingEntry", "MissingRecord", "read_missing"]
 
 
 class LogShown(Message):
@@ -234,3 +237,66 @@ def _verify_receipt(receipt: PublicReceipt | GeneratedReceipt, policy: Policy) -
     if receipt.origin != policy.origin:
         raise ReceiptRejected("of another log", where="receipt", expected=policy.origin)
     receipt.verify(policy.keys.provider)
+
+
+class VoidedCharge(Message, kind="voided-charge", where="voided charge"):
+    """A charge entry and its void, each with its inclusion proof.
+
+    Attributes:
+        charge, void: the entries, as they were logged.
+    """
+
+    charge: LoggedEntry
+    void: LoggedEntry
+
+    @property
+    def charged(self) -> Charge:
+        """The body of the charge entry."""
+        return Charge.parse(self.charge.body)
+
+    @property
+    def voided(self) -> Void:
+        """The body of the void."""
+        return Void.parse(self.void.body)
+
+    def verify(self, policy: Policy, pseudonym: bytes, counter: int, now: int) -> None:
+        """Check that this charge can have no answer, whatever the provider does from now on.
+
+        Args:
+            policy: of the window, authenticated by the caller.
+            pseudonym: of the account, 32 bytes.
+            counter: of its query.
+            now: by the account's clock, Unix milliseconds.
+
+        Raises:
+            ReceiptRejected: the charge of another query, the void of another charge, one of a time
+                at which the promise could still be claimed or that is yet to come, or a proof that
+                is missing.
+            MalformedNote, MalformedProof, NoteRejected, ProofRejected: a proof is none, or false.
+        """
+        charge, void = self.charged, self.voided
+        same("policy", charge.policy_digest, policy.digest)
+        same("window", charge.window, policy.window)
+        same("pseudonym", charge.pseudonym, pseudonym)
+        same("counter", charge.counter, counter)
+        place = (charge.window, charge.tenant, self.charge.index)
+        if (void.window, void.tenant, void.charge) != place:
+            raise ReceiptRejected("the void of another charge", where="void")
+        # Sooner, an answer could have been claimed, and the audit refuses such a void (check 28).
+        if void.time < voidable_from(charge.time, policy):
+            raise ReceiptRejected("void while its promise could be claimed", where="void")
+        latest = now + 1000 * policy.clock_skew_seconds
+        # Dated ahead, it was made while the promise could be claimed.
+        if void.time > latest:
+            raise ReceiptRejected(
+                f"void at {rfc3339(void.time)}",
+                where="void, time",
+                expected=f"{rfc3339(latest)} at the latest",
+            )
+        # Under the verifier's signature: so no log without the void can pass any more.
+        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+        self.charge.verify_inclusion(Charge.KIND, policy.keys.log, cosigners)
+        self.void.verify_inclusion(Void.KIND, policy.keys.log, cosigners)
+
+    def _check(self) -> None:
+        _ = self.charged, self.voided  # refused here, where the message is malformed

@@ -16,34 +16,34 @@ from ragaudit.ledger.errors import MalformedNote, MalformedPolicy, MalformedReco
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.identifiers import check_provider, check_window, log_origin
-from ragaudit.ledger.messages.owner_terms import OwnerTerms, Tenants
 from ragaudit.ledger.messages.policy_terms import (
     DIRECTION,
     FILTER_GRAMMAR,
+    MAX_CHECKPOINTS,
+    MAX_INSTANTS,
+    MAX_SECONDS,
     NOISE_MEMBERS,
     AuditTerms,
+    BeaconTerms,
+    CosignerTerms,
     Estimator,
     Metric,
     NoiseTerms,
+    OwnerTerms,
     PolicyKeys,
     QueryKind,
     RetrievalTerms,
     StratumTerms,
+    Tenants,
     exact,
     read_audit,
     read_estimator,
-    read_keys,
-)
-from ragaudit.ledger.messages.schedule_terms import (
-    MAX_CHECKPOINTS,
-    MAX_INSTANTS,
-    MAX_SECONDS,
-    BeaconTerms,
     read_instants,
+    read_keys,
     read_merge_delay,
     read_previous_checkpoint,
+    read_time_stamps,
 )
-from ragaudit.ledger.messages.third_parties import CosignerTerms, read_time_stamps
 
 __all__ = [
     "FORMAT",

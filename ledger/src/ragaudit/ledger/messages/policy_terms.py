@@ -1,17 +1,29 @@
-"""The terms of a policy that stand together (docs/spec/05-records.md §5.2), each read strictly."""
+"""The terms of a policy that stand together (docs/spec/05-records.md §5.2), each read strictly.
 
-from dataclasses import dataclass
+The rounds of the beacon follow from the instants, so nobody chooses one: a policy that names others
+is none. Cosigners beside the verifier say that they saw the same log, time-stamping authorities
+when it existed; nobody of the audit is one. What a missing word of theirs means is fixed before the
+window: the audit fails, or the verdict says that it is missing.
+"""
+
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final, Literal, TypeAlias, cast
+from itertools import pairwise
+from typing import Any, Final, Literal, Self, TypeAlias, cast
 
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM
 from ragaudit.encoding.relations import FIXED_SIZE
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import DECIMAL, is_decimal
 from ragaudit.ledger.errors import MalformedPolicy
-from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, VerifierKey
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, MAX_NOTE_BYTES, VerifierKey
+from ragaudit.ledger.log.tlog_policy import MAX_POLICY_BYTES, NO_QUORUM, TrustPolicy
+from ragaudit.ledger.messages.beacon import CHAIN_MEMBERS, BeaconChain
 from ragaudit.ledger.messages.columns import PublicColumn, read_public_columns
 from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.identifiers import check_tenant, check_window
 
 Metric: TypeAlias = Literal["cosine", "inner-product", "l2"]
 QueryKind: TypeAlias = Literal["text", "vector"]
@@ -288,3 +300,294 @@ def read_keys(f: Fields, origin: str) -> PolicyKeys:
     if len(set(keys.roles.values())) < len(keys.roles):
         raise f.error("keys", "one key in two roles", expected="different keys")
     return keys
+
+
+MAX_SECONDS: Final = 2**40
+MAX_INSTANTS: Final = 10_000
+MAX_CHECKPOINTS: Final = 400_000  # that a verifier cosigns of one window
+MAX_DELAY: Final = 3600  # seconds
+HAND_IN_SECONDS: Final = 60
+NO_BEACON: Final[dict[str, object]] = {"kind": "none"}
+
+
+@dataclass(frozen=True, slots=True)
+class BeaconTerms:
+    """The beacon of a policy, its member ``beacon``.
+
+    Attributes:
+        chain: whose rounds are mixed in.
+        delay_seconds: delta: a round is due at least as long after its instant. What was cosigned
+            before an instant is older than the round by any clock that is wrong by less.
+    """
+
+    chain: BeaconChain
+    delay_seconds: int
+
+    def round_at(self, instant: int) -> int:
+        """Return R of an instant: the first round that is due delta after it, or later.
+
+        Args:
+            instant: Unix seconds.
+        """
+        return self.chain.first_from(instant + self.delay_seconds)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the member."""
+        return {"kind": "drand", **self.chain.to_json(), "delay_seconds": self.delay_seconds}
+
+    @classmethod
+    def read(cls, f: Fields, start: int) -> Self | None:
+        """Return the terms among a policy's members; None for the beacon "none".
+
+        Args:
+            f: the policy.
+            start: of the window, Unix seconds.
+
+        Raises:
+            MalformedPolicy: not such terms.
+            UnsupportedError: another kind of beacon.
+        """
+        value = f.raw("beacon")
+        if value == NO_BEACON:
+            return None
+        if not isinstance(value, dict) or value.get("kind") != "drand":
+            expected = f'{NO_BEACON} or kind "drand"'
+            raise UnsupportedError("not supported", where="beacon", expected=expected)
+        b = Fields(value, f"kind {CHAIN_MEMBERS} delay_seconds", MalformedPolicy, "beacon")
+        chain = BeaconChain.read(b)
+        # A chain that has not begun: nobody knows whether it will.
+        if chain.genesis > start:
+            raise b.error("genesis", "after the window's start", "a chain that runs")
+        return cls(chain, b.integer("delay_seconds", 0, MAX_DELAY))
+
+
+def read_instants(f: Fields, start: int, end: int, beacon: BeaconTerms | None) -> tuple[int, ...]:
+    """Return the activation instants of a policy, the sampling instant last; Unix seconds.
+
+    Args:
+        f: the policy.
+        start, end: of the window, Unix seconds.
+        beacon: of the policy, which with the instants fixes the rounds.
+
+    Raises:
+        MalformedPolicy: not such instants, or not their rounds.
+    """
+    instants = f.integers("activation_instants", (2, MAX_INSTANTS), 1, MAX_SECONDS)
+    if any(a >= b for a, b in pairwise(instants)):
+        raise f.error("activation_instants", "not rising")
+    # The last instant comes after the end: its value, the sample's seed, is known to nobody before.
+    if not (instants[0] <= start and instants[-2] < end <= instants[-1]):
+        raise f.error("activation_instants", "do not fit", "t_1 <= start, t_(A-1) < end <= t_A")
+    if beacon is None:
+        if f.raw("activation_rounds") != [None] * len(instants):
+            raise f.error("activation_rounds", "not null each", f"{len(instants)} times null")
+        return instants
+    rounds = [beacon.round_at(instant) for instant in instants]
+    # Stated for who reads it; a later round could be chosen by what it does to noise and sample.
+    if f.raw("activation_rounds") != rounds:
+        raise f.error(
+            "activation_rounds",
+            "not those that instants and delay fix",
+            f"{rounds[0]}, .., {rounds[-1]}",
+        )
+    return instants
+
+
+def time_to_hand_in(merge_delay: int, skew: int) -> int:
+    """Return what an account needs from the end to the sampling instant, for its last receipts.
+
+    That is until it knows that an answer is in no log, and a minute to say so.
+
+    Args:
+        merge_delay, skew: of the policy, seconds.
+    """
+    return merge_delay + skew + HAND_IN_SECONDS
+
+
+def read_merge_delay(f: Fields, seconds: int) -> int:
+    """Return the merge delay of a policy.
+
+    Args:
+        f: the policy.
+        seconds: from the window's start to its sampling instant.
+
+    Raises:
+        MalformedPolicy: not such a delay, or too short for the window.
+    """
+    # At least twice the spacing of checkpoints, so that each covers what came since the last.
+    return f.integer("merge_delay_seconds", max(1, -(-4 * seconds // MAX_CHECKPOINTS)), 86_400)
+
+
+def read_previous_checkpoint(f: Fields, provider: str, window: str) -> str | None:
+    """Return the text of the checkpoint that a policy's window follows; None if it follows none.
+
+    Args:
+        f: the policy.
+        provider, window: of the policy.
+
+    Raises:
+        MalformedPolicy, MalformedNote: not a checkpoint of another window of this provider.
+    """
+    if f.raw("previous_checkpoint") is None:
+        return None
+    note = f.text("previous_checkpoint", 1, MAX_NOTE_BYTES)
+    origin = parse_checkpoint(note.encode()).checkpoint.origin
+    before = origin.removeprefix(f"{provider}/ragaudit/")
+    if before in (origin, window):  # another provider's, or this window itself
+        raise f.error("previous_checkpoint", "not of another window of this provider")
+    check_window(before)
+    return note
+
+
+@dataclass(frozen=True, slots=True)
+class RowTerms:
+    """How the auditor samples rows (9.11).
+
+    Attributes:
+        beta: the share of bad rows that a sample is to find, a decimal below 1.
+        sample: how each tenant's rows are drawn.
+    """
+
+    beta: str
+    sample: StratumTerms
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the member ``rows``."""
+        return {"beta": self.beta, "eta": self.sample.eta, "minimum": self.sample.minimum}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerTerms:
+    """The member ``owners``, and the owners' keys beside the tenants.
+
+    Attributes:
+        rows: None: the auditor samples none.
+        keys: tenant and key of its owner, of the tenants that have one.
+    """
+
+    rows: RowTerms | None
+    keys: tuple[tuple[str, PublicKey], ...] = field(default=())
+
+    def key(self, tenant: str) -> PublicKey | None:
+        """Return the key of a tenant's owner; None if the policy names none."""
+        return dict(self.keys).get(tenant)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenants:
+    """The member ``tenants``: names, rising, and the keys of some of their owners."""
+
+    names: tuple[str, ...]
+    keys: tuple[tuple[str, PublicKey], ...]
+
+    @classmethod
+    def read(cls, f: Fields, keys: PolicyKeys) -> Self:
+        """Return the tenants among a policy's members.
+
+        Args:
+            f: the policy; without ``owners`` no tenant has a key.
+            keys: of the policy, none of which is an owner's.
+
+        Raises:
+            MalformedPolicy: names that do not rise, or a key of the policy.
+            UnsupportedError: an owner's key in a policy without ``owners``.
+        """
+        names, owners = [], []
+        for where, item in f.objects("tenants", 1, 1000):
+            tenant = Fields(item, "id owner_key", MalformedPolicy, where)
+            names.append(check_tenant(tenant.text("id", 1, 64)))
+            if tenant.raw("owner_key") is None:
+                continue
+            if "owners" not in f.value:
+                raise UnsupportedError("owners' keys", where=where, expected="owner_key null")
+            key = tenant.public_key("owner_key")
+            if role := keys.role(key):
+                expected = "a key of the owner's own"
+                raise tenant.error("owner_key", f"the key of keys.{role}", expected)
+            owners.append((names[-1], key))
+        if names != sorted(set(names)):
+            raise f.error("tenants", "ids not rising and distinct")
+        return cls(tuple(names), tuple(owners))
+
+    def owned(self, f: Fields) -> OwnerTerms | None:
+        """Return the terms of the member ``owners``; None in a policy without it.
+
+        Args:
+            f: the policy.
+
+        Raises:
+            MalformedPolicy: not such a member.
+        """
+        if "owners" not in f.value:
+            return None
+        owners = Fields(f.raw("owners"), "rows", MalformedPolicy, "owners")
+        if owners.raw("rows") is None:
+            return OwnerTerms(None, self.keys)
+        r = Fields(owners.raw("rows"), "beta eta minimum", MalformedPolicy, "owners.rows")
+        return OwnerTerms(RowTerms(read_decimal(r, "beta", below=1), read_stratum(r)), self.keys)
+
+
+REQUIRED: Final = "required"
+REPORTED: Final = "reported"
+
+
+def read_time_stamps(f: Fields) -> bool:
+    """Return whether the audit fails without time stamps, of the policy's member ``time_stamps``.
+
+    Args:
+        f: the policy, with the member.
+
+    Raises:
+        MalformedPolicy: not such a member.
+    """
+    t = Fields(f.raw("time_stamps"), "demand", MalformedPolicy, "time_stamps")
+    return t.choice("demand", REQUIRED, REPORTED) == REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class CosignerTerms:
+    """Further cosigners and their quorum, the member ``cosigners``.
+
+    Attributes:
+        required: whether the audit fails without the quorum; otherwise the verdict says so.
+        trust: who they are; without logs and URLs.
+    """
+
+    required: bool
+    trust: TrustPolicy
+
+    @property
+    def least(self) -> int:
+        """How many cosigners at least sign what passes the audit; 0 where it only reports them."""
+        return self.trust.least if self.required else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the member."""
+        demand = REQUIRED if self.required else REPORTED
+        return {"demand": demand, "trust": self.trust.encode().decode()}
+
+    @classmethod
+    def read(cls, f: Fields, keys: PolicyKeys) -> Self:
+        """Return the terms among a policy's members.
+
+        Args:
+            f: the policy, with the member.
+            keys: of the policy, none of which is a third party's.
+
+        Raises:
+            MalformedPolicy: not such terms, or a trust policy that asks for nothing.
+        """
+        c = Fields(f.raw("cosigners"), "demand trust", MalformedPolicy, "cosigners")
+        text = c.text("trust", 1, MAX_POLICY_BYTES).encode()
+        try:
+            trust = TrustPolicy.parse(text)
+        except MalformedError as error:
+            raise c.error("trust", f"{error.where}: {error.what}", error.expected) from error
+        # One spelling, so that its digest names it; where cosigners are asked is the provider's.
+        if trust.named().encode() != text:
+            raise c.error("trust", "not canonical", "no logs, URLs, comments")
+        if trust.quorum == NO_QUORUM:
+            raise c.error("trust", "no quorum", "the name of a witness or group")
+        if any(key.public in keys.roles.values() for key in trust.keys):
+            raise c.error("trust", "a key of the policy", "third parties' keys")
+        return cls(c.choice("demand", REQUIRED, REPORTED) == REQUIRED, trust)

@@ -10,18 +10,18 @@ from typing import Annotated, TypeAlias
 
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.messages.columns import NO_COLUMNS
+from ragaudit.ledger.messages.commitments import RowOpening, RowPath
 from ragaudit.ledger.messages.kernel import EMBEDDED, OMITTED, Digest, DocumentId, Items, Message
 from ragaudit.ledger.messages.policy import LARGE_B
 from ragaudit.ledger.messages.requests import (
     Columns,
     Content,
     Openings,
+    Packed,
     Position,
     Score,
     check_rising,
 )
-from ragaudit.ledger.messages.row_openings import RowOpening, RowPath
-from ragaudit.ledger.messages.vectors import Packed
 
 MAX_SCORE = LARGE_B * LARGE_B
 MAX_TIES_PROOF = 64  # times 32 bytes; 4096 entries of a row take 29

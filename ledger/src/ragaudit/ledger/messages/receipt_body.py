@@ -6,14 +6,12 @@ from typing import NoReturn
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.chains import activation_of
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.entries import Charge, QueryEntry, Record
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_views import AccountView, Embed, GroupOperations, WindowView
-from ragaudit.ledger.messages.records import QueryEntry, Record
-from ragaudit.ledger.messages.requests import Openings, Request
-from ragaudit.ledger.messages.vectors import float32_values
-from ragaudit.ledger.messages.versions import LoggedVersion
+from ragaudit.ledger.messages.requests import Openings, Request, float32_values
+from ragaudit.ledger.messages.schedules import LoggedVersion
 
 
 def check_body(record: QueryEntry, request: Request, view: WindowView) -> LoggedVersion:

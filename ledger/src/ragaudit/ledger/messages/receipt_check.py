@@ -14,6 +14,7 @@ from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected, StepRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
@@ -42,9 +43,8 @@ from ragaudit.ledger.messages.receipt_views import (
     WindowView,
 )
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.versions import LoggedVersion
+from ragaudit.ledger.messages.schedules import LoggedVersion
 
 __all__ = [
     "AccountView",

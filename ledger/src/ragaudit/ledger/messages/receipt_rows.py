@@ -8,17 +8,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW, read_columns
+from ragaudit.ledger.messages.commitments import (
+    completed_row,
+    content_digest,
+    row_digest,
+    verify_index_row,
+)
 from ragaudit.ledger.messages.documents import check_secret, id_key
+from ragaudit.ledger.messages.entries import Record, TenantOpening
 from ragaudit.ledger.messages.filters import Filter, request_filter
-from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest, verify_index_row
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.private_receipts import PrivateReceipt, ServedRow, UnservedRow
 from ragaudit.ledger.messages.receipt_body import reject
 from ragaudit.ledger.messages.receipt_views import GroupOperations
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Record, TenantOpening
 from ragaudit.ledger.messages.requests import Document
-from ragaudit.ledger.messages.row_openings import completed_row
 from ragaudit.ledger.messages.ties import TiesStatement, check_named
 
 

@@ -6,11 +6,11 @@ from typing import TypeVar
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import StepRejected
 from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.entries import QueryEntry
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_body import reject
 from ragaudit.ledger.messages.receipt_views import StepResult
-from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.requests import Request
 
 __all__ = ["OUTSTANDING", "Step", "check_nonce", "run_step", "run_steps"]

@@ -4,12 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.epochs import EpochSchedule, LoggedEpoch
+from ragaudit.ledger.messages.entries import Epoch, Opening, QueryEntry, Version
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, QueryEntry, Version
+from ragaudit.ledger.messages.schedules import (
+    EpochSchedule,
+    LoggedEpoch,
+    LoggedVersion,
+    VersionSchedule,
+)
 from ragaudit.ledger.messages.ties import TiesStatement
-from ragaudit.ledger.messages.versions import LoggedVersion, VersionSchedule
 
 
 class GroupOperations(Protocol):

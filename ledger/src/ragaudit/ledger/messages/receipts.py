@@ -14,6 +14,7 @@ from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES
 from ragaudit.ledger.messages.kernel import (
     MAX_TIME,
@@ -30,7 +31,6 @@ from ragaudit.ledger.messages.private_receipts import (
     PrivateReceipt,
     ServedRow,
 )
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import (
     Answer,
     Request,

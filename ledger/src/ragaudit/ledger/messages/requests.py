@@ -1,38 +1,208 @@
-"""A query: request, answer, and what opens its record (docs/spec/05-records.md §5.7, §5.8)."""
+"""What accounts ask: vectors, questions, requests, and what opens their digests (docs/spec 5.8)."""
 
-from dataclasses import field
-from typing import Annotated, TypeAlias
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeAlias
 
 from ragaudit.encoding.digests import salted
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.parameters import LIMITS
+from ragaudit.encoding.tagged import decode, enc, read_text
+from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NO_COLUMNS
-from ragaudit.ledger.messages.encoded import check_range
+from ragaudit.ledger.messages.entries import MAX_QUERIES, MAX_ROWS, QueryEntry, check_range
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES, Filter, request_filter
-from ragaudit.ledger.messages.kernel import Digest, DocumentId, Hex, Integer, Items, Message, Text
-from ragaudit.ledger.messages.policy import LARGE_B, Policy, QueryKind
-from ragaudit.ledger.messages.questions import (
-    MAX_QUERY_BYTES,
-    QueryText,
-    QueryVector,
-    Question,
-    check_asked,
+from ragaudit.ledger.messages.kernel import (
+    OMITTED,
+    Converted,
+    Digest,
+    DocumentId,
+    Form,
+    Hex,
+    Integer,
+    Items,
+    Message,
+    OrNull,
+    Text,
 )
-from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, QueryEntry
-from ragaudit.ledger.messages.vectors import int16_bytes, int16s
+from ragaudit.ledger.messages.policy import LARGE_B, Policy, QueryKind
 
-__all__ = [
-    "MAX_CONTENT_BYTES",
-    "MAX_QUERY_BYTES",
-    "Answer",
-    "Document",
-    "Openings",
-    "Question",
-    "Request",
-    "Salted",
-    "check_rising",
-    "embedding_digest",
-]
+
+class Packed(Form):
+    """Base64 of 1..``longest`` times ``size`` bytes, which are not looked into."""
+
+    def __init__(self, longest: int, size: int, what: str) -> None:
+        # The length is bounded before anything is decoded: it is the sender's choice.
+        self._characters = 4 * -(-size * longest // 3)
+        self._longest, self._size, self._what = longest, size, what
+        described = f"base64 of 1..{longest} {what}"
+        bounds = {"minLength": 1, "maxLength": self._characters}
+        super().__init__("string", b64_encode, **bounds, description=described)
+
+    def read(self, value: Any) -> bytes:
+        if not isinstance(value, str) or not 0 < len(value) <= self._characters:
+            raise MalformedError("not such a text", expected=str(self.schema["description"]))
+        data = b64_decode(value)
+        if len(data) % self._size or len(data) > self._size * self._longest:
+            expected = f"1..{self._longest} times {self._what}"
+            raise MalformedError(f"{len(data)} bytes", expected=expected)
+        return data
+
+
+def int16s(longest: int, bound: int) -> Form:
+    """Return the form of 1..``longest`` integers of absolute value at most ``bound`` < 2^15."""
+
+    def read(data: bytes) -> tuple[int, ...]:
+        entries = struct.unpack(f"<{len(data) // 2}h", data)
+        if not -bound <= min(entries) <= max(entries) <= bound:
+            raise MalformedError("an entry out of range", expected=f"-{bound}..{bound}")
+        return entries
+
+    return Converted(Packed(longest, 2, "i16"), read, vector_text)
+
+
+def _finite(data: bytes) -> bytes:
+    # Neither has an order among other numbers, so none of the scores would have one.
+    if not all(map(math.isfinite, float32_values(data))):
+        raise MalformedError("an entry that is not finite", expected="numbers")
+    return data
+
+
+def float32s(longest: int) -> Form:
+    """Return the form of 1..``longest`` finite IEEE numbers of 32 bits, kept as bytes."""
+    return Converted(Packed(longest, 4, "f32"), _finite, b64_encode)
+
+
+def int16_bytes(vector: Sequence[int]) -> bytes:
+    """Return integers in -2^15..2^15-1 as 16 bits each, little endian two's complement.
+
+    Args:
+        vector: an embedding or a row; these bytes are what its digest covers (spec 5.7, 5.8).
+    """
+    return struct.pack(f"<{len(vector)}h", *vector)
+
+
+def vector_text(vector: Sequence[int]) -> str:
+    """Return base64 of :func:`int16_bytes`, as JSON carries it; the inverse of `int16s`."""
+    return b64_encode(int16_bytes(vector))
+
+
+def float32_bytes(values: Sequence[float]) -> bytes:
+    """Return numbers as IEEE numbers of 32 bits, little endian: q of a request with a vector.
+
+    Args:
+        values: d numbers that 32 bits can hold; others are rounded to the nearest.
+
+    Raises:
+        OverflowError: one above the largest of 32 bits.
+    """
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def float32_values(data: bytes) -> tuple[float, ...]:
+    """Return the numbers of :func:`float32_bytes`, exactly.
+
+    Args:
+        data: 4 bytes for each.
+    """
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+QUESTION_TAG = "ragaudit/v1/query"
+FLOAT_BYTES = 4
+MAX_QUERY_BYTES = 8192
+MAX_QUESTION_BYTES = FLOAT_BYTES * LIMITS.dimension + 64
+"""Of `Question.data`."""
+
+
+def _or_nothing(form: Form, nothing: str | bytes) -> Form:
+    """Return the form of a member that is left out where nothing of its kind was asked."""
+    write = form.write or str
+    return Converted(
+        OrNull(form), lambda found: found or nothing, lambda asked: write(asked) if asked else None
+    )
+
+
+QueryText: TypeAlias = Annotated[str, _or_nothing(Text(1, MAX_QUERY_BYTES), ""), OMITTED]
+QueryVector: TypeAlias = Annotated[bytes, _or_nothing(float32s(LIMITS.dimension), b""), OMITTED]
+
+
+def check_asked(kind: str, text: str, vector: bytes) -> None:
+    """Check that members say what their kind says; MalformedError."""
+    for name, asked in (("query", text), ("vector", vector)):
+        if bool(asked) != (kind == ("vector" if name == "vector" else "text")):
+            raise MalformedError("unknown member" if asked else "missing member", where=name)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: a text, or a vector of the application's own.
+
+    Attributes:
+        text: 1..8192 bytes of UTF-8; empty with a vector.
+        vector: d IEEE numbers of 32 bits, see `float32_values`; empty with a text.
+        kind: which of the two.
+    """
+
+    text: str = field(default="", repr=False)
+    vector: bytes = field(default=b"", repr=False)
+    kind: QueryKind = "text"
+
+    @property
+    def data(self) -> bytes:
+        """What query_digest covers."""
+        # Under its kind: the bytes of a vector can be those of a text.
+        return enc(QUESTION_TAG, self.kind, self.vector or self.text)
+
+    @classmethod
+    def parse(cls, data: bytes, policy: Policy) -> "Question":
+        """Return the question of `data`, as a sampled record's response opens it.
+
+        Args:
+            data: from the provider.
+            policy: of the window, which says what may be asked.
+
+        Raises:
+            MalformedError: not a question of this window.
+        """
+        kind, asked = decode(QUESTION_TAG, data, 2)
+        match read_text(kind):
+            case "text" if len(asked) <= MAX_QUERY_BYTES:
+                question = cls(text=read_text(asked), kind="text")
+            case "vector" if asked and len(asked) % FLOAT_BYTES == 0:
+                question = cls(vector=asked, kind="vector")
+            case _:
+                raise MalformedRecord("not a question", where="query", expected="text or vector")
+        question.check_policy(policy)
+        return question
+
+    def check_policy(self, policy: Policy) -> None:
+        """Check that the window takes such questions.
+
+        Args:
+            policy: of the window: kinds, and d entries of a vector.
+
+        Raises:
+            UnsupportedError: another kind.
+            MalformedRecord: a vector of another length, or of zeros, or no text.
+        """
+        if self.kind not in policy.retrieval.query_kinds:
+            kinds = " or ".join(policy.retrieval.query_kinds)
+            raise UnsupportedError(f"a {self.kind}", where="query", expected=kinds)
+        if bool(self.text) == bool(self.vector):
+            raise MalformedRecord("not a question", where="query", expected="text or vector")
+        if self.vector and len(self.vector) != FLOAT_BYTES * policy.dimension:
+            entries = len(self.vector) // FLOAT_BYTES
+            expected = f"{policy.dimension}"
+            raise MalformedRecord(f"{entries} entries", where="vector", expected=expected)
+        values = float32_values(self.vector)
+        # All scores would be alike, or have no order: nothing was asked.
+        if self.vector and not (any(values) and all(map(math.isfinite, values))):
+            raise MalformedRecord("all entries are zero, or one is not finite", where="vector")
+
 
 MAX_SKETCH_BYTES = 64  # 512 bits
 MAX_CONTENT_BYTES = 2**20  # of a row; an answer of K rows is held in memory
@@ -79,7 +249,7 @@ class Request(Message, where="request"):
 
         Args:
             policy: of the window.
-            asked: a text, or the d numbers of a vector, see `vectors.float32_bytes`.
+            asked: a text, or the d numbers of a vector, see `float32_bytes`.
             top_k, filter, counter: the attributes.
 
         Raises:

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.notes import MAX_NAME_BYTES
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.challenge import Activation, Countersignature
+from ragaudit.ledger.messages.entries import MAX_QUERIES, MAX_SLOTS, Epoch, Opening, Version
 from ragaudit.ledger.messages.items import LogKey
 from ragaudit.ledger.messages.kernel import (
     OMITTED,
@@ -25,8 +24,8 @@ from ragaudit.ledger.messages.kernel import (
     Name,
     Text,
 )
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
-from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, Opening, Version
 from ragaudit.ledger.messages.shown_entries import (
     EpochEntry,
     RegistrationEntry,

@@ -13,12 +13,11 @@ from ragaudit.ledger.errors import ProofRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import leaf_hash
-from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.entries import Epoch, Opening, Registration, TenantOpening, Version
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
 from ragaudit.ledger.messages.kernel import MAX_TIME, Digest, Hex, Integer, Message, Text
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, Registration, TenantOpening, Version
 
 
 class OpenedEntry(Message):

@@ -14,8 +14,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.documents import MAX_VERSION
-from ragaudit.ledger.messages.dsse import STATEMENT_TYPE, Envelope
+from ragaudit.ledger.messages.entries import MAX_VERSION
 from ragaudit.ledger.messages.evidence import EvidenceList
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.identifiers import check_tenant, check_window
@@ -30,6 +29,7 @@ from ragaudit.ledger.messages.kernel import (
     WindowName,
 )
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.signed import STATEMENT_TYPE, Envelope
 
 PREDICATE_TYPE: Final = "https://in-toto.io/attestation/test-result/v0.1"
 

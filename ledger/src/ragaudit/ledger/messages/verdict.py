@@ -1,61 +1,492 @@
-"""The signed verdict: an in-toto Statement in a DSSE envelope (docs/spec/10-verdict.md §10.3)."""
+"""The signed verdict: what checks conclude, and the two claims that follow (docs/spec 10.3, 10.6).
+
+Integrity: answers came from the committed indexes alone, and no query is missing from the log.
+Privacy: the noise that was promised was added. A verdict states each with a result of its own, and
+both follow from the statuses of its checks: whoever reads a verdict can derive them again. It is an
+in-toto Statement in a DSSE envelope.
+"""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from enum import StrEnum
+from typing import Any, Final, Self, TypeVar
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.claims import (
-    EXCEEDED,
-    FAIL,
-    PASS,
-    REFUSED,
-    RESULTS,
-    Claims,
-    Status,
-)
-from ragaudit.ledger.messages.dsse import (
-    PAYLOAD_TYPE,
+from ragaudit.ledger.messages.items import check_name
+from ragaudit.ledger.messages.signed import (
     STATEMENT_TYPE,
     Envelope,
     EnvelopeRejected,
-    key_id,
-    pae,
 )
-from ragaudit.ledger.messages.items import check_name
-from ragaudit.ledger.messages.predicate import (
-    WORTHLESS,
-    Json,
-    MalformedVerdict,
-    Predicate,
-    SignedCheck,
-    decoded,
+from ragaudit.ledger.messages.signed_results import References
+
+PASS: Final = "PASS"  # noqa: S105 - not a password
+FAIL: Final = "FAIL"
+EXCEEDED: Final = "EXCEEDED"
+REFUSED: Final = "REFUSED"
+CONDITIONAL: Final = "CONDITIONAL"
+RESULTS: Final = (PASS, FAIL, EXCEEDED, REFUSED, CONDITIONAL)
+NOT_CLAIMED: Final = "NOT CLAIMED"
+"""Result of the claim of privacy where the policy adds no noise."""
+
+
+class Status(StrEnum):
+    """What a check concludes."""
+
+    PASS = "PASS"  # noqa: S105 - not a password
+    FAIL = "FAIL"
+    EXCEEDED = "EXCEEDED"
+    NOT_ESTABLISHED = "NOT ESTABLISHED"
+    NOT_RUN = "NOT RUN"
+    NOT_APPLICABLE = "NOT APPLICABLE"
+
+
+PRIVACY_CHECKS: Final = ("accounting", "seed", "coalition", "epsilon")
+"""The checks that a claim of privacy rests on, beside all others."""
+
+MAY_BE_OPEN: Final = ("embedding", "cosigners", "time-stamps", "rows")
+"""Checks that may leave open what they are about, and say so, in a window with integrity."""
+
+CONDITIONS: Final = ("generator", "replay")
+"""Checks that a claim of privacy is conditional on where they leave open what they are about."""
+
+_STATEMENTS: Final = {
+    ("integrity", PASS): (
+        "Every answer that was checked is what the committed index of the account's own tenant "
+        "gives for what was asked, but for rows that its receipt names as withheld, and the log "
+        "that holds them is complete; whether that index holds the documents as their owner gave "
+        "them, and whether withheld rows had to be, is the provider's word, which no check here "
+        "compares with the documents."
+    ),
+    ("integrity", FAIL): (
+        "That answers came from the committed indexes alone, and that the log is complete, is not "
+        "established."
+    ),
+    ("integrity", REFUSED): (
+        "The verifier refused to countersign the opening of this window; nothing in it is audited."
+    ),
+    ("privacy", PASS): (
+        "The noise that was promised before the window was added to every answer that was "
+        "checked; epsilon is stated in this verdict."
+    ),
+    ("privacy", EXCEEDED): (
+        "The noise was added, but more accounts look as if they act together than the policy "
+        "plans for; epsilon is restated for their number."
+    ),
+    ("privacy", CONDITIONAL): (
+        "Charges and budgets of the generation channel are proven. That its answers used only "
+        "charged rows, the votes, the noise, and the tokens or keywords are the provider's word, "
+        "and the channel's epsilon is conditional on it."
+    ),
+    ("privacy", FAIL): "No guarantee of privacy follows from this window.",
+    ("privacy", REFUSED): "No guarantee of privacy follows from this window.",
+    ("privacy", NOT_CLAIMED): ("No epsilon is claimed: the policy of this window adds no noise."),
+}
+
+_OPEN: Final = {
+    "embedding": (
+        "That query vectors are those of the texts asked is not established (check embedding)."
+    ),
+    "cosigners": (
+        "That the quorum of further cosigners saw the log in time is not established (check "
+        "cosigners)."
+    ),
+    "time-stamps": (
+        "That the log existed by the times that were promised is not established (check "
+        "time-stamps)."
+    ),
+    "rows": (
+        "That all sampled rows of the indexes hold the vectors of their texts is not established "
+        "(check rows)."
+    ),
+}
+"""What the statement of integrity says further of each of `MAY_BE_OPEN` that is left open."""
+
+_VOID: Final = (
+    "Of the charges {} are void: documents paid for them as for answers, and none was given."
 )
 
-__all__ = [
-    "EXCEEDED",
-    "FAIL",
-    "PASS",
-    "PAYLOAD_TYPE",
-    "REFUSED",
-    "RESULTS",
-    "WORTHLESS",
-    "Claims",
-    "MalformedVerdict",
-    "Predicate",
-    "SignedCheck",
-    "Status",
-    "Verdict",
-    "VerdictRejected",
-    "key_id",
-    "pae",
-    "sign_statement",
-    "statement",
-]
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The results of the two claims.
+
+    Attributes:
+        integrity: PASS, FAIL or REFUSED.
+        privacy: PASS, FAIL, EXCEEDED, CONDITIONAL, REFUSED or NOT CLAIMED.
+        open: ids of the checks, in the order of `MAY_BE_OPEN` and `CONDITIONS`, that leave open
+            what they are about in a window with integrity.
+        voids: charges of the generation channel that have no answer, in a window with integrity.
+    """
+
+    integrity: str
+    privacy: str
+    open: tuple[str, ...] = ()
+    voids: int = 0
+
+    @classmethod
+    def of(
+        cls, statuses: Mapping[str, Status], *, refused: bool = False, voids: object = None
+    ) -> Self:
+        """Return the claims that follow from the statuses of checks.
+
+        Args:
+            statuses: by the check's id.
+            refused: whether the opening was refused.
+            voids: the verdict's count of void charges; anything but a number above 0 is none.
+        """
+        private = [status for name, status in statuses.items() if name in PRIVACY_CHECKS]
+        unclaimed = bool(private) and all(one is Status.NOT_APPLICABLE for one in private)
+        if refused:
+            return cls(REFUSED, NOT_CLAIMED if unclaimed else REFUSED)
+        others = {name: one for name, one in statuses.items() if name not in PRIVACY_CHECKS}
+        sound = all(_sound(name, one, unclaimed) for name, one in others.items())
+        # Where integrity fails nothing is established, and no single check is said to be open.
+        if not sound:
+            return cls(FAIL, NOT_CLAIMED if unclaimed else FAIL)
+        left = _left(lambda name: statuses.get(name) is Status.NOT_ESTABLISHED)
+        if unclaimed:
+            return cls(PASS, NOT_CLAIMED, left)
+        void = voids if type(voids) is int and voids > 0 else 0
+        privacy = _privacy(private)
+        conditional = privacy == PASS and any(name in CONDITIONS for name in left)
+        return cls(PASS, CONDITIONAL if conditional else privacy, left, void)
+
+    @property
+    def result(self) -> str:
+        """The result of the whole verdict, one of RESULTS."""
+        if self.integrity == REFUSED:
+            return REFUSED
+        if FAIL in (self.integrity, self.privacy):
+            return FAIL
+        return self.privacy if self.privacy in (EXCEEDED, CONDITIONAL) else PASS
+
+    @property
+    def unclaimed(self) -> bool:
+        """Whether no privacy is claimed."""
+        return self.privacy == NOT_CLAIMED
+
+    @property
+    def results(self) -> dict[str, str]:
+        """The two results by the name of the claim."""
+        return {"integrity": self.integrity, "privacy": self.privacy}
+
+    @property
+    def statements(self) -> tuple[str, str]:
+        """What the two results mean, in the words of §10.6: of integrity and of privacy.
+
+        A result never hides what is left open beside it: each has its own sentence.
+        """
+        left = [_OPEN[name] for name in self.open if name in _OPEN]
+        left += [_VOID.format(self.voids)] if self.voids else []
+        integrity = " ".join((_STATEMENTS["integrity", self.integrity], *left))
+        privacy = _STATEMENTS["privacy", self.privacy]
+        if self.privacy == EXCEEDED and self.conditional:
+            privacy = f"{privacy} {_STATEMENTS['privacy', CONDITIONAL]}"
+        return integrity, privacy
+
+    @property
+    def conditional(self) -> bool:
+        """Whether privacy is conditional on answers that were not computed again."""
+        return any(name in CONDITIONS for name in self.open)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the member ``claims``."""
+        integrity, privacy = self.statements
+        found: dict[str, Any] = {
+            name: {
+                "result": result,
+                "statement": statement,
+                "open": [check for check in self.open if (check in CONDITIONS) == of_privacy],
+            }
+            for name, result, statement, of_privacy in (
+                ("integrity", self.integrity, integrity, False),
+                ("privacy", self.privacy, privacy, True),
+            )
+        }
+        if self.voids:
+            found["integrity"]["voids"] = self.voids
+        return found
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Return the claims of a JSON value, the strict inverse of `to_json`.
+
+        Raises:
+            MalformedError: other members, results or statements.
+        """
+        match value:
+            case {
+                "integrity": {"result": str(integrity), "open": list(first), **more},
+                "privacy": {"result": str(privacy), "open": list(second)},
+            }:
+                voids, left = more.get("voids", 0), _left(lambda name: name in (*first, *second))
+                if type(voids) is not int or voids < 0:
+                    raise MalformedError("not a number of charges", where="claims")
+                claims = cls(integrity, privacy, left, voids)
+                # A statement of another result would be what a reader believes.
+                known = ("integrity", integrity) in _STATEMENTS and (
+                    "privacy",
+                    privacy,
+                ) in _STATEMENTS
+                if known and value == claims.to_json():
+                    return claims
+        raise MalformedError("not the claims of a verdict", where="claims")
+
+
+def _left(is_open: Callable[[str], bool]) -> tuple[str, ...]:
+    return tuple(name for name in (*MAY_BE_OPEN, *CONDITIONS) if is_open(name))
+
+
+def _sound(name: str, status: Status, unclaimed: bool) -> bool:
+    if status is Status.NOT_ESTABLISHED:
+        return name in (*MAY_BE_OPEN, *CONDITIONS)
+    # Without noise there is nothing to promise; anywhere else a rule that is not applied is broken.
+    if status is Status.NOT_APPLICABLE:
+        return name == "promises" and unclaimed
+    return status is Status.PASS
+
+
+def _privacy(statuses: list[Status]) -> str:
+    if not statuses or not set(statuses) <= {Status.PASS, Status.EXCEEDED}:
+        return FAIL
+    return EXCEEDED if Status.EXCEEDED in statuses else PASS
+
+
+_T = TypeVar("_T")
+Json = Mapping[str, Any]
+
+WORTHLESS: Final = (
+    "WORTHLESS: the provider's randomness in this window was derived from a published seed, for an "
+    "experiment. Anyone can predict the noise. This verdict proves nothing about privacy."
+)
+"""Said on top wherever a verdict of a seeded window is shown."""
+
+
+class MalformedVerdict(MalformedError):
+    """Not a verdict envelope in its one accepted form."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedCheck:
+    """What a verdict says of one check.
+
+    Attributes:
+        number, id: of the check, as in docs/spec/09-audit.md.
+        reason, evidence: for people; only their meaning is specified.
+    """
+
+    number: int
+    id: str
+    status: Status
+    reason: str
+    evidence: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the check as a JSON object."""
+        return {
+            "number": self.number,
+            "id": self.id,
+            "status": str(self.status),
+            "reason": self.reason,
+            "evidence": list(self.evidence),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Return the check of a JSON value, the strict inverse of `to_json`.
+
+        Raises:
+            MalformedVerdict: anything else.
+        """
+        match value:
+            case {
+                "number": int(number),
+                "id": str(name),
+                "status": str(status),
+                "reason": str(reason),
+                "evidence": list(evidence),
+                **more,
+            } if not more and all(isinstance(text, str) for text in evidence):
+                if isinstance(number, bool):  # an int to Python, not to JSON
+                    raise MalformedVerdict("not a number", where="check")
+                if status not in _STATUSES:
+                    raise MalformedVerdict("no such status", where="check")
+                return cls(number, name, Status(status), reason, tuple(evidence))
+        raise MalformedVerdict("not a check result", where="predicate checks")
+
+
+_OPTIONAL: Final = {
+    "attested": dict,
+    "generation": dict,
+    "test_results": list,
+    "withheld": dict,
+    "overlaps": dict,
+    "documents": list,
+}
+_STATUSES: Final = frozenset(str(status) for status in Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """What a verdict states (docs/spec/10-verdict.md §10.3).
+
+    Attributes:
+        result: one of RESULTS.
+        worthless: the window's randomness was derived from a published seed.
+        terms: digest of the verifier's terms, hexadecimal; empty where there are none.
+        time: the verifier's clock, Unix milliseconds.
+        engine: who checked the arguments, for people.
+        epsilon: the table of docs/spec/07-privacy.md §7.4, which the accounting reads; empty where
+            nothing is stated.
+        sampling, counts, coalition, scope: JSON objects, shown whole by every report.
+        claims: integrity and privacy, of which the result follows.
+        attested: what third parties say of the log (10.3), a JSON object; None where the policy
+            asks none.
+        generation: what the generation channel costs (10.10), a JSON object; None without it.
+        test_results: signed results that others brought (10.11); None where nobody did. They are
+            no part of what is stated here.
+        withheld: rows that answers withheld, by account (10.12), a JSON object; None with noise.
+        overlaps: windows at the same time (10.13), a JSON object; None where there are none.
+        documents: how many rows and documents there are, by tenant (10.14), JSON objects; None
+            where owners of documents check nothing.
+    """
+
+    window: str
+    provider: str
+    result: str
+    worthless: bool
+    terms: str
+    time: int
+    engine: str
+    checks: tuple[SignedCheck, ...]
+    epsilon: Json
+    sampling: Json
+    counts: Json
+    coalition: Json
+    scope: Json
+    not_covered: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    claims: Claims
+    attested: Json | None = None
+    generation: Json | None = None
+    test_results: References | None = None
+    withheld: Json | None = None
+    overlaps: Json | None = None
+    documents: Sequence[Json] | None = None
+
+    @property
+    def warning(self) -> str:
+        """What stands on top wherever the verdict is shown: of a seeded window; else empty."""
+        return WORTHLESS if self.worthless else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the predicate as a JSON object."""
+        members = {name: getattr(self, name) for name in _PREDICATE}
+        for name in ("attested", "generation", "withheld", "overlaps", "documents"):
+            if (member := getattr(self, name)) is not None:
+                members[name] = member
+        if self.test_results is not None:
+            members["test_results"] = self.test_results.to_json()
+        return members | {
+            "claims": self.claims.to_json(),
+            "checks": [check.to_json() for check in self.checks],
+            "not_covered": list(self.not_covered),
+            "assumptions": list(self.assumptions),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Return the predicate of a JSON value, the strict inverse of `to_json`.
+
+        Args:
+            value: from anywhere.
+
+        Raises:
+            MalformedVerdict: other members, another type, result or status; claims that do not
+                follow from the checks.
+        """
+        names = {**_PREDICATE}
+        if isinstance(value, dict):
+            names |= {name: kind for name, kind in _OPTIONAL.items() if name in value}
+        if not isinstance(value, dict) or value.keys() != names.keys():
+            raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
+        for name, kind in names.items():
+            # true is an int to Python, not to JSON.
+            if not isinstance(value[name], kind) or (kind is int and isinstance(value[name], bool)):
+                raise MalformedVerdict("wrong type", where=f"predicate {name}")
+        # A result that nobody knows must not be read as one that somebody hopes for.
+        if value["result"] not in RESULTS:
+            raise MalformedVerdict("no such result", expected=", ".join(RESULTS))
+        checks = tuple(map(SignedCheck.from_json, value["checks"]))
+        for name in ("not_covered", "assumptions"):
+            if not all(isinstance(text, str) for text in value[name]):
+                raise MalformedVerdict("wrong type", where=f"predicate {name}")
+        texts = {name: tuple(value[name]) for name in ("not_covered", "assumptions")}
+        claims = decoded(lambda: Claims.from_json(value["claims"]), "predicate claims")
+        read = {"claims": claims, "test_results": _test_results(value)}
+        found = cls(**value | texts | {"checks": checks} | read)
+        _check_claims(found)
+        return found
+
+
+def _test_results(value: dict[str, Any]) -> References | None:
+    if "test_results" not in value:
+        return None
+    # A refusal is signed before anybody could bring one.
+    if value["result"] == REFUSED:
+        raise MalformedVerdict("test results of a refused window", where="predicate test_results")
+    read = References.from_json
+    return decoded(lambda: read(value["test_results"]), "predicate test_results")
+
+
+def _check_claims(predicate: Predicate) -> None:
+    """MalformedVerdict for claims or a result that the checks do not give."""
+    statuses = {check.id: check.status for check in predicate.checks}
+    # Whoever shows a verdict shows its claims: none may promise what the checks do not.
+    refused, voids = predicate.result == REFUSED, predicate.counts.get("voids")
+    expected = Claims.of(statuses, refused=refused, voids=voids)
+    if predicate.claims != expected or len(statuses) < len(predicate.checks):
+        raise MalformedVerdict("claims that do not follow from the checks", where="predicate")
+    if predicate.result != expected.result:
+        raise MalformedVerdict("a result that does not follow from the claims", where="predicate")
+
+
+_PREDICATE: Final[Mapping[str, type]] = {
+    "window": str,
+    "provider": str,
+    "result": str,
+    "worthless": bool,
+    "terms": str,
+    "time": int,
+    "engine": str,
+    "checks": list,
+    "epsilon": dict,
+    "sampling": dict,
+    "counts": dict,
+    "coalition": dict,
+    "scope": dict,
+    "not_covered": list,
+    "assumptions": list,
+    "claims": dict,
+}
+
+
+def decoded(read: Callable[[], _T], where: str) -> _T:
+    """Return what ``read`` gives; what it finds malformed is a malformed verdict.
+
+    Raises:
+        MalformedVerdict: naming ``where``.
+    """
+    try:
+        return read()
+    except MalformedError as error:
+        raise MalformedVerdict(error.what, where=where, expected=error.expected) from error
+
 
 PREDICATE_TYPE: Final = "https://ragaudit.dev/verdict/v1"
 

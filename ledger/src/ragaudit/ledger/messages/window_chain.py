@@ -11,10 +11,10 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import TreeHead, leaf_hash
-from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.challenge import Countersignature
+from ragaudit.ledger.messages.entries import Opening
 from ragaudit.ledger.messages.kernel import Items, Message, ProviderName, Text
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening
 from ragaudit.ledger.messages.shown_entries import ShownOpening
 
 __all__ = ["ChainedWindow", "Link", "WindowChain"]

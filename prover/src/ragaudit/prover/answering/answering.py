@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 from ragaudit.encoding.errors import Conflict, TooEarly, TooMany
 from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.generated import LoggedEntry
+from ragaudit.ledger.messages.missing import VoidedCharge
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.voided_charges import VoidedCharge
 from ragaudit.prover.answering.context import Context, seconds_until
 from ragaudit.prover.answering.query import Logged, Promised, Query
 from ragaudit.prover.errors import ChargeVoided, PromisePending, VersionMoved

@@ -14,12 +14,12 @@ from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
 from ragaudit.encoding.parameters import B
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.private_receipts import (
     MAX_SELECTED,
     MAX_UNSERVED_BYTES,
     unserved_bytes,
 )
-from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.errors import MalformedQuery
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.window.open_window import OpenWindow

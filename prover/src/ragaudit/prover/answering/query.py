@@ -20,19 +20,19 @@ from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import Conflict, InternalError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.chains import NONCE_BYTES
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import (
     MAX_QUERY_BYTES,
     Answer,
     Openings,
     Request,
     embedding_digest,
+    float32_values,
 )
-from ragaudit.ledger.messages.vectors import float32_values
 from ragaudit.prover.answering.context import Context
 from ragaudit.prover.answering.receipts import answer_of, receipt_file, ties_that_leave
 from ragaudit.prover.errors import (

@@ -10,12 +10,12 @@ import numpy as np
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict, UnsupportedError
 from ragaudit.ledger.messages.chains import verify_nonce
-from ragaudit.ledger.messages.charges import Generated
+from ragaudit.ledger.messages.challenge import UsedRow
+from ragaudit.ledger.messages.entries import Generated
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedPrivate, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise
-from ragaudit.ledger.messages.replays import UsedRow
 from ragaudit.prover.answering.answering import Answering, PromisedCharges
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.errors import UnknownRecord, WindowUnusable

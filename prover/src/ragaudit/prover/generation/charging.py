@@ -16,12 +16,11 @@ from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict, UnsupportedError
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.entries import Charge, Record
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.privacy.mechanisms.streams import BudgetExhausted, bin_counts, running_sums

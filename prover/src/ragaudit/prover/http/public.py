@@ -7,8 +7,8 @@ from fastapi.responses import PlainTextResponse
 from ragaudit.encoding.errors import NotFound, TooEarly
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.challenge import Activation, Countersignature
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 from ragaudit.ledger.messages.shown_entries import EpochEntry, ShownOpening, VersionEntry

@@ -11,10 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.text import b64_decode
-from ragaudit.ledger.messages.documents import MAX_VERSION
+from ragaudit.ledger.messages.documents import MAX_PROVEN_ROWS
+from ragaudit.ledger.messages.entries import MAX_ROWS, MAX_VERSION
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
-from ragaudit.ledger.messages.records import MAX_ROWS
-from ragaudit.ledger.messages.row_proofs import MAX_PROVEN_ROWS
 from ragaudit.prover.service import Service
 from ragaudit.prover.settings import Hex32
 from ragaudit.prover.store.accounts import Account

@@ -14,9 +14,8 @@ from ragaudit.circuits.statements import IndexStatement, NormOpening, shifted
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts, embed_quantised
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.columns import NO_COLUMNS
+from ragaudit.ledger.messages.commitments import SQUARES, content_digest, index_root
 from ragaudit.ledger.messages.documents import SECRET_BYTES, id_keys
-from ragaudit.ledger.messages.merkle_commitments import content_digest, index_root
-from ragaudit.ledger.messages.row_openings import SQUARES
 from ragaudit.prover.backends.interface import MIN_DOCUMENTS, Backend, Document
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.index.committed import (

@@ -31,15 +31,15 @@ from ragaudit.ledger.messages.columns import (
     columns_text,
     parse_text,
 )
-from ragaudit.ledger.messages.filters import Filter
-from ragaudit.ledger.messages.merkle_commitments import (
+from ragaudit.ledger.messages.commitments import (
+    SQUARES,
     IndexCommitment,
     IndexTree,
     content_digest,
     row_digest,
 )
+from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.policy import LARGE_B, Policy
-from ragaudit.ledger.messages.row_openings import SQUARES
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.store import tables

@@ -24,11 +24,11 @@ import anyio.to_thread
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import Conflict
+from ragaudit.ledger.messages.entries import Opening
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Opening
 from ragaudit.ledger.messages.requests import Answer, Request
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.context import Context

@@ -12,11 +12,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from ragaudit.circuits.statements import SelectionStatement
-from ragaudit.ledger.messages.challenge import NO_KEY, Challenge
+from ragaudit.ledger.messages.challenge import NO_KEY, Challenge, Stratum
+from ragaudit.ledger.messages.commitments import KeyOpening
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.filters import request_filter
-from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.seed_commitments import KeyOpening
-from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy import sample
 from ragaudit.privacy.sample import draw_charges, draw_rows
 from ragaudit.prover.answering.mechanism import Mechanism

@@ -11,13 +11,10 @@ from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
-from ragaudit.ledger.messages.account_index import Accounts
 from ragaudit.ledger.messages.chains import verify_nonce
-from ragaudit.ledger.messages.charges import Charge
-from ragaudit.ledger.messages.documents import Documents
+from ragaudit.ledger.messages.entries import Accounts, Charge, Close, Documents, Record
 from ragaudit.ledger.messages.handover import PART_ENTRIES, Entry, write_handover
 from ragaudit.ledger.messages.promises import Claim
-from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.privacy import coalition
 from ragaudit.privacy.coalition import estimate_direction
 from ragaudit.prover.answering.answering import Answering

@@ -14,11 +14,11 @@ from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
+from ragaudit.ledger.messages.commitments import index_proof_digest
 from ragaudit.ledger.messages.documents import id_commitment
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.ledger.messages.merkle_commitments import index_proof_digest
+from ragaudit.ledger.messages.entries import Opening, TenantOpening
+from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.prover.errors import VerifierRefused
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.committed import (

@@ -17,8 +17,7 @@ from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.log.notes import NoteSignature
-from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.challenge import Activation, Challenge
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing

@@ -19,13 +19,11 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
-from ragaudit.ledger.messages.challenge import Response
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.challenge import PaidRow, Replay, Response
+from ragaudit.ledger.messages.commitments import KeyOpening, RowsHead, SampledRow, encode_rows
+from ragaudit.ledger.messages.entries import Charge
 from ragaudit.ledger.messages.filters import request_filter
-from ragaudit.ledger.messages.replays import PaidRow, Replay
 from ragaudit.ledger.messages.requests import Openings
-from ragaudit.ledger.messages.sampled_rows import RowsHead, SampledRow, encode_rows
-from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.privacy.sample import LoggedRecord
 from ragaudit.prover.backends.interface import Backend, Document
 from ragaudit.prover.errors import UnknownRecord

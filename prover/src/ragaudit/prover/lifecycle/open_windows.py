@@ -8,11 +8,10 @@ from functools import partial
 
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.messages.account_proof import AccountProof
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature
-from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.accounts import AccountProof
+from ragaudit.ledger.messages.challenge import Activation, Countersignature
+from ragaudit.ledger.messages.entries import Epoch, Version
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Version
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index.committed import CommittedIndex, load_index, load_indexes
 from ragaudit.prover.lifecycle.committing import Committer, WindowReader

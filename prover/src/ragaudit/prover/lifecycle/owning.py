@@ -14,13 +14,20 @@ from ragaudit.encoding.errors import NotFound, TooEarly
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.messages.columns import NULL_ROW
-from ragaudit.ledger.messages.document_proof import DocumentProof, ListedDocument
-from ragaudit.ledger.messages.documents import DocumentList, Documents, id_key
+from ragaudit.ledger.messages.commitments import content_digest
+from ragaudit.ledger.messages.documents import (
+    DocumentList,
+    DocumentProof,
+    ListedDocument,
+    ProvenIndex,
+    ProvenIndexRow,
+    RowProof,
+    RowProofs,
+    id_key,
+)
+from ragaudit.ledger.messages.entries import Documents, Version
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Version
-from ragaudit.ledger.messages.row_proofs import ProvenIndex, ProvenIndexRow, RowProof, RowProofs
 from ragaudit.ledger.messages.shown_entries import ProvenEntry, ProvenOpening
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import LogOpen, UnknownTenant, WrongState

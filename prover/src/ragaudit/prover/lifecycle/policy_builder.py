@@ -15,11 +15,16 @@ from ragaudit.encoding.text import ceil_decimal, hex_encode, parse_decimal
 from ragaudit.ledger.log.notes import ED25519, VerifierKey
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages.beacon import QUICKNET, BeaconChain
-from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
 from ragaudit.ledger.messages.identifiers import log_origin
+from ragaudit.ledger.messages.manifests import GeneratorManifest
 from ragaudit.ledger.messages.policy import FORMAT, Policy
-from ragaudit.ledger.messages.policy_terms import DIRECTION, FILTER_GRAMMAR, NOISE_MEMBERS
-from ragaudit.ledger.messages.schedule_terms import NO_BEACON, BeaconTerms
+from ragaudit.ledger.messages.policy_terms import (
+    DIRECTION,
+    FILTER_GRAMMAR,
+    NO_BEACON,
+    NOISE_MEMBERS,
+    BeaconTerms,
+)
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.gaussian import NoFiniteBound, calibrate, epsilon

@@ -16,8 +16,8 @@ from typing import Protocol, runtime_checkable
 
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.messages.merkle_commitments import content_digest, index_proof_digest
-from ragaudit.ledger.messages.records import Version
+from ragaudit.ledger.messages.commitments import content_digest, index_proof_digest
+from ragaudit.ledger.messages.entries import Version
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import BackendMoved, MalformedDocument, UnknownTenant, WrongState
 from ragaudit.prover.index.builder import IndexBuilder, following

@@ -16,7 +16,7 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.fence import GROUP_RECORDS, Fence
 from ragaudit.ledger.log.tree import EMPTY_ROOT, TreeHead
 from ragaudit.ledger.messages.chains import activation_of
-from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.entries import Epoch
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.randomness import SeedTree

@@ -24,14 +24,12 @@ from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.database import cut_journal, overwrite_deleted
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.account_records import PROVIDER, AccountRecords, Line
+from ragaudit.ledger.messages.accounts import PROVIDER, AccountRecords, Line
 from ragaudit.ledger.messages.bodies import AccessBody
-from ragaudit.ledger.messages.charges import Charge
-from ragaudit.ledger.messages.deletion import ProviderDeletion
-from ragaudit.ledger.messages.evidence_access import EvidenceAccess
+from ragaudit.ledger.messages.custody import EvidenceAccess, ProviderDeletion
+from ragaudit.ledger.messages.entries import Charge, Record
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.prover.errors import VerifierRefused, VerifierUnreachable
 from ragaudit.prover.store import tables

@@ -33,12 +33,11 @@ from ragaudit.ledger.messages.bodies import (
     StampsBody,
     WindowBody,
 )
-from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature
+from ragaudit.ledger.messages.challenge import Activation, Challenge, Countersignature
+from ragaudit.ledger.messages.entries import QueryEntry
 from ragaudit.ledger.messages.evidence import TimeStamp
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
-from ragaudit.ledger.messages.records import QueryEntry
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.errors import NotPinned, VerifierMessageRejected, VerifierRefused
 from ragaudit.prover.verifier.connection import Connection, json_object

@@ -9,15 +9,14 @@ import numpy.typing as npt
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.ledger.log.database import Prepared
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.challenge import MAX_ROWS, UsedRow, VotesOfAnswer
+from ragaudit.ledger.messages.entries import Charge, Generated, Record, Void
 from ragaudit.ledger.messages.generated import (
     AnyAnswer,
     GenerationRequest,
     LoggedEntry,
 )
 from ragaudit.ledger.messages.kernel import EMBEDDED, Items, Message, form_of
-from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.replays import MAX_ROWS, UsedRow, VotesOfAnswer
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.prover.store import tables
 from ragaudit.prover.window.open_window import OpenWindow

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.errors import TooEarly
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
-from ragaudit.ledger.messages.account_index import AccountIndex, Accounts, ListedRecord
-from ragaudit.ledger.messages.account_proof import AccountProof
+from ragaudit.ledger.messages.accounts import AccountIndex, AccountProof, ListedRecord
 from ragaudit.ledger.messages.documents import DocumentList, DocumentLives
+from ragaudit.ledger.messages.entries import Accounts, Record, Version
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Record, Version
 from ragaudit.ledger.messages.shown_entries import OpenedEntry
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index.committed import row_digests

@@ -25,7 +25,7 @@ from ragaudit.ledger.log.cosignatures import cosignature_time
 from ragaudit.ledger.log.notes import SigningKey
 from ragaudit.ledger.log.store import Leaves, LogStore
 from ragaudit.ledger.messages.chains import activation_of
-from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.challenge import Activation
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WindowUnusable

@@ -18,6 +18,7 @@ from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.errors import CorruptLog, MalformedRecord
 from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.messages.entries import MAX_ROWS, Record
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import EMBEDDED, Digest, Items, Message
@@ -25,7 +26,6 @@ from ragaudit.ledger.messages.private_receipts import (
     MAX_SELECTED,
 )
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.records import MAX_ROWS, Record
 from ragaudit.ledger.messages.requests import (
     Openings,
     Position,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.log.database import Prepared, Rows
-from ragaudit.ledger.messages.records import Registration
+from ragaudit.ledger.messages.entries import Registration
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account

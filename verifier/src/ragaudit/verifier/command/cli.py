@@ -20,9 +20,8 @@ from ragaudit.encoding.options import digest, public_key
 from ragaudit.encoding.printable import one_line
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.ledger.log.database import await_server
-from ragaudit.ledger.messages.audit_findings import AuditFinding
 from ragaudit.ledger.messages.verdict import Verdict
-from ragaudit.ledger.messages.verification_result import VerificationResult
+from ragaudit.ledger.messages.verdict_exports import AuditFinding, VerificationResult
 from ragaudit.serving import log_lines
 from ragaudit.serving.clock import system_clock
 from ragaudit.serving.jobs.opening import make_queue, open_queue, work

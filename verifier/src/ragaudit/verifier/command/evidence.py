@@ -21,9 +21,8 @@ from ragaudit.encoding.options import digest, public_key
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
-from ragaudit.ledger.messages.deletion import Deletion, ProviderDeletion
-from ragaudit.ledger.messages.dsse import Envelope
-from ragaudit.ledger.messages.evidence_access import EvidenceAccess
+from ragaudit.ledger.messages.custody import Deletion, EvidenceAccess, ProviderDeletion
+from ragaudit.ledger.messages.signed import Envelope
 from ragaudit.ledger.messages.signed_results import MAX_RESULT_BYTES
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files

@@ -20,13 +20,10 @@ from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.log.cosignatures import verify_cosigned
 from ragaudit.ledger.log.tlog_policy import QuorumFinding
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.answerers import KeywordVoting
 from ragaudit.ledger.messages.chains import verify_activation_preimage, verify_nonce
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Response
-from ragaudit.ledger.messages.charges import Charge, Generated
-from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.challenge import Activation, Challenge, ReceiptsList, Response
 from ragaudit.ledger.messages.disputes import RegistrationStatement
-from ragaudit.ledger.messages.epochs import EpochSchedule
+from ragaudit.ledger.messages.entries import Charge, Generated, QueryEntry, Record
 from ragaudit.ledger.messages.evidence import (
     Activations,
     Checkpoints,
@@ -38,13 +35,12 @@ from ragaudit.ledger.messages.evidence import (
     Refusals,
     Statements,
 )
-from ragaudit.ledger.messages.generation_terms import GenerationTerms
+from ragaudit.ledger.messages.generation_terms import GenerationTerms, KeywordVoting
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.public_parts import PublicPart
-from ragaudit.ledger.messages.records import QueryEntry, Record
-from ragaudit.ledger.messages.versions import VersionSchedule
+from ragaudit.ledger.messages.schedules import EpochSchedule, VersionSchedule
 from ragaudit.verifier.models import AnswerGenerator, OwnGenerator, TokenGenerator
 from ragaudit.verifier.procedure.facts import MissingInput, demand, fact, known_or_missing
 from ragaudit.verifier.procedure.log_facts import LogFacts

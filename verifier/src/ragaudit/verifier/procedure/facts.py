@@ -13,8 +13,8 @@ from ragaudit.encoding.errors import InternalError, MalformedError, RagauditErro
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.commitments import IndexCommitment
 from ragaudit.ledger.messages.evidence import EvidenceList
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.privacy.accounting.generation import ChannelCosts
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.engines import Engine

@@ -16,10 +16,10 @@ from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.challenge import Response
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.commitments import verify_key_opening
+from ragaudit.ledger.messages.entries import Charge, Generated, Void
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.promises import voidable_from
-from ragaudit.ledger.messages.seed_commitments import verify_key_opening
 from ragaudit.verifier.engines import ChargesRejected, ProvenCharges
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput, demand, known_or_missing

@@ -6,7 +6,7 @@ from ragaudit.circuits.metrics import INNER_PRODUCT
 from ragaudit.circuits.statements import IndexStatement, NormOpening, check_index_size, split_proof
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.messages.columns import NULL_ROW
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages.commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.engines import Engine
 

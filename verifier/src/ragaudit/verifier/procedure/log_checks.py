@@ -24,12 +24,20 @@ from ragaudit.ledger.log.timestamps import Stamp, read_roots, verify_stamp
 from ragaudit.ledger.log.tlog_policy import QuorumFinding
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.account_index import AccountIndex, Accounts
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
-from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.accounts import AccountIndex
+from ragaudit.ledger.messages.entries import (
+    Accounts,
+    Charge,
+    Close,
+    Epoch,
+    Generated,
+    Record,
+    Registration,
+    Version,
+    Void,
+)
 from ragaudit.ledger.messages.evidence import TimeStamps
 from ragaudit.ledger.messages.public_parts import query_name
-from ragaudit.ledger.messages.records import Close, Record, Registration, Version
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import STAMP_LIBRARY, MissingInput

@@ -18,26 +18,25 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.tree import HASH_BYTES, MAX_TREE_SIZE, MemoryTree
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.account_index import Accounts
-from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
-from ragaudit.ledger.messages.documents import Documents
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.epochs import EpochSchedule
-from ragaudit.ledger.messages.evidence import Entries, OverlappingWindow, Overlaps, overlap
-from ragaudit.ledger.messages.handover import Entry, read_frames
-from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import (
+from ragaudit.ledger.messages.challenge import Countersignature, opening_digest
+from ragaudit.ledger.messages.commitments import IndexCommitment
+from ragaudit.ledger.messages.entries import (
+    Accounts,
     Close,
+    Documents,
+    Epoch,
     Opening,
     Record,
     TenantOpening,
     Version,
     parse_body,
 )
-from ragaudit.ledger.messages.versions import VersionSchedule
+from ragaudit.ledger.messages.evidence import Entries, OverlappingWindow, Overlaps, overlap
+from ragaudit.ledger.messages.handover import Entry, read_frames
+from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
+from ragaudit.ledger.messages.manifests import EmbedderManifest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.schedules import EpochSchedule, VersionSchedule
 from ragaudit.verifier.procedure.facts import (
     CONFIDENTIAL_PART,
     Inputs,

@@ -18,11 +18,10 @@ from typing import BinaryIO, Final, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.digests import SALT_BYTES, salted
-from ragaudit.ledger.messages.account_index import ListedRecord
-from ragaudit.ledger.messages.charges import Charge, Generated, Void
+from ragaudit.ledger.messages.accounts import ListedRecord
+from ragaudit.ledger.messages.entries import Body, Charge, Generated, Record, Registration, Void
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import KINDS, Entry, read_frame
-from ragaudit.ledger.messages.records import Body, Record, Registration
 
 _KINDS: Final = tuple(sorted(KINDS))
 _CODES: Final = {kind: code for code, kind in enumerate(_KINDS)}

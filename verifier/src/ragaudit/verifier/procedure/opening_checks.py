@@ -16,10 +16,10 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.encoding.text import ceil_decimal, parse_decimal, rfc3339
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.answerers import KeywordVoting
-from ragaudit.ledger.messages.embedder_manifest import DETERMINISTIC
 from ragaudit.ledger.messages.evidence import shared_tenants
+from ragaudit.ledger.messages.generation_terms import KeywordVoting
 from ragaudit.ledger.messages.items import OpeningItem
+from ragaudit.ledger.messages.manifests import DETERMINISTIC
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.events import Composition, NoisyScores

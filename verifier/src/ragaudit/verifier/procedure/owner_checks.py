@@ -21,16 +21,18 @@ import numpy as np
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.columns import NO_COLUMNS, NULL_ROW
-from ragaudit.ledger.messages.documents import (
-    DocumentList,
-    DocumentLives,
-    Documents,
-    check_secret,
-    id_key,
+from ragaudit.ledger.messages.commitments import (
+    IndexCommitment,
+    RowsHead,
+    SampledRow,
+    check_length,
+    content_digest,
+    is_null,
+    read_rows,
+    row_digest,
 )
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, row_digest
-from ragaudit.ledger.messages.row_openings import check_length, is_null
-from ragaudit.ledger.messages.sampled_rows import RowsHead, SampledRow, read_rows
+from ragaudit.ledger.messages.documents import DocumentList, DocumentLives, check_secret, id_key
+from ragaudit.ledger.messages.entries import Documents
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.models import CommittedEmbedder
 from ragaudit.verifier.procedure.context import Context

@@ -19,8 +19,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import activation_of, verify_nonce
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.records import Record, Version
+from ragaudit.ledger.messages.entries import Epoch, Record, Version
 from ragaudit.verifier.procedure.context import AccountEntry, Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings

@@ -12,14 +12,12 @@ import numpy.typing as npt
 from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.adaptive_terms import AdaptiveTerms
-from ragaudit.ledger.messages.answerers import KeywordVoting
-from ragaudit.ledger.messages.challenge import Response
-from ragaudit.ledger.messages.charges import Generated
+from ragaudit.ledger.messages.challenge import Replay, Response, Votes, longest_replay
+from ragaudit.ledger.messages.commitments import content_digest, row_digest
+from ragaudit.ledger.messages.entries import Generated
 from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedKeywords
-from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest
-from ragaudit.ledger.messages.questions import Question
-from ragaudit.ledger.messages.replays import Replay, Votes, longest_replay
+from ragaudit.ledger.messages.generation_terms import AdaptiveTerms, KeywordVoting
+from ragaudit.ledger.messages.requests import Question
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, counted
 from ragaudit.privacy.mechanisms.dp_rag import DpRag

@@ -21,15 +21,12 @@ from ragaudit.encoding.errors import (
 )
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import verify_activation_preimage
-from ragaudit.ledger.messages.challenge import Response, receipts_digest
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.challenge import Response, Stratum, receipts_digest
+from ragaudit.ledger.messages.commitments import verify_key_opening
+from ragaudit.ledger.messages.entries import Charge, Record
 from ragaudit.ledger.messages.filters import Filter, request_filter
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.questions import Question
-from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.seed_commitments import verify_key_opening
-from ragaudit.ledger.messages.strata import Stratum
-from ragaudit.ledger.messages.vectors import float32_values, int16_bytes
+from ragaudit.ledger.messages.requests import Question, float32_values, int16_bytes
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy import sample as sampling
 from ragaudit.privacy.sample import draw_charges, draw_rows

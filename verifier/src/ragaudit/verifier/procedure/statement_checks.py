@@ -15,8 +15,8 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import StepRejected
 from ragaudit.ledger.log.tree import leaf_hash
-from ragaudit.ledger.messages.charges import Charge, Generated
 from ragaudit.ledger.messages.disputes import file_digest
+from ragaudit.ledger.messages.entries import Charge, Generated, Record
 from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.generated_check import check_generated_file
@@ -28,7 +28,6 @@ from ragaudit.ledger.messages.receipt_check import (
     check_receipt_file,
 )
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.procedure.context import Context, ReceivedClaim
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings

@@ -10,8 +10,16 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.claims import EXCEEDED, FAIL, PASS, PRIVACY_CHECKS, REFUSED, Status
-from ragaudit.ledger.messages.verdict import SignedCheck, Verdict
+from ragaudit.ledger.messages.verdict import (
+    EXCEEDED,
+    FAIL,
+    PASS,
+    PRIVACY_CHECKS,
+    REFUSED,
+    SignedCheck,
+    Status,
+    Verdict,
+)
 from ragaudit.verifier.report import wording
 
 OSCAL_VERSION: Final = "1.2.1"

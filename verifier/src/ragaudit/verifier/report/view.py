@@ -20,9 +20,9 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.items import RESPONSES
-from ragaudit.ledger.messages.predicate import Predicate
+from ragaudit.ledger.messages.signed import key_id
 from ragaudit.ledger.messages.signed_results import ResultReference, references_of
-from ragaudit.ledger.messages.verdict import Claims, SignedCheck, Verdict, key_id
+from ragaudit.ledger.messages.verdict import Claims, Predicate, SignedCheck, Verdict
 from ragaudit.privacy.accounting.generation import (
     ChannelCosts,
     KeywordChannelEpsilon,

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from ragaudit.encoding.text import ceil_decimal, is_decimal, parse_decimal
-from ragaudit.ledger.messages.claims import CONDITIONAL, Claims
+from ragaudit.ledger.messages.verdict import CONDITIONAL, Claims
 from ragaudit.privacy.guarantees import Strength
 from ragaudit.privacy.sample import CHARGES, ROWS
 from ragaudit.verifier.procedure import CHECKS

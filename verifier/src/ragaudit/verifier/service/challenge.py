@@ -25,9 +25,16 @@ from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.messages.beacon import BeaconRound
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, receipts_digest
-from ragaudit.ledger.messages.charges import Charge
-from ragaudit.ledger.messages.countersignature import Activation
+from ragaudit.ledger.messages.challenge import (
+    Activation,
+    Challenge,
+    ReceiptsList,
+    Stratum,
+    longest_replay,
+    receipts_digest,
+)
+from ragaudit.ledger.messages.commitments import longest_rows
+from ragaudit.ledger.messages.entries import Charge, Opening, Record, Version
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.handover import Entry, read_handover
 from ragaudit.ledger.messages.items import (
@@ -44,10 +51,6 @@ from ragaudit.ledger.messages.items import (
     rows_name,
 )
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, Record, Version
-from ragaudit.ledger.messages.replays import longest_replay
-from ragaudit.ledger.messages.sampled_rows import longest_rows
-from ragaudit.ledger.messages.strata import Stratum
 from ragaudit.privacy.sample import (
     LoggedRecord,
     draw_charges,

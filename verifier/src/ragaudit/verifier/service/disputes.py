@@ -22,7 +22,7 @@ from ragaudit.ledger.messages.disputes import (
     RegistrationStatement,
     file_digest,
 )
-from ragaudit.ledger.messages.epoch_entry import Epoch
+from ragaudit.ledger.messages.entries import Epoch, Opening, Registration, Version
 from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.items import OPENING, OpeningItem
 from ragaudit.ledger.messages.policy import Policy
@@ -33,7 +33,6 @@ from ragaudit.ledger.messages.public_parts import (
     unproven,
 )
 from ragaudit.ledger.messages.receipt_check import WindowView
-from ragaudit.ledger.messages.records import Opening, Registration, Version
 from ragaudit.verifier.procedure.statement_checks import Judgement
 from ragaudit.verifier.service import handover, submissions, tables, windows
 from ragaudit.verifier.service.challenge import Sampler

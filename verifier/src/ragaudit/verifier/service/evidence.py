@@ -26,11 +26,11 @@ from ragaudit.encoding.errors import Conflict, InternalError, MalformedError, No
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
+from ragaudit.ledger.messages.custody import BUNDLE, EvidenceAccess
+from ragaudit.ledger.messages.entries import Version
 from ragaudit.ledger.messages.evidence import Entries
-from ragaudit.ledger.messages.evidence_access import BUNDLE, EvidenceAccess
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.items import CONFIDENTIAL, PUBLIC, Clock
-from ragaudit.ledger.messages.records import Version
 from ragaudit.ledger.messages.signed_results import MAX_REFERENCES, References, ResultReference
 from ragaudit.serving.bodies import MEMORY_BYTES, Resumable
 from ragaudit.serving.rounds import RoundFinder

@@ -17,6 +17,7 @@ from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.messages.bodies import CloseBody, HeldParts, RecordsBody
+from ragaudit.ledger.messages.entries import Record, Registration, Version
 from ragaudit.ledger.messages.handover import (
     KINDS,
     LENGTH_BYTES,
@@ -28,7 +29,6 @@ from ragaudit.ledger.messages.handover import (
     read_frames,
 )
 from ragaudit.ledger.messages.items import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
-from ragaudit.ledger.messages.records import Record, Registration, Version
 from ragaudit.ledger.messages.shown_entries import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.service import capacity, cosigner, tables, windows

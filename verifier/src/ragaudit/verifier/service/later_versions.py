@@ -7,11 +7,11 @@ argument that holds, so that the audit does not fail at the end for what could b
 import threading
 
 from ragaudit.encoding.errors import Conflict, NotFound
+from ragaudit.ledger.messages.commitments import IndexCommitment
+from ragaudit.ledger.messages.entries import Version
 from ragaudit.ledger.messages.handover import check_index_lengths
 from ragaudit.ledger.messages.items import INDEXES, TERMS, index_name, index_place
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Version
 from ragaudit.serving.bodies import Body
 from ragaudit.verifier.procedure.indexes import at_one_scale, check_norm
 from ragaudit.verifier.service import windows

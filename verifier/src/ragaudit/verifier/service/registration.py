@@ -20,7 +20,7 @@ from ragaudit.encoding.errors import (
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.beacon import BeaconChain
 from ragaudit.ledger.messages.bodies import OpeningBody, WindowBody
-from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
+from ragaudit.ledger.messages.challenge import Countersignature, opening_digest
 from ragaudit.ledger.messages.handover import check_index_lengths
 from ragaudit.ledger.messages.items import (
     COUNTERSIGNATURE,

@@ -24,9 +24,9 @@ from ragaudit.encoding.errors import (
 from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.http import HttpClient
-from ragaudit.ledger.messages.account_records import read_lines
+from ragaudit.ledger.messages.accounts import read_lines
 from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
-from ragaudit.ledger.messages.evidence_access import EvidenceAccess
+from ragaudit.ledger.messages.custody import EvidenceAccess
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.ledger.messages.signed_results import ResultReference
 from ragaudit.verifier.service.windows import FINAL

@@ -15,7 +15,7 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.database import cut_journal, overwrite_deleted
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.deletion import Deletion
+from ragaudit.ledger.messages.custody import Deletion
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import submissions, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction

@@ -33,12 +33,12 @@ from ragaudit.ledger.messages.bodies import (
     WindowBody,
 )
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
-from ragaudit.ledger.messages.evidence_access import BUNDLE
+from ragaudit.ledger.messages.custody import BUNDLE
+from ragaudit.ledger.messages.entries import MAX_QUERIES
 from ragaudit.ledger.messages.handover import MAX_PART_BYTES
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.promises import Claimed
-from ragaudit.ledger.messages.records import MAX_QUERIES
 from ragaudit.serving.bodies import SMALL_BYTES, Body, json_object, receive, resumable, signed_json
 from ragaudit.serving.problems import documented
 from ragaudit.serving.settings import NAME_PATTERN

@@ -20,9 +20,9 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.messages.bodies import HeldBody
 from ragaudit.ledger.messages.disputes import HolderStatement
+from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import MAX_CLAIM_BYTES
-from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service import handover, tables
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached

@@ -16,7 +16,7 @@ from ragaudit.lab.attacks.forging import selection_prover
 from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.policy import END, INSTANTS, START
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.records import Close, Record
+from ragaudit.ledger.messages.entries import Close, Record
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import LoggedRecord

@@ -13,8 +13,8 @@ from ragaudit.lab.attacks.cheat import ServiceCheat, part
 from ragaudit.lab.scenario.provision import WINDOW
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.ledger.messages.disputes import Dispute
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
 from ragaudit.prover.answering.query import Admitted, Logged, Selected
 from ragaudit.prover.window.records import SelectedRow

@@ -8,7 +8,7 @@ from ragaudit.encoding.digests import salted, structure
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
 from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Admitted, Query

@@ -17,7 +17,7 @@ from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.entries import Charge
 from ragaudit.verifier.reference.ristretto import add, decode, encode, negate
 from ragaudit.verifier.terms import Terms
 

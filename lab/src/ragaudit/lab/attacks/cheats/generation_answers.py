@@ -11,9 +11,9 @@ from ragaudit.lab.scenario.charging import Charged, CopyGenerator
 from ragaudit.lab.scenario.generating import GeneratingWindow
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
-from ragaudit.ledger.messages.charges import Charge
-from ragaudit.ledger.messages.generator_manifest import GeneratorManifest
+from ragaudit.ledger.messages.entries import Charge
 from ragaudit.ledger.messages.items import replay_name
+from ragaudit.ledger.messages.manifests import GeneratorManifest
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots
 from ragaudit.privacy.mechanisms.samplers import Coins

@@ -8,7 +8,7 @@ from ragaudit.lab.scenario.anchored import AnchoredQuestions
 from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.submitted_answers import SubmittedAnswers
-from ragaudit.ledger.messages.charges import Charge
+from ragaudit.ledger.messages.entries import Charge
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.verifier.engines import engine

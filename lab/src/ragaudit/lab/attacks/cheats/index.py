@@ -17,8 +17,7 @@ from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.versions import Row
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages import merkle_commitments
-from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages.commitments import IndexCommitment, index_root
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.committed import Rows, Scalars
 from ragaudit.verifier import reference
@@ -107,7 +106,7 @@ class ForgedIndex(Window):
         blindings = blindings_of(index)
         commitments = index_prover.commit_field_rows(reference, self.committed, blindings, claim)
         digests = index.commitment.row_digests
-        root = merkle_commitments.index_root(commitments, digests)
+        root = index_root(commitments, digests)
         statement = self.index_statement(index.tenant, commitments, root)
         _, proof = index_prover.prove_index(
             reference, statement.context, self.committed, blindings, claim

@@ -19,13 +19,18 @@ from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.lab.scenario.versions import COPIED
 from ragaudit.ledger.messages.columns import canonical_text
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.private_receipts import PrivateReceipt, WithdrawnRow
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.requests import Answer, Openings, Request
+from ragaudit.ledger.messages.requests import (
+    Answer,
+    Openings,
+    Request,
+    float32_bytes,
+    float32_values,
+)
 from ragaudit.ledger.messages.ties import TiesStatement
-from ragaudit.ledger.messages.vectors import float32_bytes, float32_values
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Logged
 from ragaudit.verifier.terms import Terms

@@ -8,7 +8,7 @@ from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import CLOSED
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.prover.answering.query import Selected
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import LoggedRecord

@@ -14,9 +14,10 @@ from ragaudit.lab.scenario.indexed import IndexedWindow
 from ragaudit.lab.scenario.owned import OwnedWindow
 from ragaudit.lab.scenario.owned_rows import AllPrivateRowsWindow, AllRowsWindow
 from ragaudit.lab.scenario.versions import Row
-from ragaudit.ledger.messages.account_index import AccountIndex
-from ragaudit.ledger.messages.documents import Documents, Life, document_row, id_key
-from ragaudit.ledger.messages.sampled_rows import RowsHead, SampledRow, encode_rows
+from ragaudit.ledger.messages.accounts import AccountIndex
+from ragaudit.ledger.messages.commitments import RowsHead, SampledRow, encode_rows
+from ragaudit.ledger.messages.documents import Life, document_row, id_key
+from ragaudit.ledger.messages.entries import Documents
 from ragaudit.ledger.messages.sorted_rows import FIRST, LAST, KeyedRow, SortedRows
 
 # --- the account index ---------------------------------------------------------------------------

@@ -18,9 +18,9 @@ from ragaudit.lab.scenario.policy import SMALL_TERMS, START, seeded
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.entries import Opening, Record
 from ragaudit.ledger.messages.evidence import OverlappingWindow, Overlaps
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.privacy.accounting.gaussian import calibrate
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.lifecycle.committing import Committer

@@ -11,8 +11,7 @@ from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tree import EMPTY_ROOT
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.records import Record, Registration, Version
+from ragaudit.ledger.messages.entries import Epoch, Record, Registration, Version
 from ragaudit.prover.answering.query import Admitted, Query
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.store.accounts import Account as ProverAccount

@@ -9,15 +9,14 @@ from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.restored import RestoredWindow
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages.epoch_entry import Epoch
-from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.seed_commitments import (
+from ragaudit.ledger.messages.commitments import (
     KeyOpening,
     SeedCommitment,
     counter_key,
     key_leaf,
     slot_key,
 )
+from ragaudit.ledger.messages.entries import Epoch, Record
 from ragaudit.prover.randomness import EPOCH, SeedTree
 
 # --- keys ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.entries import Record
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.window.open_window import OpenWindow

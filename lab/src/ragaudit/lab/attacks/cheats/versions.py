@@ -20,8 +20,8 @@ from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.versions import Row
 from ragaudit.ledger.messages.columns import NULL_ROW
-from ragaudit.ledger.messages.records import Record, Version
-from ragaudit.ledger.messages.vectors import float32_bytes
+from ragaudit.ledger.messages.entries import Record, Version
+from ragaudit.ledger.messages.requests import float32_bytes
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Selected
 from ragaudit.prover.index.committed import CommittedIndex
