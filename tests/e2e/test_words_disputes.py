@@ -34,9 +34,9 @@ QUESTION, CHARGED = "treatment of bazeli ?", "symptom of bazeli ?"
 # Two accounts are told another text than was logged, a third one's question is not the charged one.
 LYING = f"""
 from dataclasses import replace
-from ragaudit.prover.generation.channel import Channel
+from ragaudit.prover.generation.channel import Generation
 from ragaudit.prover.generation.charging import Charging
-charged, file = Charging.charge, Channel._file
+charged, file = Charging.take, Generation._file
 def another_question(self, live, account, request):
     if account.name == "bea":
         request = replace(request, query={CHARGED!r})
@@ -52,7 +52,7 @@ def another_text(self, origin, charge, answer):
             openings=replace(opened.openings, query={QUESTION!r}),
         ))
     return file(self, origin, charge, answer)
-Charging.charge, Channel._file = another_question, another_text
+Charging.take, Generation._file = another_question, another_text
 """
 PRELUDES = {"honest": "", "lying": LYING}
 

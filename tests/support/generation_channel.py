@@ -76,17 +76,16 @@ def dying(name, honest):
     return call
 charging.put_promise = dying("in the promise", charging.put_promise)
 charging.insert_charge = dying("in the charge", charging.insert_charge)
-channel.Promising.promise = dying("promised", channel.Promising.promise)
-channel.note_nonce = dying("in the nonce", channel.note_nonce)
-channel.Promising.reveal = dying("revealed", channel.Promising.reveal)
+charging.Charging.promise = dying("promised", charging.Charging.promise)
+charging.note_nonce = dying("in the nonce", charging.note_nonce)
+charging.Charging.keep = dying("revealed", charging.Charging.keep)
 channel.coins_of = dying("charged", channel.coins_of)
 channel.put_answer = dying("in the answer", channel.put_answer)
 channel.put_void = dying("in the last void", channel.put_void)
-channel.Channel.settle = dying("settled", channel.Channel.settle)
-channel.Channel._file = dying("answered", channel.Channel._file)
+channel.Generation.settle = dying("settled", channel.Generation.settle)
+channel.Generation._file = dying("answered", channel.Generation._file)
 answering.put_void = dying("in the void", answering.put_void)
-charges_kept = answering.PromisedCharges
-charges_kept.voided = dying("voided", charges_kept.voided)
+answering.voided = dying("voided", answering.voided)
 """
 """A prelude: the process is killed where a file says."""
 

@@ -384,7 +384,7 @@ def test_a_stage_is_logged_once(scenario: Any) -> None:
     """The noise of a counter is for one record: going on twice from one stage logs one."""
     scenario.open()
     live, size = scenario.service.open_windows.get("w1"), log_size(scenario)
-    admitted = scenario.service.answering.query(live, scenario.account("ada")).admit(anchored=False)
+    admitted = scenario.service.retrieval.admit(live, scenario.account("ada"), anchored=False)
     described = admitted.describe(Request("bread", 2, None, ""))
     one, other = described.select(), described.select()
     one.log()
@@ -397,7 +397,7 @@ def test_a_stage_is_logged_once(scenario: Any) -> None:
 def test_an_anchored_query_is_not_selected_before_its_nonce(scenario: Any) -> None:
     scenario.open()
     live = scenario.service.open_windows.get("w1")
-    admitted = scenario.service.answering.query(live, scenario.account("bob")).admit(anchored=True)
+    admitted = scenario.service.retrieval.admit(live, scenario.account("bob"), anchored=True)
     described = admitted.describe(Request("bread", 2, 0, ""))
     with pytest.raises(InternalError, match="anchored"):
         described.select()

@@ -10,7 +10,7 @@ from generation_channel import QUESTION, channel, make_channel, model, model_url
 from ragaudit.client import AnswerRejected
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.missing import VoidedCharge
-from ragaudit.prover.answering.answering import PromisedCharges
+from ragaudit.prover.answering import answering
 from ragaudit.prover.errors import ChargeVoided
 from scenario import ProverScenario
 from words_clients import Crash, Open, crash, opened
@@ -98,16 +98,16 @@ def test_a_client_goes_on_only_with_the_proof_of_the_void(
     asked = {"query": QUESTION, "counter": 0}
     assert channel.post("/v1/windows/w1/ask", "bob", asked).status_code == 425
     channel.service.driver.checkpoint("w1")
-    client, honest = opened(), PromisedCharges.voided
+    client, honest = opened(), answering.voided
 
     def refused(show: Callable[[dict[str, Any]], Any], reason: str) -> None:
-        def lie(self: PromisedCharges, *arguments: Any) -> ChargeVoided:
-            error = honest(self, *arguments)
+        def lie(*arguments: Any) -> ChargeVoided:
+            error = honest(*arguments)
             assert isinstance(error, ChargeVoided)
             return ChargeVoided(error.what, voided=show(error.voided))
 
         with monkeypatch.context() as patch:
-            patch.setattr(PromisedCharges, "voided", lie)
+            patch.setattr(answering, "voided", lie)
             with pytest.raises(AnswerRejected, match=reason) as rejected:
                 client.ask(QUESTION)
         assert isinstance(rejected.value.evidence, Path)

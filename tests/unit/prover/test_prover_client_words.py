@@ -26,7 +26,7 @@ from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.entries import Generated
 from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
 from ragaudit.prover.answering import answering
-from ragaudit.prover.generation.channel import Channel
+from ragaudit.prover.generation.channel import Generation
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window import records
@@ -157,16 +157,16 @@ def test_an_answer_that_is_not_the_promised_one_is_claimed(
 ) -> None:
     client = opened()
     channel.service.driver.step("w1")
-    honest = Channel._file
+    honest = Generation._file
 
-    def lie(self: Channel, *arguments: Any) -> GeneratedFile:
+    def lie(self: Generation, *arguments: Any) -> GeneratedFile:
         file = honest(self, *arguments)
         assert isinstance(file.answer, GeneratedAnswer)
         answer = GeneratedAnswer("another", file.answer.tokens, file.answer.private)
         return GeneratedFile(file.request, answer, file.public, file.private)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Channel, "_file", lie)
+        patch.setattr(Generation, "_file", lie)
         with pytest.raises(AnswerRejected, match="answer digest") as rejected:
             client.ask(QUESTION)
     assert rejected.value.claimed

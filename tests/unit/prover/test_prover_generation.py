@@ -212,7 +212,7 @@ def test_a_charge_without_an_answer_is_voided_at_the_close_and_stays_charged(
     void = Void.parse(logged[-3].body)
     assert void.charge == [each.index for each in logged if each.kind == Charge.KIND][1]
     # Once only, and nobody is answered after it.
-    channel.service.driver._closing._channel.settle(live)
+    channel.service.driver._closing._generation.settle(live)
     assert ask(channel, query="another ?").status_code == 409
     with channel.service.store.read() as connection:
         assert len(list(entries(connection, "w1"))) == len(logged)
@@ -228,7 +228,7 @@ def test_an_answer_follows_an_entry_whose_process_had_a_faster_clock(
     open_channel(channel)
     service, request = channel.service, GenerationRequest(QUESTION)
     live = service.open_windows.get("w1")
-    charge = service.generating._channel.charge(live, channel.account("ada"), request)
+    charge = service.generating._generation.charge(live, channel.account("ada"), request)
     later = charge.body.time + 10_000
     with live.committing(service.store) as transaction:
         advance_time(transaction.connection, "w1", "ada", later)
@@ -310,7 +310,7 @@ def test_a_window_that_ended_leaves_no_counts_of_its_rows(channel: ProverScenari
     open_channel(channel)
     file_of(ask(channel))
     service = channel.service
-    known = service.driver._closing._channel._charging._counts._known
+    known = service.driver._closing._generation.charging._counts._known
     assert [live.name for live in known] == ["w1"]
     service.open_windows.forget("w1")
     # A thread of the service may be at work on the window just now.

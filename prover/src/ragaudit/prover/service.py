@@ -14,7 +14,7 @@ from ragaudit.encoding.errors import NotAuthenticated, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.entries import Epoch
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.answering.answering import Answering, Promises
+from ragaudit.prover.answering.answering import Promises, Retrieval
 from ragaudit.prover.answering.context import Context, refuse_unloaded
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
@@ -22,7 +22,8 @@ from ragaudit.prover.backends.interface import Backend, check_servable
 from ragaudit.prover.backends.opening import check_vectors, open_backend, open_embedder
 from ragaudit.prover.background import Background, ClockWatch, Succession
 from ragaudit.prover.errors import WrongState
-from ragaudit.prover.generation.channel import Channel
+from ragaudit.prover.generation.channel import Generation
+from ragaudit.prover.generation.charging import Charging
 from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.committed import check_size
@@ -203,7 +204,7 @@ class Service:
         self.rounds = RoundFinder(settings.beacon)
         self.registrar = components.registrar(self.store, self.windows, self.clock)
         self.mechanism = components.mechanism(self.embedder)
-        self.answering = Answering(
+        self.retrieval = Retrieval(
             Context(
                 store=self.store,
                 windows=self.windows,
@@ -215,16 +216,20 @@ class Service:
             )
         )
         self.asking = Asking(
-            answering=self.answering,
+            retrieval=self.retrieval,
             open_windows=self.open_windows,
             open_window=self.open_window,
             registrar=self.registrar,
             accounts=self.accounts,
         )
+        self.promises = components.promises(retrieval=self.retrieval, verifier=self.verifier)
         self.generator = None if settings.generator is None else Generator(settings.generator)
-        channel = Channel(self.answering, self.generator, self.verifier)
-        self.generating = Generating(channel, self.answering.context, self.asking, components.pause)
-        self._closing = (self.runner, self.cosigning, self.rounds, self.generating, channel)
+        charging = Charging(self.retrieval.context)
+        generation = Generation(charging, self.generator, self.promises)
+        self.generating = Generating(
+            generation, self.retrieval.context, self.asking, components.pause
+        )
+        self._closing = (self.runner, self.cosigning, self.rounds, self.generating, generation)
         self.refresher = components.refresher(
             store=leading,
             windows=Windows(leading),
@@ -235,7 +240,6 @@ class Service:
             clock=self.clock,
             before_seconds=settings.timing.refresh_before_seconds,
         )
-        self.promises = components.promises(answering=self.answering, verifier=self.verifier)
         self.driver = components.driver(
             store=leading,
             windows=Windows(leading),
@@ -244,8 +248,8 @@ class Service:
             checkpointer=components.checkpointer(self.verifier, self.clock),
             closing=components.closing(
                 store=leading,
-                answering=self.answering,
-                channel=channel,
+                retrieval=self.retrieval,
+                generation=generation,
                 verifier=self.verifier,
                 clock=self.clock,
             ),
@@ -453,7 +457,7 @@ class Service:
         window = self.windows.get(name)
         if window.countersignature is not None and window.state not in FINAL:
             return self.open_windows.get(name)
-        raise refuse_unloaded(self.answering.context.key, window, account, self.clock())
+        raise refuse_unloaded(self.retrieval.context.key, window, account, self.clock())
 
     def policy_of(self, window: str) -> Policy:
         """Return the policy of a window; UnknownWindow if there is none of this name."""

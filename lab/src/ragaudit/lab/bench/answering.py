@@ -42,7 +42,7 @@ from ragaudit.ledger.messages.manifests import GeneratorManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownKeys
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.answering import Retrieval
 from ragaudit.prover.answering.context import Context
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
@@ -133,22 +133,22 @@ class InProcess:
                 time=0,
             )
         )
-        self._answering = Answering(Context(
+        self._retrieval = Retrieval(Context(
             store=self._store, windows=windows, backend=backend, mechanism=mechanism(embedder),
             key=provider, clock=_clock, stages=stages or Stages(),
         ))  # fmt: skip
-        self._charging = Charging(self._answering)
+        self._charging = Charging(self._retrieval.context)
 
     def answer(self) -> bytes:
         """Answer the next query; returns the reply: its receipt file."""
         account, query = self._next()
         request = Request(query, self._sizes.top_k, filter="")
-        return self._answering.answer(self._live, account, request).encode()
+        return self._retrieval.take(self._live, account, request).answer().encode()
 
     def charge(self) -> StoredCharge:
         """Charge the next question to the rows above the channel's threshold."""
         account, query = self._next()
-        return self._charging.charge(self._live, account, GenerationRequest(query))
+        return self._charging.take(self._live, account, GenerationRequest(query))
 
     def _next(self) -> tuple[Account, str]:
         number = self._asked

@@ -4,7 +4,6 @@ Of one tenant one question is charged at a time, in all processes: the order of 
 of the charges (docs/spec/11-generation.md §11.11).
 """
 
-import hashlib
 import threading
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -20,23 +19,25 @@ from ragaudit.ledger.messages.entries import Charge, Record
 from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
-from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.privacy.mechanisms.streams import BudgetExhausted, bin_counts, running_sums
-from ragaudit.prover.answering.answering import Answering
-from ragaudit.prover.answering.context import seconds_until
+from ragaudit.prover.answering.answering import Channel, voided
+from ragaudit.prover.answering.context import Context
 from ragaudit.prover.answering.query import Admitted, check_claim, check_request
-from ragaudit.prover.errors import MalformedQuery, PromisePending
+from ragaudit.prover.errors import MalformedQuery
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.randomness import EPOCH
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import (
     ChargeOpenings,
+    StoredAnswer,
     StoredCharge,
     answer_of_charge,
     charge_at,
+    charge_of,
     charged_rows,
     find_charge,
     insert_charge,
@@ -44,7 +45,7 @@ from ragaudit.prover.window.charges import (
 )
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import find_promise, put_promise
+from ragaudit.prover.window.records import Asked, find_promise, note_nonce, put_promise
 from ragaudit.prover.window.registrations import Registered, count_record
 from ragaudit.serving.exchange import phase
 from sqlalchemy import Connection
@@ -149,97 +150,109 @@ def terms_of(live: OpenWindow) -> GenerationTerms:
     return live.policy.generation
 
 
-class Charging:
-    """Charges questions. Safe to use from several threads."""
+class Charging(Channel[GenerationRequest, StoredCharge]):
+    """Charges questions, whose answers are generated then. Safe to use from several threads."""
 
-    def __init__(self, answering: Answering) -> None:
-        self._answering = answering
-        self._context = answering.context
+    supersedes = False
+    occupied = "the counter has a promise for a query"
+    way_out = "the nonce of that promise; once expired, another .../promise"
+    missing = "no promised charge for this counter"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self._counts = _Counts()
 
-    def charge(
-        self, live: OpenWindow, account: Account, request: GenerationRequest
-    ) -> StoredCharge:
-        """Return the durable charge of a question; that of the same question before, if there is.
+    def before(self, live: OpenWindow, account: Account, asked: Asked) -> StoredCharge | None:
+        """Return the charge that the terms make the same question's, unless it was voided."""
+        life = 1000 * live.policy.retrieval.retry_seconds
+        since = 0 if terms_of(live).reuse else self.context.clock() - life
+        # Most questions are new: nothing else is read for them.
+        with self.context.store.look() as connection:
+            position = find_charge(connection, live.name, account.id, asked.request, since)
+        if position is None:
+            return None
+        with self.context.store.read() as connection:
+            answer = answer_of_charge(connection, live.name, position)
+            # A void is no answer: who asks again is charged again.
+            if answer is not None and answer.answer is None:
+                return None
+            return charge_at(connection, live.name, position)
 
-        Args:
-            account: authenticated, registered as plain.
-            request: without a counter.
+    def promise(
+        self, admitted: Admitted, request: GenerationRequest, superseded: Promise | None
+    ) -> Promise:
+        """Charge the question and promise the entry, durable in one transaction.
+
+        Raises:
+            RagauditError: as `log`; QueryRefused also where a promise could not be claimed.
+        """
+        charge = self.log(admitted, request, Asked.of(request))
+        with self.context.store.read() as connection:
+            made = find_promise(connection, charge.window, charge.account, charge.body.counter)
+        assert made is not None  # it is durable with the charge
+        return made
+
+    def keep(
+        self, live: OpenWindow, account: Account, promise: Promise, nonce: bytes
+    ) -> StoredCharge:
+        """Make the nonce durable, and return the charge, which is in the log already.
+
+        Raises:
+            ChargeVoided, TooEarly: it has no answer and gets none.
+        """
+        counter = promise.promised.counter
+        with self.context.store.read() as connection:
+            charge = charge_of(connection, live.name, account.id, counter)
+        if charge is None:
+            raise Conflict(self.missing, where="counter")
+        if (void := self._note(live, charge, nonce)) is not None:
+            raise voided(live, charge, void)
+        return charge
+
+    def keep_claimed(self, live: OpenWindow, registered: Registered, claim: Claim) -> None:
+        """Take the nonce; with it the charge is answered when all claims are read.
+
+        Raises:
+            Conflict: there is no such charge, or it was voided.
+        """
+        promised = claim.promise.charge
+        with self.context.store.read() as connection:
+            charge = charge_of(connection, live.name, registered.account, promised.counter)
+        if charge is None or charge.body != promised:
+            raise Conflict("the promised charge is not in the log", where="claim")
+        if self._note(live, charge, claim.nonce) is not None:
+            raise Conflict("the charge was voided", where="claim")
+
+    def _note(self, live: OpenWindow, charge: StoredCharge, nonce: bytes) -> StoredAnswer | None:
+        """Make a verified nonce durable, unless the charge is void: then return the void."""
+        with self.context.store.read() as connection:
+            answer = answer_of_charge(connection, live.name, charge.entry.index)
+        # Answered already: it is only fetched again, perhaps when the log has ended.
+        if answer is not None and answer.answer is not None:
+            return None
+        with live.committing(self.context.store) as transaction:
+            connection = transaction.connection
+            answer = answer_of_charge(connection, live.name, charge.entry.index)
+            if answer is not None and answer.answer is None:
+                return answer
+            # Durable before a coin is drawn: what was seen is never voided.
+            note_nonce(connection, live.name, charge.account, charge.body.counter, nonce)
+        return None
+
+    def log(self, admitted: Admitted, request: GenerationRequest, asked: Asked) -> StoredCharge:
+        """Decide which rows pay, and make the charge durable, with its promise if there is one.
 
         Raises:
             UnsupportedError: the window has no such channel.
             MalformedQuery, MalformedError: the question or its filter.
-            QueryRefused: budget, closed or unavailable; signed.
+            QueryRefused: the window was restored, ended or is unavailable; signed.
             BudgetExhausted: under NAIVE, all questions of the tenant were asked.
-            Conflict: the account is not registered, or is anchored.
             StoreUnavailable: nothing was charged; try again.
         """
-        terms = terms_of(live)
-        digest = hashlib.sha256(request.encode()).digest()
-        with live.account_lock(account.id):
-            with phase("admit"):
-                before = self._before(live, account, digest, terms)
-                if before is not None:
-                    return before
-                admitted = self._answering.query(live, account).admit(anchored=False)
-            return self._charged(live, admitted, request, digest, terms)
-
-    def promise(self, live: OpenWindow, account: Account, request: GenerationRequest) -> Promise:
-        """Charge an anchored account's question, and return the promise of the entry.
-
-        Both are durable, in one transaction. The caller holds the account's lock, and has seen that
-        no promise of a charge is pending.
-
-        Args:
-            account: authenticated, registered as anchored.
-            request: with the account's next counter.
-
-        Raises:
-            UnsupportedError, MalformedQuery, MalformedError, QueryRefused, BudgetExhausted,
-            StoreUnavailable: as `charge`; closed also where a promise could not be claimed.
-            PromisePending: the counter was promised to a query of the retrieval channel.
-            Conflict: another counter, not registered, or plain.
-        """
-        terms = terms_of(live)
-        digest = hashlib.sha256(request.encode()).digest()
-        with phase("admit"):
-            admitted = self._answering.query(live, account).admit(anchored=True)
-        counter = admitted.registered.counter
-        if request.counter != counter:
-            raise Conflict(
-                f"counter {request.counter}",
-                where="counter",
-                expected=f"{counter}, the account's next one",
-            )
-        with self._context.store.read() as connection:
-            pending = find_promise(connection, live.name, account.id, counter)
-        # Its record may still be logged, or claimed: a charge may not take its counter.
-        if pending is not None:
-            raise PromisePending(
-                "the counter has a promise for a query",
-                promise=pending.to_json(),
-                retry_after=seconds_until(
-                    pending.superseded_from(live.policy), self._context.clock()
-                ),
-                expected="the nonce of that promise; once expired, another .../promise",
-            )
-        self._charged(live, admitted, request, digest, terms)
-        with self._context.store.read() as connection:
-            made = find_promise(connection, live.name, account.id, counter)
-        assert made is not None  # it is durable with the charge
-        return made
-
-    def _charged(
-        self,
-        live: OpenWindow,
-        admitted: Admitted,
-        request: GenerationRequest,
-        digest: bytes,
-        terms: GenerationTerms,
-    ) -> StoredCharge:
+        live, terms = admitted.window, terms_of(admitted.window)
         # Charges of before a restore may be lost with what they charged.
         if admitted.epoch != EPOCH:
-            raise self._context.refuse(
+            raise self.context.refuse(
                 live, admitted.registered, "unavailable", "restored: the channel is closed"
             )
         _check(request, admitted)
@@ -247,37 +260,20 @@ class Charging:
             openings = admitted.openings(request.retrieval)
         # In all processes: whoever reads what was charged sees every charge before its own.
         with live.account_lock(f"\n{admitted.registered.tenant}"):
-            return self._charge(live, admitted, request, digest, openings, terms)
-
-    def _before(
-        self, live: OpenWindow, account: Account, digest: bytes, terms: GenerationTerms
-    ) -> StoredCharge | None:
-        life = 1000 * live.policy.retrieval.retry_seconds
-        since = 0 if terms.reuse else self._context.clock() - life
-        # Most questions are new: nothing else is read for them.
-        with self._context.store.look() as connection:
-            position = find_charge(connection, live.name, account.id, digest, since)
-        if position is None:
-            return None
-        with self._context.store.read() as connection:
-            answer = answer_of_charge(connection, live.name, position)
-            # A void is no answer: who asks again is charged again.
-            if answer is not None and answer.answer is None:
-                return None
-            return charge_at(connection, live.name, position)
+            return self._charge(live, admitted, request, asked, openings, terms)
 
     def _charge(
         self,
         live: OpenWindow,
         admitted: Admitted,
         request: GenerationRequest,
-        digest: bytes,
+        asked: Asked,
         openings: Openings,
         terms: GenerationTerms,
     ) -> StoredCharge:
         record = admitted.record(request.retrieval, openings)
         index, tenant = admitted.index, record.tenant
-        with self._context.store.look() as connection:
+        with self.context.store.look() as connection:
             number, uses = self._counts.read(connection, live, tenant, index.count)
         if not terms.charges_rows and number >= terms.uses:
             raise BudgetExhausted(
@@ -307,7 +303,7 @@ class Charging:
                 body,
                 salt,
                 account=account,
-                request=digest,
+                request=asked.request,
                 opened=ChargeOpenings(request, openings),
                 rows=due.rows,
                 blinding=due.blinding,
@@ -316,7 +312,7 @@ class Charging:
             return stored
 
         with phase("commit"):
-            return live.commit(self._context.store, commit)
+            return live.commit(self.context.store, commit)
 
     def _promise(
         self,
@@ -330,14 +326,14 @@ class Charging:
         """Sign and store the promise of a charge, in the charge's own transaction."""
         # The account needs the margin to claim it at the verifier (check 12).
         if body.time > live.policy.last_promise:
-            raise self._context.refuse(
+            raise self.context.refuse(
                 live, current, "closed", "no promise is made so near to the end"
             )
         place = (live.name, current.account, body.counter)
         if find_promise(connection, *place) is not None:
             raise Conflict("the counter was promised meanwhile", where=live.name)
         promise = Promise.issue(
-            self._context.key,
+            self.context.key,
             origin=live.origin,
             body=body.promised().encode(),
             request=request,
@@ -361,7 +357,7 @@ class Charging:
             return nothing_due()
         with phase("score"):
             embedding = np.array(openings.embedding, dtype=np.int16)
-            scores = self._context.mechanism.scores(index, embedding)
+            scores = self.context.mechanism.scores(index, embedding)
             payable = uses < terms.uses
             allowed = index.allowed(request_filter(openings.filter, live.policy))
             if allowed is not None:

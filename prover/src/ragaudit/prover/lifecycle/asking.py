@@ -30,12 +30,12 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Answer, Request
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.answering import Retrieval
 from ragaudit.prover.answering.context import Context
 from ragaudit.prover.answering.query import Logged
 from ragaudit.prover.answering.receipts import answer_of, receipt_file, ties_that_leave
 from ragaudit.prover.errors import NoWindowOpen, QueryRefused, UnknownRecord
-from ragaudit.prover.generation.channel import Channel
+from ragaudit.prover.generation.channel import Generation
 from ragaudit.prover.index.committed import load_index
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.retention import check_kept
@@ -187,7 +187,7 @@ class Asking:
     def __init__(
         self,
         *,
-        answering: Answering,
+        retrieval: Retrieval,
         open_windows: OpenWindows,
         open_window: Callable[[str, Account], OpenWindow],
         registrar: Registrar,
@@ -198,8 +198,8 @@ class Asking:
         Args:
             open_window: returns a window by name, or refuses with a signature.
         """
-        self._answering = answering
-        self._context = answering.context
+        self._retrieval = retrieval
+        self._context = retrieval.context
         self._open_windows = open_windows
         self._open_window = open_window
         self._registrar = registrar
@@ -260,7 +260,7 @@ class Asking:
         Raises:
             NoWindowOpen, UnknownWindow: as `window`.
             MalformedRequest: a key of another form.
-            RagauditError: as `Answering.answer`.
+            RagauditError: as `Retrieval.take`.
         """
         found = self._take(account, request, idempotency_key, window=window)
         return self._again(account, found) if isinstance(found, Place) else found.answer()
@@ -300,8 +300,8 @@ class Asking:
     def room(
         self, live: OpenWindow, account: Account, batch: Sequence[Asked]
     ) -> AbstractContextManager[None]:
-        """Keep an account's budget for a batch, see `Answering.room`."""
-        return self._answering.room(live, account, batch)
+        """Keep an account's budget for a batch, see `Retrieval.room`."""
+        return self._retrieval.room(live, account, batch)
 
     def _take(
         self,
@@ -323,7 +323,7 @@ class Asking:
                 if earlier is None or earlier.window != window:
                     raise
                 return earlier
-            return self._answering.logged(named, account, request, asked)
+            return self._retrieval.take(named, account, request, asked)
         try:
             live = live or self.window(account)
         except NoWindowOpen:
@@ -332,7 +332,7 @@ class Asking:
                 raise
             return earlier
         earlier = self._earlier(account, asked, live)
-        return earlier or self._answering.logged(live, account, request, asked)
+        return earlier or self._retrieval.take(live, account, request, asked)
 
     def receipt(self, account: Account, receipt: str) -> ReceiptFile:
         """Return the receipt file of an account's own record, as it was answered.
@@ -502,7 +502,7 @@ class Asking:
         assert logged is not None and registered is not None  # the tables refer to each other
         if delivery is None or (window.state in _LIVE and not window.handed_over):
             live = self._open_windows.get(place.window)
-            return self._answering.repeated(live, registered, logged).answer()
+            return self._retrieval.repeated(live, registered, logged).answer()
         note(receipt=Receipt(place.window, place.position))
         # Of a finished window nothing is in memory, and nothing needs its fence any more.
         record, policy = logged.record, Policy.parse(window.policy)
@@ -531,7 +531,7 @@ class Generating:
 
     def __init__(
         self,
-        channel: Channel,
+        generation: Generation,
         context: Context,
         asking: Asking,
         pause: Callable[[float], Awaitable[None]],
@@ -542,11 +542,11 @@ class Generating:
             asking: says which window an account asks.
             pause: waits for so many seconds.
         """
-        self._channel = channel
+        self._generation = generation
         self._context = context
         self._asking = asking
         self._pause = pause
-        self._generating = ThreadPoolExecutor(channel.at_once, thread_name_prefix="generate")
+        self._generating = ThreadPoolExecutor(generation.at_once, thread_name_prefix="generate")
 
     def close(self) -> None:
         """Wait for the answers that are being generated; what waits for its turn stays charged."""
@@ -565,7 +565,7 @@ class Generating:
                 again.
 
         Raises:
-            RagauditError: as `Channel.charge`, at once; as `Channel.answer`, when it is due.
+            RagauditError: as `Generation.charge`, at once; as `Generation.answer`, when it is due.
         """
         found = await anyio.to_thread.run_sync(self._take, account, request, window)
         if isinstance(found, GeneratedFile):
@@ -573,14 +573,14 @@ class Generating:
         return await self._answer(*found)
 
     def promise(self, account: Account, request: GenerationRequest, *, window: str) -> Promise:
-        """Charge an anchored account's question and promise it, durably; as `Channel.promise`.
+        """Charge an anchored account's question and promise it, durably; as `Generation.promise`.
 
         Args:
             account: authenticated.
             request: with the counter that the account expects.
             window: by name.
         """
-        return self._channel.promise(self._asking.window(account, window), account, request)
+        return self._generation.promise(self._asking.window(account, window), account, request)
 
     async def reveal(
         self, account: Account, counter: int, nonce: bytes, *, window: str
@@ -594,22 +594,22 @@ class Generating:
             window: by name.
 
         Raises:
-            RagauditError: as `Promising.reveal`, at once; as `Channel.answer`, when it is due.
+            RagauditError: as `Generation.reveal`, at once; as `Generation.answer`, when it is due.
         """
         live = self._asking.window(account, window)
         charge = await anyio.to_thread.run_sync(
-            self._channel.promising.reveal, live, account, counter, nonce
+            self._generation.reveal, live, account, counter, nonce
         )
         return await self._answer(live, charge)
 
     async def _answer(self, live: OpenWindow, charge: StoredCharge) -> GeneratedFile:
         step_aside()
         # In the context of the request: its phases are counted, wherever they run.
-        work = partial(copy_context().run, self._channel.answer, live, charge)
+        work = partial(copy_context().run, self._generation.answer, live, charge)
         try:
             file = await asyncio.get_running_loop().run_in_executor(self._generating, work)
         except Exception:
-            await self._until(self._channel.due(live, charge))
+            await self._until(self._generation.due(live, charge))
             raise
         return await self._due(file)
 
@@ -634,7 +634,7 @@ class Generating:
             if earlier is not None:
                 return earlier
             self._asking.register_in(live, account)
-        return live, self._channel.charge(live, account, request)
+        return live, self._generation.charge(live, account, request)
 
     def _earlier(
         self, account: Account, request: GenerationRequest, window: str | None, own: str
@@ -654,7 +654,7 @@ class Generating:
                 return None
             with context.store.read() as connection:
                 check_kept(connection, recent.name)
-            return self._channel.stored(Policy.parse(recent.policy), recent.name, position)
+            return self._generation.stored(Policy.parse(recent.policy), recent.name, position)
         return None
 
     async def _until(self, instant: int) -> None:
@@ -679,7 +679,7 @@ class Generating:
             if charge_at(connection, window, int(index)) is None:
                 return None
             policy = Policy.parse(self._context.windows.get(window, connection).policy)
-        return self._channel.file(policy.origin, account, window, int(index))
+        return self._generation.file(policy.origin, account, window, int(index))
 
 
 def receipt_of(file: GeneratedFile) -> str:

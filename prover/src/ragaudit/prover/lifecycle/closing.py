@@ -17,8 +17,8 @@ from ragaudit.ledger.messages.handover import PART_ENTRIES, Entry, write_handove
 from ragaudit.ledger.messages.promises import Claim
 from ragaudit.privacy import coalition
 from ragaudit.privacy.coalition import estimate_direction
-from ragaudit.prover.answering.answering import Answering
-from ragaudit.prover.generation.channel import Channel
+from ragaudit.prover.answering.answering import Retrieval
+from ragaudit.prover.generation.channel import Generation
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.lists import account_index, document_list
@@ -28,7 +28,6 @@ from ragaudit.prover.window.records import (
     append_entry,
     count_records,
     entries,
-    record_of,
     sketches,
 )
 from ragaudit.prover.window.registrations import find_pseudonym
@@ -44,14 +43,14 @@ class Closing:
         self,
         *,
         store: Store,
-        answering: Answering,
-        channel: Channel,
+        retrieval: Retrieval,
+        generation: Generation,
         verifier: VerifierClient,
         clock: Callable[[], int],
     ) -> None:
         self._store = store
-        self._answering = answering
-        self._channel = channel
+        self._retrieval = retrieval
+        self._generation = generation
         self._verifier = verifier
         self._clock = clock
 
@@ -71,7 +70,7 @@ class Closing:
                 return False
             self.log_claims(live, page.claims)
             after = page.next
-        self._channel.settle(live)
+        self._generation.settle(live)
         self._log_close(live)
         return True
 
@@ -176,21 +175,13 @@ class Closing:
         return claim
 
     def _log_claim(self, live: OpenWindow, claim: Claim) -> None:
-        promise, entry = claim.promise, claim.promise.promised
+        entry = claim.promise.promised
         with self._store.read() as connection:
             registered = find_pseudonym(connection, live.name, entry.pseudonym)
-            assert registered is not None  # `_read_claim` found it
-            if isinstance(entry, Charge):
-                # In the log already; with its nonce it is answered when all claims are read.
-                self._channel.promising.claimed(live, registered, claim)
-                return
-            # It was answered after all, or logged by an earlier run.
-            if record_of(connection, live.name, registered.account, entry.counter) is not None:
-                return
-        # As at a query: nothing else of this account may use its counters meanwhile.
-        with live.account_lock(registered.account):
-            claimed = self._answering.claimed(live, registered, promise)
-            claimed.select(claim.nonce).claimed()
+        assert registered is not None  # `_read_claim` found it
+        charged = isinstance(entry, Charge)
+        channel = self._generation.charging if charged else self._retrieval
+        channel.keep_claimed(live, registered, claim)
 
     def _log_close(self, live: OpenWindow) -> None:
         # Before the transaction: nobody else may wait while a large window is counted.

@@ -20,6 +20,7 @@ from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.entries import MAX_ROWS, Record
 from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import EMBEDDED, Digest, Items, Message
 from ragaudit.ledger.messages.private_receipts import (
@@ -130,7 +131,9 @@ class Asked:
     key: bytes | None = None
 
     @classmethod
-    def of(cls, request: Request, idempotency_key: str | None = None) -> "Asked":
+    def of(
+        cls, request: Request | GenerationRequest, idempotency_key: str | None = None
+    ) -> "Asked":
         """Return the digests of a request and of its key.
 
         Args:

@@ -383,7 +383,7 @@ class FloodsTheIntake(Scenario):
 
     @property
     def _key(self) -> PrivateKey:
-        return self.prover.service.answering.context.key
+        return self.prover.service.retrieval.context.key
 
 
 class BreaksTheThird(BreaksPromises):
