@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 from ragaudit.cli.corpus import Passage
 from ragaudit.encoding.console import Console
-from ragaudit.lab.demo.generation import ACCOUNTS, TENANT, USES, WINDOW, Told, WordsReport, _plan
-from ragaudit.lab.demo.show import show_words
+from ragaudit.lab.demo.generation import (
+    ACCOUNTS,
+    TENANT,
+    USES,
+    WINDOW,
+    GenerationReport,
+    Told,
+    _plan,
+)
+from ragaudit.lab.demo.show import show_generation
 from ragaudit.lab.generation.records import Question
 from typer.testing import CliRunner
 
@@ -70,8 +78,9 @@ def test_what_came_of_it_is_shown() -> None:
                     "number": 13}],
     }  # fmt: skip
     console = Console(record=True, width=120)
-    show_words(
-        console, WordsReport(Path("evidence"), [told], 1, {0: 5, 2: 1}, verdict, "recheck", 3.2)
+    show_generation(
+        console,
+        GenerationReport(Path("evidence"), [told], 1, {0: 5, 2: 1}, verdict, "recheck", 3.2),
     )
     shown = console.export_text()
     assert "1 of 1 receipts" in shown and "says of them: 1 receipts." in shown

@@ -34,8 +34,8 @@ QUESTION, CHARGED = "treatment of bazeli ?", "symptom of bazeli ?"
 # Two accounts are told another text than was logged, a third one's question is not the charged one.
 LYING = f"""
 from dataclasses import replace
-from ragaudit.prover.generation.channel import Generation
-from ragaudit.prover.generation.charging import Charging
+from ragaudit.prover.answering.generation import Generation
+from ragaudit.prover.answering.charging import Charging
 charged, file = Charging.take, Generation._file
 def another_question(self, live, account, request):
     if account.name == "bea":

@@ -63,8 +63,7 @@ TERMS: dict[str, Any] = {
 
 DYING = """
 import os, pathlib, signal
-from ragaudit.prover.answering import answering
-from ragaudit.prover.generation import channel, charging
+from ragaudit.prover.answering import answering, charging, generation
 step = pathlib.Path({step!r})
 def dying(name, honest):
     def call(*arguments, **named):
@@ -79,11 +78,11 @@ charging.insert_charge = dying("in the charge", charging.insert_charge)
 charging.Charging.promise = dying("promised", charging.Charging.promise)
 charging.note_nonce = dying("in the nonce", charging.note_nonce)
 charging.Charging.keep = dying("revealed", charging.Charging.keep)
-channel.coins_of = dying("charged", channel.coins_of)
-channel.put_answer = dying("in the answer", channel.put_answer)
-channel.put_void = dying("in the last void", channel.put_void)
-channel.Generation.settle = dying("settled", channel.Generation.settle)
-channel.Generation._file = dying("answered", channel.Generation._file)
+generation.coins_of = dying("charged", generation.coins_of)
+generation.put_answer = dying("in the answer", generation.put_answer)
+generation.put_void = dying("in the last void", generation.put_void)
+generation.Generation.settle = dying("settled", generation.Generation.settle)
+generation.Generation._file = dying("answered", generation.Generation._file)
 answering.put_void = dying("in the void", answering.put_void)
 answering.voided = dying("voided", answering.voided)
 """

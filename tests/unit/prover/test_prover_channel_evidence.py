@@ -35,8 +35,8 @@ from ragaudit.ledger.messages.handover import Entry
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.privacy.sample import charge_stratum_id
 from ragaudit.prover import work
+from ragaudit.prover.answering.generator import token_mechanism
 from ragaudit.prover.errors import ChallengeRejected, VerifierRefused
-from ragaudit.prover.generation.generator import token_mechanism
 from ragaudit.prover.index.committed import part
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State

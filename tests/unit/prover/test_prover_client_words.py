@@ -26,7 +26,7 @@ from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.entries import Generated
 from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
 from ragaudit.prover.answering import answering
-from ragaudit.prover.generation.channel import Generation
+from ragaudit.prover.answering.generation import Generation
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window import records

@@ -27,9 +27,9 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.entries import Accounts, Charge, Close, Void
 from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
+from ragaudit.prover.answering import generation as settling
+from ragaudit.prover.answering.charging import coins_of
 from ragaudit.prover.errors import BackendUnavailable
-from ragaudit.prover.generation import channel as settling
-from ragaudit.prover.generation.charging import coins_of
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, charged_rows, unanswered
@@ -176,13 +176,13 @@ def test_who_asks_again_after_a_crash_draws_nothing_anew(
         drawn.append(coins._key)
         return coins
 
-    monkeypatch.setattr("ragaudit.prover.generation.channel.coins_of", keyed)
+    monkeypatch.setattr("ragaudit.prover.answering.generation.coins_of", keyed)
 
     def dead(*_: object, **__: object) -> Any:
         raise GeneratorUnavailable("dead")
 
     with monkeypatch.context() as patched:
-        patched.setattr("ragaudit.prover.generation.channel.put_answer", dead)
+        patched.setattr("ragaudit.prover.answering.generation.put_answer", dead)
         assert ask(channel).status_code == 503
     file_of(ask(channel))
     assert len(drawn) == 2

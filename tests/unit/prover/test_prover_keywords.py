@@ -11,7 +11,7 @@ from keyword_channel import KEYWORD_CHANNEL, KEYWORDS, keyword_channel
 from ragaudit.ledger.messages.entries import Void
 from ragaudit.ledger.messages.generated import GeneratedKeywords
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
-from ragaudit.prover.generation.charging import coins_of
+from ragaudit.prover.answering.charging import coins_of
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, made_of
@@ -197,13 +197,13 @@ def test_who_asks_again_after_a_crash_draws_nothing_anew(
         drawn.append(coins._key)
         return coins
 
-    monkeypatch.setattr("ragaudit.prover.generation.channel.coins_of", keyed)
+    monkeypatch.setattr("ragaudit.prover.answering.generation.coins_of", keyed)
 
     def dead(*_: object, **__: object) -> Any:
         raise GeneratorUnavailable("dead")
 
     with monkeypatch.context() as patched:
-        patched.setattr("ragaudit.prover.generation.channel.put_answer", dead)
+        patched.setattr("ragaudit.prover.answering.generation.put_answer", dead)
         assert ask(channel).status_code == 503
     file_of(ask(channel))
     assert len(drawn) == 2

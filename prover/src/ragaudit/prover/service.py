@@ -15,16 +15,16 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.entries import Epoch
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.answering.answering import Promises, Retrieval
+from ragaudit.prover.answering.charging import Charging
 from ragaudit.prover.answering.context import Context, refuse_unloaded
+from ragaudit.prover.answering.generation import Generation
+from ragaudit.prover.answering.generator import Generator
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.backends.interface import Backend, check_servable
 from ragaudit.prover.backends.opening import check_vectors, open_backend, open_embedder
 from ragaudit.prover.background import Background, ClockWatch, Succession
 from ragaudit.prover.errors import WrongState
-from ragaudit.prover.generation.channel import Generation
-from ragaudit.prover.generation.charging import Charging
-from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.index.builder import IndexBuilder
 from ragaudit.prover.index.committed import check_size
 from ragaudit.prover.keys import load_digest, load_key, token_digest

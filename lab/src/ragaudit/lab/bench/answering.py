@@ -43,13 +43,13 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.answering.answering import Retrieval
+from ragaudit.prover.answering.charging import Charging
 from ragaudit.prover.answering.context import Context
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.backend_settings import ChannelSettings
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.generation.charging import Charging
 from ragaudit.prover.index.committed import BYTES, CommittedIndex
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.randomness import OsRandomness, SeedTree

@@ -80,14 +80,14 @@ def _words(keep: Path | None, as_json: bool) -> None:
     """Play the generation window, and exit."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     from ragaudit.encoding.console import Console  # noqa: PLC0415
-    from ragaudit.lab.demo.generation import WordsDemo  # noqa: PLC0415
-    from ragaudit.lab.demo.show import show_words  # noqa: PLC0415 - imports every member
+    from ragaudit.lab.demo.generation import GenerationDemo  # noqa: PLC0415
+    from ragaudit.lab.demo.show import show_generation  # noqa: PLC0415 - imports every member
 
-    report = WordsDemo(keep, Console(stderr=True)).run()
+    report = GenerationDemo(keep, Console(stderr=True)).run()
     if as_json:
         typer.echo(json.dumps(report.to_json()))
     else:
-        show_words(Console(), report)
+        show_generation(Console(), report)
     raise typer.Exit(0 if report.verdict["result"] == "PASS" else ExitCode.FALSE)
 
 

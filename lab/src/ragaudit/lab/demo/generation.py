@@ -69,7 +69,7 @@ class Told:
 
 
 @dataclass
-class WordsReport:
+class GenerationReport:
     """What came of it.
 
     Attributes:
@@ -120,7 +120,7 @@ class WordsReport:
         }
 
 
-class WordsTraffic(Traffic):
+class GenerationTraffic(Traffic):
     """Accounts that ask questions, check the receipts of what they are told, and submit them.
 
     Attributes:
@@ -193,7 +193,7 @@ class WordsTraffic(Traffic):
             self._told.append((file.public.charge.index, told))
 
 
-class WordsDemo:
+class GenerationDemo:
     """One run; see `run`.
 
     Args:
@@ -206,7 +206,7 @@ class WordsDemo:
         self._bars = progress_bars(console)
         self._processes: list[ServiceProcess] = []
 
-    def run(self) -> WordsReport:
+    def run(self) -> GenerationReport:
         """Play the window and return what came of it.
 
         Raises:
@@ -226,13 +226,13 @@ class WordsDemo:
                     raise ServiceFailed(
                         "the folder is not empty", where=str(work), expected="an empty one"
                     )
-            report = WordsReport(evidence / WINDOW)
+            report = GenerationReport(evidence / WINDOW)
             stack.enter_context(self._bars)
             self._run(stack, work, report)
         report.seconds = time.monotonic() - begun
         return report
 
-    def _run(self, stack: ExitStack, work: Path, report: WordsReport) -> None:
+    def _run(self, stack: ExitStack, work: Path, report: GenerationReport) -> None:
         pool = stack.enter_context(ThreadPoolExecutor(2))
         task = self._bars.add_task("a language model, two services, invented records", total=None)
         services, plan, questions = self._set_up(stack, pool, work)
@@ -241,7 +241,7 @@ class WordsDemo:
         auditor = Auditor(services.verifier_url, services.auditor_token)
         stack.callback(operator.close)
         stack.callback(auditor.close)
-        traffic = WordsTraffic(
+        traffic = GenerationTraffic(
             plan,
             questions,
             prover=services.prover_url,

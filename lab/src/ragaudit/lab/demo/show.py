@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ragaudit.encoding.console import Console
-from ragaudit.lab.demo.generation import Told, WordsReport
+from ragaudit.lab.demo.generation import GenerationReport, Told
 from ragaudit.lab.demo.plan import UtilityRow
 from ragaudit.lab.demo.traffic import Complaint, Traffic
 from ragaudit.ledger.messages.verdict import WORTHLESS
@@ -179,7 +179,7 @@ def show_where_to_look(console: Console, evidence: Path, windows: Sequence[str])
     )
 
 
-def show_words(console: Console, report: WordsReport) -> None:
+def show_generation(console: Console, report: GenerationReport) -> None:
     """Print answers, budgets, verdict, and what the channel's epsilon means."""
     together = [each for each in report.told if each.together]
     console.print(_answers("one question, asked by every account", together))

@@ -1,1 +1,1 @@
-"""From a query to its receipt."""
+"""From a question to its receipt, in whichever channel it is asked."""

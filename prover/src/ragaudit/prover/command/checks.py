@@ -24,6 +24,7 @@ from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
 from ragaudit.ledger.messages.beacon import fastest
 from ragaudit.ledger.messages.shown import ShownKeys
+from ragaudit.prover.answering.generator import Generator
 from ragaudit.prover.backends.interface import Backend, check_servable
 from ragaudit.prover.backends.opening import (
     check_dimensions,
@@ -32,7 +33,6 @@ from ragaudit.prover.backends.opening import (
     open_backend,
     open_embedder,
 )
-from ragaudit.prover.generation.generator import Generator
 from ragaudit.prover.keys import load_digest, load_key
 from ragaudit.prover.lifecycle.cosigning import read_stamp_roots
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of, third_party_members

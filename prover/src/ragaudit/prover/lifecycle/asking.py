@@ -32,10 +32,10 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Answer, Request
 from ragaudit.prover.answering.answering import Retrieval
 from ragaudit.prover.answering.context import Context
+from ragaudit.prover.answering.generation import Generation
 from ragaudit.prover.answering.query import Logged
 from ragaudit.prover.answering.receipts import answer_of, receipt_file, ties_that_leave
 from ragaudit.prover.errors import NoWindowOpen, QueryRefused, UnknownRecord
-from ragaudit.prover.generation.channel import Generation
 from ragaudit.prover.index.committed import load_index
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.retention import check_kept
@@ -121,6 +121,14 @@ def id_of(window: str, position: int) -> str:
         position: of the record in the window's log.
     """
     return f"{window}.{position}"
+
+
+def _place(receipt: str) -> Place | None:
+    """Return where the entry of a receipt's id stands, None if it is no such id."""
+    window, _, index = receipt.rpartition(".")
+    if not (index.isascii() and index.isdecimal() and len(index) < 16):
+        return None
+    return Place(window, int(index))
 
 
 @dataclass(frozen=True)
@@ -345,13 +353,12 @@ class Asking:
             NotFound: the window's answers were deleted.
             BackendUnavailable: nothing is stored of it, and the backend cannot be asked.
         """
-        window, _, index = receipt.rpartition(".")
+        place = _place(receipt)
         unknown = UnknownRecord("no such receipt of this account", where=receipt[:100])
-        if not (index.isascii() and index.isdecimal() and len(index) < 16):
+        if place is None:
             raise unknown
-        place = Place(window, int(index))
         with self._context.store.read() as connection:
-            check_kept(connection, window)
+            check_kept(connection, place.window)
             # The same words for another account's: whether there is such a record is not said.
             if account_of(connection, place) != account.id:
                 raise unknown
@@ -671,17 +678,18 @@ class Generating:
             UnknownRecord: of another account, or not answered yet.
             NotFound: the window's answers were deleted.
         """
-        window, _, index = receipt.rpartition(".")
-        if not (index.isascii() and index.isdecimal() and len(index) < 16):
+        place = _place(receipt)
+        if place is None:
             return None
+        window, position = place.window, place.position
         with self._context.store.read() as connection:
             check_kept(connection, window)
-            if charge_at(connection, window, int(index)) is None:
+            if charge_at(connection, window, position) is None:
                 return None
             policy = Policy.parse(self._context.windows.get(window, connection).policy)
-        return self._generation.file(policy.origin, account, window, int(index))
+        return self._generation.file(policy.origin, account, window, position)
 
 
 def receipt_of(file: GeneratedFile) -> str:
     """Return the id of a receipt: `<window>.<place of the charge in the log>`."""
-    return f"{file.public.charged.window}.{file.public.charge.index}"
+    return id_of(file.public.charged.window, file.public.charge.index)

@@ -18,7 +18,7 @@ from ragaudit.ledger.messages.promises import Claim
 from ragaudit.privacy import coalition
 from ragaudit.privacy.coalition import estimate_direction
 from ragaudit.prover.answering.answering import Retrieval
-from ragaudit.prover.generation.channel import Generation
+from ragaudit.prover.answering.generation import Generation
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.lists import account_index, document_list

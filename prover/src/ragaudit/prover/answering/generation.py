@@ -16,10 +16,10 @@ from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedPrivate, 
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.prover.answering.answering import Promises
+from ragaudit.prover.answering.charging import Charging, coins_of, terms_of
+from ragaudit.prover.answering.generator import Generator, answered
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.errors import UnknownRecord, WindowUnusable
-from ragaudit.prover.generation.charging import Charging, coins_of, terms_of
-from ragaudit.prover.generation.generator import Generator, answered
 from ragaudit.prover.index.committed import CommittedIndex, IndexForm, part
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State, check_state

@@ -1,1 +1,0 @@
-"""The generation channel: documents pay, and answer together (spec 11)."""
