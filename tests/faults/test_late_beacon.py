@@ -13,7 +13,7 @@ import httpx
 import pytest
 from prover_process import PLAIN, Setting, body_of
 from ragaudit.encoding.text import b64_decode
-from ragaudit.lab.scenario.beacon import SigningChain
+from ragaudit.lab.scenario.third_parties import SigningChain
 from ragaudit.ledger.messages.beacon import BeaconRound
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.window.windows import Windows

@@ -14,10 +14,10 @@ from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.attacks.scope import canaries
 from ragaudit.lab.attacks.scope.canaries import Canary
+from ragaudit.lab.attacks.scope.command import STORES
 from ragaudit.lab.attacks.scope.exchange import Client, HttpClient, Secrets
 from ragaudit.lab.attacks.scope.judging import SCHEMA
 from ragaudit.lab.attacks.scope.planning import Options, Plan
-from ragaudit.lab.attacks.scope.preparing import STORES
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store, StoreKind, load
 from surface_app import NAMES
 from typer.testing import CliRunner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragaudit.encoding import canonical_json
-from ragaudit.lab.scenario.owned_rows import RowsWindow
+from ragaudit.lab.scenario.owned import RowsWindow
 from ragaudit.ledger.messages.challenge import Challenge
 from service_integrity_window import ServiceIntegrityWindow
 

@@ -9,8 +9,8 @@ import pytest
 from judged_windows import assert_caught, judged, outcome_of, played
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
-from ragaudit.lab.scenario.indexed import IndexedWindow
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.owned import IndexedWindow
 from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_proof import TlogProof

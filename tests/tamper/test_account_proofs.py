@@ -12,8 +12,8 @@ from procedure_cases import use_cached_table
 from ragaudit.client.cli import app as client
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.lab.attacks.cheats.owned import CountsARecordLess
-from ragaudit.lab.scenario.indexed import IndexedWindow
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.owned import IndexedWindow
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.verifier.bundle import Part, write_bundle

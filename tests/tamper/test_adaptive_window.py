@@ -12,9 +12,8 @@ from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.circuits.selection import scores
 from ragaudit.lab.scenario.accounts import Account
-from ragaudit.lab.scenario.adaptive import AdaptiveWindow
 from ragaudit.lab.scenario.charging import Charged
-from ragaudit.lab.scenario.generating import GeneratingWindow
+from ragaudit.lab.scenario.generating import AdaptiveWindow, GeneratingWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.ledger.messages import items as names

@@ -9,8 +9,8 @@ import pytest
 from judged_windows import assert_caught, outcome_of, played
 from procedure_cases import use_cached_table
 from ragaudit.lab.attacks.cheats import third_parties as cheats
-from ragaudit.lab.scenario.beacon import CHAIN, BeaconWindow
 from ragaudit.lab.scenario.private import PrivateWindow
+from ragaudit.lab.scenario.third_parties import CHAIN, BeaconWindow
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.messages import beacon
 from ragaudit.verifier.bundle import write_bundle

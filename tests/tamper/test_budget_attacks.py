@@ -17,7 +17,7 @@ import ragaudit.core as core
 import ragaudit.verifier.reference as reference
 import reference_mutants as mutants
 from ragaudit.circuits.budgets import BudgetStatement
-from ragaudit.lab.attacks.forging.budget_prover import Budget, honest, prove_budget
+from ragaudit.lab.attacks.forging.charge_prover import Budget, honest, prove_budget
 from reference_mutants import Mutant
 
 pytestmark = pytest.mark.slow

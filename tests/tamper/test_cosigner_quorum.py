@@ -10,7 +10,7 @@ from judged_windows import assert_caught, judged, outcome_of, played
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.lab.attacks.cheats.third_parties import CosignsLate, HidesTheEnd
-from ragaudit.lab.scenario.cosigned import CosignedWindow, trust_text
+from ragaudit.lab.scenario.third_parties import CosignedWindow, trust_text
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages import items as names

@@ -12,9 +12,8 @@ import pytest
 from judged_windows import judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.scenario.anchored import AnchoredQuestions
 from ragaudit.lab.scenario.charging import Charged, CopyGenerator
-from ragaudit.lab.scenario.generating import GeneratingWindow, UnchargedWindow
+from ragaudit.lab.scenario.generating import AnchoredQuestions, GeneratingWindow, UnchargedWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS

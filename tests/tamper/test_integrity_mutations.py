@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from procedure_cases import RememberingEngine
-from ragaudit.lab.scenario.cosigned import CosignedWindow
-from ragaudit.lab.scenario.stamped import StampedWindow
+from ragaudit.lab.scenario.third_parties import CosignedWindow, StampedWindow
 from ragaudit.ledger.messages import items as names
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, Status, run

@@ -12,7 +12,7 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.lab.attacks.cheats.generation_answers import TOLERATES
 from ragaudit.lab.scenario.charging import CopyGenerator
-from ragaudit.lab.scenario.keywords import AnsweringModel, KeywordWindow
+from ragaudit.lab.scenario.generating import AnsweringModel, KeywordWindow
 from ragaudit.ledger.messages.generated import GeneratedKeywords
 from ragaudit.ledger.messages.verdict import Status, Verdict
 from ragaudit.privacy.accounting.generation import KeywordChannelEpsilon, read_channel

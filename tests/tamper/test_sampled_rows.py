@@ -22,7 +22,7 @@ from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.lab.attacks import ConstructedCheat, find
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.opening import Event
-from ragaudit.lab.scenario.owned_rows import (
+from ragaudit.lab.scenario.owned import (
     AllPrivateRowsWindow,
     AllRowsWindow,
     RowsWindow,

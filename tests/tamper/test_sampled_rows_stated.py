@@ -12,7 +12,7 @@ from judged_windows import judged, played
 from procedure_cases import use_cached_table
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.integrity import IntegrityWindow
-from ragaudit.lab.scenario.owned_rows import RowsWindow
+from ragaudit.lab.scenario.owned import RowsWindow
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.ledger.messages.challenge import Challenge

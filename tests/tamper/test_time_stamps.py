@@ -10,7 +10,7 @@ from judged_windows import assert_caught, outcome_of, played
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.cheats.third_parties import StampsTheEndLate
-from ragaudit.lab.scenario.stamped import StampedWindow, authority
+from ragaudit.lab.scenario.third_parties import StampedWindow, authority
 from ragaudit.ledger.log import timestamps
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.evidence import TimeStamp, TimeStamps

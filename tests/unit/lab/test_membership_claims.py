@@ -9,10 +9,10 @@ from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.lab.attacks.membership.campaign import Campaign, Claim, Plan
+from ragaudit.lab.attacks.membership.command import figures, page, statement, summary
 from ragaudit.lab.attacks.membership.endpoints import Template
 from ragaudit.lab.attacks.membership.judging import Judgement, Verdict
 from ragaudit.lab.attacks.membership.judging import _claimed as claimed
-from ragaudit.lab.attacks.membership.reporting import figures, page, statement, summary
 from ragaudit.lab.attacks.membership.scoring import held_out_low, measure
 from ragaudit.ledger.messages.signed_results import MembershipResult
 

@@ -14,11 +14,11 @@ from dp_accounting.pld import PLDAccountant, privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 from opendp import prelude
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError, UnsupportedError
+from ragaudit.lab import bridges
 from ragaudit.lab.bridges import (
     approximate_of,
     attack_rates,
     dp_event,
-    extra,
     loss_distribution,
     opendp_guarantee,
     opendp_measurement,
@@ -246,7 +246,7 @@ def test_what_opendp_cannot_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     )
     with pytest.raises(RefusedError):
         opendp_guarantee(endless, REPLACE, 1.0)
-    monkeypatch.setattr(extra, "import_module", _absent)
+    monkeypatch.setattr(bridges, "import_module", _absent)
     with pytest.raises(UnsupportedError, match="opendp is not installed") as absent:
         opendp_profile(GaussianDp.of(1, REPLACE))
     assert "bridges" in str(absent.value)
@@ -334,6 +334,6 @@ def test_what_riskcal_cannot_take_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         attack_rates(ACCOUNT.with_queries(0))
     with pytest.raises(InvalidArgumentError, match="source"):
         attack_rates("anything")
-    monkeypatch.setattr(extra, "import_module", _absent)
+    monkeypatch.setattr(bridges, "import_module", _absent)
     with pytest.raises(UnsupportedError, match="riskcal is not installed"):
         attack_rates(ACCOUNT)

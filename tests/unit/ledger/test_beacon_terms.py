@@ -9,7 +9,7 @@ import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.encoding.signing import SignatureRejected
-from ragaudit.lab.scenario.beacon import CHAIN, OTHER, BeaconWindow
+from ragaudit.lab.scenario.third_parties import CHAIN, OTHER, BeaconWindow
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.messages.beacon import QUICKNET, BeaconChain, BeaconRound
 from ragaudit.ledger.messages.chains import activation_anchor

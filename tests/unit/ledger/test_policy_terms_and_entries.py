@@ -13,7 +13,7 @@ from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import enc
-from ragaudit.lab.scenario.cosigned import trust_text
+from ragaudit.lab.scenario.third_parties import trust_text
 from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord, ReceiptRejected
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, VerifierKey
 from ragaudit.ledger.messages.challenge import NO_KEY, Response

@@ -14,7 +14,7 @@ from ragaudit.client.errors import AnswerRejected
 from ragaudit.client.window import Pins, authenticate
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.text import b64_decode
-from ragaudit.lab.scenario.beacon import SigningChain
+from ragaudit.lab.scenario.third_parties import SigningChain
 from ragaudit.ledger.messages import beacon
 from ragaudit.ledger.messages.beacon import BeaconRound
 from ragaudit.ledger.messages.shown import ShownWindow

@@ -10,7 +10,7 @@ from databases import ON_EACH_ENGINE
 from exact_windows import ask, start
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.encoding.text import b64_decode
-from ragaudit.lab.scenario.stamped import authority as scenario_authority
+from ragaudit.lab.scenario.third_parties import authority as scenario_authority
 from ragaudit.ledger.messages.evidence import TimeStamp
 from ragaudit.prover.errors import VerifierRefused
 from ragaudit.prover.lifecycle.cosigning import Stamping

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from ragaudit.encoding.errors import MalformedSettings, RejectedError, UnavailableError
-from ragaudit.lab.scenario.beacon import CHAIN, OTHER
+from ragaudit.lab.scenario.third_parties import CHAIN, OTHER
 from ragaudit.ledger.messages.beacon import QUICKNET, BeaconRound
 from ragaudit.serving.rounds import BeaconSettings, RoundFinder
 from round_api import RoundApi

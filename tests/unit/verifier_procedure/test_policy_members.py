@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from generation_messages import GENERATION, KEYWORDS
-from ragaudit.lab.scenario.beacon import BeaconWindow
-from ragaudit.lab.scenario.cosigned import trust_text
+from ragaudit.lab.scenario.third_parties import BeaconWindow, trust_text
 from ragaudit.ledger.messages import policy as policies
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.manifests import GeneratorManifest

@@ -12,8 +12,6 @@ from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.lab.scenario.beacon import BeaconWindow
-from ragaudit.lab.scenario.cosigned import CosignedWindow, trust_text
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.policy import (
     COUNTERSIGNED,
@@ -24,7 +22,12 @@ from ragaudit.lab.scenario.policy import (
     THIRD_PARTIES,
     third_party,
 )
-from ragaudit.lab.scenario.stamped import StampedWindow
+from ragaudit.lab.scenario.third_parties import (
+    BeaconWindow,
+    CosignedWindow,
+    StampedWindow,
+    trust_text,
+)
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages import items as names

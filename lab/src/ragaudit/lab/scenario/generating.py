@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
+from ragaudit.circuits.selection import scores
+from ragaudit.lab.generation.vocabulary import SYLLABLES
+from ragaudit.lab.generation.voters import KEYWORDS, LocalVoters
 from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
-from ragaudit.lab.scenario.charging import Charged, ChargingWindow
+from ragaudit.lab.scenario.charging import Charged, ChargingWindow, model
+from ragaudit.lab.scenario.opening import Event
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.challenge import PaidRow, Replay, Response, Stratum, UsedRow
+from ragaudit.ledger.messages.challenge import (
+    PaidRow,
+    Replay,
+    Response,
+    Stratum,
+    UsedRow,
+    VotesOfAnswer,
+)
 from ragaudit.ledger.messages.commitments import KeyOpening
-from ragaudit.ledger.messages.entries import Charge
+from ragaudit.ledger.messages.entries import Charge, Generated, Record
+from ragaudit.ledger.messages.generated import (
+    AnyAnswer,
+    GeneratedFile,
+    GeneratedKeywords,
+    GeneratedPrivate,
+    GeneratedReceipt,
+    GenerationRequest,
+    LoggedEntry,
+)
+from ragaudit.ledger.messages.generation_terms import AdaptiveTerms, KeywordVoting
+from ragaudit.ledger.messages.manifests import GeneratorManifest, GeneratorProbe
+from ragaudit.ledger.messages.promises import Promise
 from ragaudit.privacy import sample as sampling
+from ragaudit.privacy.accounting.generation import channel_loss
+from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, KeywordAnswer, ResponseVoters
+from ragaudit.privacy.mechanisms.samplers import Coins, KeyedCoins
+from ragaudit.privacy.mechanisms.streams import bin_counts, running_sums
 from ragaudit.privacy.sample import draw_charges
 
 
@@ -221,3 +249,306 @@ class UnchargedWindow(GeneratingWindow):
 def _blindings(entries: Sequence[Charged]) -> npt.NDArray[np.uint8]:
     data = b"".join(one.blinding for one in entries)
     return np.frombuffer(data, dtype=np.uint8).reshape(len(entries), 32)
+
+
+# --- thresholds that questions find: MURAG-ADA ---------------------------------------------------
+
+TERMS: Final = AdaptiveTerms((3500, 2500, 1500, 500), Fraction(1), 3)
+
+
+@dataclass
+class AdaptiveWindow(GeneratingWindow):
+    """The window; its third question of acme finds rows that are used up, and reads every bin."""
+
+    seed: int = 5  # of whose coins the first two questions stop earlier
+    epsilons = ("10", "9/2")
+    adaptive = TERMS
+
+    def terms_json(self) -> dict[str, Any]:
+        return {
+            **super().terms_json(),
+            "mechanism": "murag-ada",
+            "threshold": {
+                "edges": list(self.adaptive.edges),
+                "epsilon": str(self.adaptive.epsilon),
+                "enough": self.adaptive.enough,
+            },
+        }
+
+    def read_bins(
+        self, record: Record, embedding: npt.NDArray[np.int16], allowed: Sequence[int] | None
+    ) -> tuple[int, tuple[int, ...]]:
+        exact = scores(self.indices[record.tenant].vectors, embedding)
+        rows = set(range(len(exact)) if allowed is None else allowed) & self.live(record.tenant)
+        counts = bin_counts(exact[sorted(rows)], self.adaptive.edges)
+        key = self.seed_commitment.open(record.slot, record.counter).key
+        sums = self.count(counts, KeyedCoins(self.question_key(record, key)))
+        # `is_relevant` asks for it.
+        self.threshold = self.stated_threshold(sums)
+        return self.threshold, sums
+
+    def count(self, counts: Sequence[int], coins: Coins) -> tuple[int, ...]:
+        """Return the released sums: a hook for cheats."""
+        noisy = running_sums(counts, self.adaptive.epsilon, self.adaptive.enough, coins)
+        return tuple(int(total) for total in noisy)
+
+    def stated_threshold(self, sums: Sequence[int]) -> int:
+        """Return tau_t: a hook for cheats."""
+        return self.adaptive.threshold_of(sums)
+
+
+# --- an account with an anchor -------------------------------------------------------------------
+
+
+class AnchoredQuestions(GeneratingWindow):
+    """Alice reveals a nonce for each answer, and claims her first one at the verifier."""
+
+    def script(self) -> list[Event]:
+        return [
+            ("register", "alice", "acme", True, -25),
+            ("register", "bob", "acme", False, -24),
+            ("register", "carol", "beta", False, -23),
+            ("checkpoint", -20),
+            ("charge", "alice", "treatment of bazeli ?", 1),
+            ("claim_answer", 0),
+            *self.first_end(),
+            ("query", "bob", "first question of bob", 3, 5),
+            ("charge", "bob", "treatment of bazeli ?", 6),
+            ("checkpoint", 7),
+            ("reply", 1, 9),
+            ("charge", "carol", "symptom of mokuti ?", 12),
+            ("charge", "alice", "treatment of bazeli ?", 13),
+            *self.last_events(),
+            ("void", 2, 17),
+            ("reply", 3, 18),
+            ("query", "carol", "first question of carol", 2, 19),
+            ("checkpoint", 20),
+        ]
+
+    def first_end(self) -> list[Event]:
+        """Return what ends the first charge before the next one: a hook for cheats."""
+        return [("reply", 0, 4)]
+
+    def last_events(self) -> list[Event]:
+        """Return what else is logged after Alice's second charge: a hook for cheats."""
+        return []
+
+    def claim_answer(self, number: int) -> None:
+        """Claim the promise of a charge at the verifier, with the nonce that was revealed for it.
+
+        Args:
+            number: of the charge entry in this window, from 0; its account has an anchor.
+        """
+        asked = self.charged[number]
+        assert asked.account.chain is not None
+        self.claim(self.promise_charge(asked), asked.account.chain.nonce(asked.charge.counter))
+
+    def promise_charge(self, asked: Charged) -> Promise:
+        """Return the promise of a logged charge (docs/spec/11-generation.md §11.11)."""
+        return Promise.issue(
+            self.provider_key,
+            origin=self.origin,
+            body=self.promised_charge(asked).encode(),
+            request=GenerationRequest(
+                asked.request.query, asked.request.filter, asked.charge.counter
+            ),
+            openings=asked.openings,
+        )
+
+    def promised_charge(self, asked: Charged) -> Charge:
+        """Return the entry that was promised: a hook for cheats."""
+        return asked.charge
+
+
+# --- receipts of generated answers ---------------------------------------------------------------
+
+
+class SubmittedAnswers(GeneratingWindow):
+    """Every generated answer has its receipt at the verifier, beside those of records."""
+
+    def receipts(self) -> list[dict[str, Any]]:
+        words = [self.words_receipt(one) for one in self.charged if one.reply is not None]
+        return [*super().receipts(), *(each.to_json() for each in words)]
+
+    def words_file(self, asked: Charged) -> GeneratedFile:
+        """Return the file of an answer, without proofs: a hook for cheats."""
+        assert asked.reply is not None
+        charge, answer = self.logged_entry(asked.index), self.logged_entry(self.answer_of(asked))
+        return self.sign_file(asked, charge, answer, asked.reply.time + 1)
+
+    def words_receipt(self, asked: Charged) -> GeneratedReceipt:
+        """Return the public part of an answer, with both proofs: a hook for cheats.
+
+        Args:
+            asked: a charged question that was answered.
+        """
+        public = self.words_file(asked).public
+        places = public.charge.index, public.answer.index
+        return public.with_proofs(*map(self.proof_for, places))
+
+    def sign_receipt(
+        self, asked: Charged, charge: LoggedEntry, answer: LoggedEntry, issued: int
+    ) -> GeneratedReceipt:
+        """Return the public part over two entries, without proofs.
+
+        Args:
+            asked: whose question, answer and openings it binds.
+            issued: Unix milliseconds.
+        """
+        return self.sign_file(asked, charge, answer, issued).public
+
+    def sign_file(
+        self, asked: Charged, charge: LoggedEntry, answer: LoggedEntry, issued: int
+    ) -> GeneratedFile:
+        """Return the whole file, without proofs; arguments as of `sign_receipt`."""
+        assert asked.answer is not None
+        assert asked.reply is not None
+        counter = None if asked.reply.nonce is None else asked.charge.counter
+        return GeneratedFile.issue(
+            self.provider_key,
+            origin=self.origin,
+            charge=charge,
+            answered=answer,
+            issued=issued,
+            request=GenerationRequest(asked.request.query, asked.request.filter, counter),
+            answer=asked.answer,
+            private=GeneratedPrivate(asked.openings, asked.salt_a),
+        )
+
+    def answer_of(self, asked: Charged) -> int:
+        """Return the place of the answer to a charge."""
+        assert asked.reply is not None
+        body = asked.reply.encode()
+        found: Sequence[int] = [
+            place
+            for place, (kind, _, data) in enumerate(self.entries)
+            if kind == Generated.KIND and data == body
+        ]
+        return found[0]
+
+    def logged_entry(self, place: int) -> LoggedEntry:
+        """Return an entry of the log without a proof."""
+        _, salt, body = self.entries[place]
+        return LoggedEntry(place, salt, body)
+
+
+# --- keyword sets: DP-KSA under MURAG ------------------------------------------------------------
+
+TOKENS = 12
+"""The most of an answer of the copying model."""
+
+
+class AnsweringModel(LocalVoters):
+    """The copying model as somebody's own, asked for whole answers."""
+
+    def __init__(self) -> None:
+        super().__init__(model(), tokens=TOKENS)
+
+    def whole(self, question: str, documents: Sequence[str]) -> Sequence[str | None]:
+        """Return the answer of each voter, as `AnswerGenerator` says."""
+        return self.responses(question, documents)
+
+
+class _Noted:
+    """Voters whose answers are kept, as a replay shows them."""
+
+    def __init__(self, inner: ResponseVoters) -> None:
+        self._inner = inner
+        self.votes: tuple[str, ...] = ()
+
+    def responses(self, question: str, documents: Sequence[str]) -> Sequence[str]:
+        self.votes = tuple(self._inner.responses(question, documents))
+        return self.votes
+
+    def final(self, question: str, keywords: Sequence[str]) -> str:
+        return self._inner.final(question, keywords)
+
+
+class KeywordWindow(GeneratingWindow):
+    """The window: every document about a disease names one treatment, so that sets pass."""
+
+    voters_asked = 8
+    epsilon_choice = Fraction(8)
+    test_sigma = Fraction(1, 4)
+    delta_test = delta_conversion = Fraction(1, 10**6)
+    sizes: tuple[int, ...] = (1, 2, 3)
+    final = "model"
+
+    @property
+    def generator(self) -> AnsweringModel:
+        return AnsweringModel()
+
+    @property
+    def answering(self) -> ResponseVoters:
+        """Return the provider's model: a hook for cheats."""
+        return AnsweringModel()
+
+    def epsilon(self) -> Fraction:
+        """Return what the policy states for all uses: a hook for cheats."""
+        return channel_loss(self.epsilon_choice, self.test_sigma, self.uses, self.delta_conversion)
+
+    def terms_json(self) -> dict[str, Any]:
+        answerer = {
+            "kind": "dp-ksa",
+            "epsilon_choice": str(self.epsilon_choice),
+            "sigma": str(self.test_sigma),
+            "delta_test": str(self.delta_test),
+            "delta_conversion": str(self.delta_conversion),
+            "voters": self.voters_asked,
+            "sizes": list(self.sizes),
+            "stop_words": [],
+            "tokens": TOKENS,
+            "final": self.final,
+        }
+        return {**super().terms_json(), "answerer": answerer, "epsilon": str(self.epsilon())}
+
+    def generator_manifest(self) -> GeneratorManifest:
+        tokens, own = super().generator_manifest(), AnsweringModel()
+        probes = tuple(
+            GeneratorProbe(each.question, own.final(each.question, ())) for each in tokens.probes
+        )
+        return replace(tokens, vocabulary=None, keywords=KEYWORDS, probes=probes)
+
+    def texts(self, tenant: str) -> list[str]:
+        return [
+            f"patient {SYLLABLES[(7 * i + len(tenant)) % len(SYLLABLES)]}{SYLLABLES[i]}lo ; "
+            "treatment of bazeli : mirazo ; symptom of bazeli : kolupe ."
+            for i in range(self.rows)
+        ]
+
+    def keyword_mechanism(self) -> DpKsa:
+        """Return the answerer of the policy: a hook for cheats."""
+        terms = self.policy.generation
+        assert terms is not None and isinstance(terms.answerer, KeywordVoting)
+        each = terms.answerer
+        return DpKsa(
+            epsilon_choice=each.epsilon_choice,
+            sigma=each.sigma,
+            delta_test=each.delta_test,
+            slots=each.voters,
+            sizes=each.sizes,
+            stop_words=frozenset(each.stop_words),
+        )
+
+    def write_answer(
+        self, asked: Charged, slots: Sequence[str], coins: Coins
+    ) -> tuple[VotesOfAnswer, AnyAnswer]:
+        noted = _Noted(self.answering)
+        found = self.release(asked, slots, noted, coins)
+        votes = self.stated_votes(noted.votes)
+        text = self.final_text(found)
+        return votes, GeneratedKeywords(text, found.keywords)
+
+    def release(
+        self, asked: Charged, slots: Sequence[str], voters: ResponseVoters, coins: Coins
+    ) -> KeywordAnswer:
+        """Return what is released: a hook for cheats."""
+        return self.keyword_mechanism().answer(asked.request.query, slots, voters, coins)
+
+    def stated_votes(self, votes: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the votes that a replay shows: a hook for cheats."""
+        return votes
+
+    def final_text(self, found: KeywordAnswer) -> str:
+        """Return the text of an answer: a hook for cheats."""
+        return " ".join(found.keywords or ()) if self.final == "keywords" else found.text

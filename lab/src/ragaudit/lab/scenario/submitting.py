@@ -1,14 +1,30 @@
-"""What accounts of a constructed window hand in: promises, receipts, disputes, statements."""
+"""What accounts of a constructed window are answered, and what they hand in afterwards."""
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.noise import NoiseParameters, Table, noise_key, table
+from ragaudit.circuits.selection import scores, select
+from ragaudit.circuits.sketch import sketch
+from ragaudit.encoding.digests import salted
 from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
-from ragaudit.lab.scenario.answering import AnsweringWindow
+from ragaudit.lab.scenario.opening import OpenedWindow
+from ragaudit.lab.scenario.policy import BITS
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.commitments import IndexTree
+from ragaudit.ledger.messages import chains
+from ragaudit.ledger.messages.commitments import IndexTree, counter_key, slot_key
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
+from ragaudit.ledger.messages.entries import (
+    Record,
+    Registration,
+)
 from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
@@ -17,8 +33,289 @@ from ragaudit.ledger.messages.receipts import (
     ServedRow,
     answer_digest,
 )
-from ragaudit.ledger.messages.requests import Answer, Document, Request
+from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
 from ragaudit.privacy import coalition
+
+
+class AnsweringWindow(OpenedWindow):
+    """The window with its log, in which accounts register and ask."""
+
+    @cached_property
+    def noise_table(self) -> Table:
+        """Return the sampler's table of the policy's sigma."""
+        return table(NoiseParameters.for_sigma(self.policy.sigma))
+
+    # --- the log -----------------------------------------------------------------------------
+
+    def checkpoint(self, time: int) -> None:
+        """Sign the tree as it is, have it cosigned, and keep the note.
+
+        Args:
+            time: of the cosignature, seconds after `start`; negative before the window.
+        """
+        note = self.cosigned(self.tree, self.start + time)
+        self.checkpoints.append((self.tree.size, self.start + time, note))
+
+    # --- accounts ----------------------------------------------------------------------------
+
+    def register(self, name: str, tenant: str, anchored: bool, time: int) -> None:
+        """Register an account and log its entry, on the next slot.
+
+        Args:
+            name: in this scenario; its hash is the pseudonym.
+            tenant: of the account.
+            anchored: whether it brings the anchor of a nonce chain.
+            time: seconds after `start`.
+        """
+        pseudonym = hashlib.sha256(f"pseudonym of {name}".encode()).digest()
+        chain = (
+            chains.NonceChain(self.window, pseudonym, self.draw(), self.queries_per_account)
+            if anchored
+            else None
+        )
+        account = Account(name, tenant, pseudonym, chain)
+        body = Registration(
+            window=self.window,
+            pseudonym=pseudonym,
+            tenant=tenant,
+            slot=sum(kind == "registration" for kind, _, _ in self.entries),
+            anchor=chain.anchor if chain else None,
+            dispute_key=account.dispute_key.public.raw,
+            time=1000 * (self.start + time),
+        )
+        account.registration = self.alter_registration(account, body)
+        self.accounts[name] = account
+        self.append("registration", account.registration.encode())
+
+    def alter_registration(self, account: Account, body: Registration) -> Registration:
+        """Return the registration to log: a hook for cheats, which may log another one.
+
+        Args:
+            account: who registers.
+            body: the honest entry.
+        """
+        return body
+
+    # --- queries -----------------------------------------------------------------------------
+
+    def query(self, name: str, text: str, top_k: int, time: int) -> Asked:
+        """Answer and log a query, and count it.
+
+        Args:
+            name: of a registered account.
+            text: the query.
+            top_k: K.
+            time: of the record, seconds after `start`.
+        """
+        account = self.accounts[name]
+        asked = self.answer(account, text, top_k, 1000 * (self.start + time))
+        account.queries += 1
+        self.log_record(asked)
+        return asked
+
+    def log_record(self, asked: Asked) -> None:
+        """Log an answered query; its place and the leaf's salt are set on it."""
+        asked.index = self.append("record", asked.body)
+        asked.salt = self.entries[asked.index][1]
+        self.sketches[asked.index] = (asked.openings.salt_s, asked.openings.sketch)
+        self.asked.append(asked)
+
+    def answer(self, account: Account, text: str, top_k: int, time: int) -> Asked:
+        """Return an answered query that is not logged and not counted.
+
+        Args:
+            account: its next counter is used, with the nonce of its chain if it has one and it is
+                not used up; beyond the chain the record has no nonce, so a cheat can go over its
+                budget.
+            text: the query.
+            top_k: K.
+            time: of the record, Unix milliseconds.
+        """
+        openings = self.open_query(account, text)[0]
+        record = self.promised(account, openings, top_k, time)
+        if account.chain is not None and account.queries < account.chain.length:
+            # A selection stands in until the noise, which the nonce decides, is known.
+            nonce = account.chain.nonce(account.queries)
+            record = replace(record, nonce=nonce, selection_commitment=bytes(32))
+        request = Request(text, top_k, account.queries if account.chain else None)
+        return self.serve(account, request, openings, self.alter_record(account, record))
+
+    def serve(
+        self, account: Account, request: Request, openings: Openings, record: Record
+    ) -> Asked:
+        """Draw the noise of a record, select, and commit to the selection; log nothing.
+
+        Args:
+            account: decides, by `served_tenant`, whose index is scored.
+            request: goes into the receipt as it is.
+            openings: of the record's digests.
+            record: what is claimed; noise and proof are about it, altered or not.
+        """
+        embedding = np.array(openings.embedding, dtype=np.int16)
+        key = self.noise_secret(record)
+        noise = self.noise(record, key)
+        served = self.served_tenant(account)
+        selected = self.select(served, embedding, noise, record.top_k)
+        blinding = self.scalar()
+        commitment = core.commit_selection(selected, blinding)
+        record = replace(record, selection_commitment=commitment)
+        return Asked(
+            account,
+            request,
+            record,
+            self.encode_record(record),
+            b"",
+            openings,
+            embedding,
+            key,
+            noise,
+            served,
+            selected,
+            blinding,
+        )
+
+    def embed(self, text: str) -> npt.NDArray[np.int16]:
+        """Return int16[d], the quantised vector of a query: a hook for cheats."""
+        return self.embedder.embed(text).astype(np.int16)
+
+    def open_query(self, account: Account, text: str) -> tuple[Openings, npt.NDArray[np.int16]]:
+        """Return the openings of a query's digests, with fresh salts, and its vector int16[d].
+
+        Args:
+            account: who asks; a cheat may treat one differently.
+            text: the query.
+        """
+        embedding = self.embed(text)
+        openings = Openings(
+            query=text,
+            salt_q=self.draw(),
+            embedding=tuple(int(x) for x in embedding),
+            salt_e=self.draw(),
+            filter="",
+            salt_f=self.draw(),
+            sketch=self.make_sketch(account, embedding),
+            salt_s=self.draw(),
+        )
+        return openings, embedding
+
+    def make_sketch(self, account: Account, embedding: npt.NDArray[np.int16]) -> bytes:
+        """Return the sketch of a query vector (spec 2.4): a hook for cheats."""
+        return sketch(embedding, self.policy.estimator.seed, BITS)
+
+    def promised(self, account: Account, openings: Openings, top_k: int, time: int) -> Record:
+        """Return the record that a promise would name: nonce and C_sel are absent.
+
+        Args:
+            account: registered; the slot and the counter are its.
+            openings: whose digests the record holds.
+            top_k: K.
+            time: Unix milliseconds.
+
+        Returns:
+            The record under the later of the activations of opening and registration, as check 9
+            demands; the first one where no checkpoint covers either.
+        """
+        registration = account.registration
+        assert registration is not None
+        place = next(
+            i
+            for i, (kind, _, body) in enumerate(self.entries)
+            if kind == "registration" and body == registration.encode()
+        )
+        sizes = self.covered_sizes()
+        # Check 9 demands the larger of the two. An entry that no instant covers has none: 1 stands
+        # in for it.
+        due = [chains.activation_of(index, sizes) or 1 for index in (0, place)]
+        encoded = np.array(openings.embedding, dtype="<i2").tobytes()
+        return Record(
+            policy_digest=self.policy.digest,
+            window=self.window,
+            tenant=account.tenant,
+            version=1,
+            rows=self.indices[account.tenant].commitment.rows,
+            top_k=top_k,
+            filter_digest=salted(openings.salt_f, openings.filter),
+            pseudonym=account.pseudonym,
+            epoch=1,
+            slot=registration.slot,
+            counter=account.queries,
+            activation=max(due),
+            time=time,
+            nonce=None,
+            query_digest=salted(openings.salt_q, openings.question.data),
+            embedding_digest=salted(openings.salt_e, encoded),
+            sketch_digest=salted(openings.salt_s, openings.sketch),
+            selection_commitment=None,
+        )
+
+    def alter_record(self, account: Account, record: Record) -> Record:
+        """Return the record to go on with: a hook for cheats.
+
+        What follows (noise, selection, proof) is about the altered record.
+        """
+        return record
+
+    def encode_record(self, record: Record) -> bytes:
+        """Return the body to log: a hook for cheats that log other bytes than they prove."""
+        return record.encode()
+
+    def noise_secret(self, record: Record) -> bytes:
+        """Return k, the key that C_seed holds at the record's slot and counter (§5.5), 32 bytes.
+
+        Computed from the secret and not from the tree, so there is one for counters beyond the
+        budget.
+        """
+        slot = slot_key(self.seed_secret, self.window, record.epoch, record.slot)
+        return counter_key(slot, record.counter)
+
+    def noise(self, record: Record, key: bytes) -> npt.NDArray[np.int64]:
+        """Return int64[N], the noise of a record (docs/spec/03-noise.md §3.3, §3.4).
+
+        Args:
+            record: names the activation and the nonce on which the key stream depends.
+            key: k, of 32 bytes; `noise_secret` has the honest one.
+        """
+        stream = noise_key(
+            key,
+            window=record.window,
+            tenant=record.tenant,
+            version=record.version,
+            pseudonym=record.pseudonym,
+            epoch=record.epoch,
+            slot=record.slot,
+            counter=record.counter,
+            activation_randomness=self.randomness(record.activation),
+            nonce=record.nonce or b"",
+        )
+        parameters = self.noise_table.parameters
+        return core.sample_noise(
+            self.noise_table.thresholds,
+            parameters.factor,
+            parameters.levels,
+            stream,
+            self.rows,
+        )
+
+    def served_tenant(self, account: Account) -> str:
+        """Return whose index answers an account: a hook for cheats."""
+        return account.tenant
+
+    def select(
+        self,
+        tenant: str,
+        embedding: npt.NDArray[np.int16],
+        noise: npt.NDArray[np.int64],
+        top_k: int,
+    ) -> tuple[int, ...]:
+        """Return T, the selected rows in rising order (docs/spec/02-integers.md §2.3).
+
+        Args:
+            tenant: whose index is scored.
+            embedding: int16[d].
+            noise: int64[N].
+            top_k: K; fewer rows are selected where noised scores tie at the boundary.
+        """
+        return select(scores(self.indices[tenant].vectors, embedding) + noise, top_k)
 
 
 class SubmittingWindow(AnsweringWindow):

@@ -4,10 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from ragaudit.lab.attacks.cheats.generation import constructed
-from ragaudit.lab.scenario.anchored import AnchoredQuestions
 from ragaudit.lab.scenario.charging import Charged
+from ragaudit.lab.scenario.generating import AnchoredQuestions, SubmittedAnswers
 from ragaudit.lab.scenario.opening import Event
-from ragaudit.lab.scenario.submitted_answers import SubmittedAnswers
 from ragaudit.ledger.messages.entries import Charge
 from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.receipt_check import WindowView

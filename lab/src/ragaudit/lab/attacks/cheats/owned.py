@@ -10,9 +10,12 @@ import numpy.typing as npt
 from ragaudit import core
 from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.scenario.accounts import TenantIndex
-from ragaudit.lab.scenario.indexed import IndexedWindow
-from ragaudit.lab.scenario.owned import OwnedWindow
-from ragaudit.lab.scenario.owned_rows import AllPrivateRowsWindow, AllRowsWindow
+from ragaudit.lab.scenario.owned import (
+    AllPrivateRowsWindow,
+    AllRowsWindow,
+    IndexedWindow,
+    OwnedWindow,
+)
 from ragaudit.lab.scenario.versions import Row
 from ragaudit.ledger.messages.accounts import AccountIndex
 from ragaudit.ledger.messages.commitments import RowsHead, SampledRow, encode_rows

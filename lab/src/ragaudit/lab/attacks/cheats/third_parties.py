@@ -5,10 +5,15 @@ from functools import partial
 from typing import Any
 
 from ragaudit.lab.attacks.cheat import ConstructedCheat
-from ragaudit.lab.scenario.beacon import CHAIN, OTHER, BeaconWindow
-from ragaudit.lab.scenario.cosigned import CosignedWindow
 from ragaudit.lab.scenario.policy import CLOSED, seeded, third_party
-from ragaudit.lab.scenario.stamped import StampedWindow, authority
+from ragaudit.lab.scenario.third_parties import (
+    CHAIN,
+    OTHER,
+    BeaconWindow,
+    CosignedWindow,
+    StampedWindow,
+    authority,
+)
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, parse_note
