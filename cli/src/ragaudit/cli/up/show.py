@@ -106,7 +106,7 @@ class Shown:
         self.line(f"\nintegrity: {claims.integrity}. {integrity}")
         self.line(f"privacy:   {claims.privacy}. {privacy}")
         self.line(f"withheld:  {withheld(predicate)}")
-        self.line("Both parties ran on this machine: this convinces nobody else.")
+        self.line("You play both parties here, so the verdict proves nothing to others.")
         if folder is not None:
             bundle = folder / "bundle.zip"
             self.line(f"evidence: {bundle}; judge it again: ragaudit verifier recheck {bundle}")

@@ -32,7 +32,7 @@ from ragaudit.verifier.procedure.facts import MissingInput
 MAX_EVIDENCE: Final = 20
 MAX_TEXT: Final = 500
 
-UNNOISED: Final = "this window adds no noise, and claims nothing that this check is about"
+UNNOISED: Final = "no noise"
 
 
 @dataclass(frozen=True, slots=True)
