@@ -1,8 +1,9 @@
-"""The examples of docs/researcher.md run as they stand, one after the other."""
+"""The examples of docs/researcher.md run as they stand, and the programs that it names."""
 
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ import pytest
 from procedure_cases import use_cached_table
 from ragaudit.lab.attacks import CATALOGUE, find
 
-CHAPTER = Path(__file__).parents[2] / "docs" / "researcher.md"
+ROOT = Path(__file__).parents[2]
+CHAPTER = ROOT / "docs" / "researcher.md"
+EXAMPLES = ROOT / "examples"
 
 
 def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     use_cached_table()
     examples = re.findall(r"```python\n(.*?)```", CHAPTER.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 8
+    assert len(examples) == 6
     names: dict[str, Any] = {"__name__": "example"}
     for example in examples:
         exec(compile(example, str(CHAPTER), "exec"), names)
@@ -25,11 +28,20 @@ def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{len(CATALOGUE)} cheats" in output
     assert "another K:" in output
     assert "2 accounts for epsilon 8" in output
+
+
+def test_the_programs_run(capsys: pytest.CaptureFixture[str]) -> None:
+    use_cached_table()
+    for name in ("new_cheat", "another_accountant"):
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    output = capsys.readouterr().out
+    assert "caught: True by ('selection',)" in output
+    assert "without the check: PASS" in output
     assert "rho = 1.0000 (replace), 8 queries" in output
 
 
 def test_the_commands_of_the_chapter_exist() -> None:
     text = CHAPTER.read_text(encoding="utf-8")
-    for path in re.findall(r"(?:tests|docs|lab)/[\w/.-]+", text):
-        assert (CHAPTER.parents[1] / path.rstrip(".")).exists(), path
+    for path in re.findall(r"(?:tests|docs|lab|examples)/[\w/.-]+", text):
+        assert (ROOT / path.rstrip(".")).exists(), path
     assert find("half-the-sigma") in CATALOGUE

@@ -31,6 +31,7 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.backend_settings import ChromaSettings
 from ragaudit.prover.backends.chroma import ChromaStore
+from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Accounts
@@ -41,7 +42,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from surface_app import serving
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = ROOT / "tests/frameworks/programs"
+PROGRAMS = (ROOT / "tests/frameworks/programs", ROOT / "examples")
 PYTHON = ROOT / ".venv-frameworks/bin/python"
 MISSING = "the frameworks' environment is missing: make setup-frameworks"
 # OGX's newest clients ask for a newer Python than ours; where there is none, they are not tried.
@@ -160,8 +161,9 @@ class Scene:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         model = f"{self.model_url}/v1"
         told = {"STORE_URL": url, "STORE_KEY": key, "EMBEDDINGS_URL": model, **told}
+        (path,) = (each for folder in PROGRAMS if (each := folder / f"{program}.py").is_file())
         done = subprocess.run(
-            [python, "-W", "ignore", PROGRAMS / f"{program}.py"],
+            [python, "-W", "ignore", path],
             input=json.dumps(
                 [self.corpus.questions[it] if isinstance(it, int) else it for it in asked]
             ),
@@ -311,25 +313,33 @@ def scene(
     store_url: str,
     window: dict[str, Any],
     accounts: Sequence[str],
+    store: Callable[[], Backend] | None = None,
 ) -> Iterator[Scene]:
-    """An open window over the store, served with all surfaces."""
+    """An open window over the store, served with all surfaces.
+
+    Args:
+        store: opens another one than the Chroma at store_url.
+    """
     with ExitStack() as stack:
         make = stack.enter_context(scenarios(folder))
-        scenario = _started(make, store_url, window, accounts)
+        scenario = _started(make, store or (lambda: _chroma(store_url)), window, accounts)
         recorder = Recorder(scenario.api.app)
         url = f"http://127.0.0.1:{stack.enter_context(serving(_outside(scenario, recorder)))}"
         model = f"http://127.0.0.1:{stack.enter_context(serving(model_app()))}"
         yield Scene(scenario, recorder, url, model, store_url, corpus, folder)
 
 
+def _chroma(url: str) -> ChromaStore:
+    return ChromaStore(ChromaSettings(url=url, collections=dict(TENANTS)))
+
+
 def _started(
     make: Callable[..., ProverScenario],
-    store_url: str,
+    store: Callable[[], Backend],
     window: dict[str, Any],
     accounts: Sequence[str],
 ) -> ProverScenario:
-    backend = ChromaSettings(url=store_url, collections=dict(TENANTS))
-    scenario = make(backend=lambda *_: ChromaStore(backend), embedder=None)
+    scenario = make(backend=lambda *_: store(), embedder=None)
     given = SurfaceSettings.model_validate(
         {
             "enabled": ["openai", "chroma", "qdrant", "mcp", "dify"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -91,14 +92,10 @@ def test_the_verdict_is_reproduced(tmp_path: Path, part: Part, name: str) -> Non
     assert ("confidential part" in " ".join(done.not_repeated)) == (part == "public")
 
 
-def test_the_example_of_the_auditors_chapter(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    chapter = Path(__file__).parents[3] / "docs" / "regulator.md"
-    (example,) = re.findall(r"```python\n(.*?)```", chapter.read_text(encoding="utf-8"), re.DOTALL)
-    bundled(tmp_path)
+def test_the_auditors_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = Path(__file__).parents[3] / "examples" / "audit_bundle.py"
     key = played()[0].verdict_key.public.raw.hex()
-    exec(compile(example, str(chapter), "exec"), {"folder": tmp_path, "verdict_key": key})
+    runpy.run_path(str(example))["main"](str(bundled(tmp_path)), key)
     output = capsys.readouterr().out
     assert "19 selection PASS" in output
     assert re.search(r"PASS epsilon [0-9.]+$", output.strip())

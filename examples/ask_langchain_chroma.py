@@ -1,25 +1,34 @@
-"""Retrieval with LangChain over Chroma: retrievers, scores, filters, MMR, and a chain."""
+"""Retrieval with LangChain over Chroma: retrievers, scores, filters, MMR, and a chain.
+
+    STORE_URL=http://127.0.0.1:8080 STORE_KEY=... EMBEDDINGS_URL=http://127.0.0.1:9000/v1 \
+        python ask_langchain_chroma.py <<< '["Where is the key?", "Who pays?", "When?"]'
+
+Point STORE_URL at Chroma or at the prover before it: nothing else changes. The questions are a JSON
+list on standard input, the answers one JSON object.
+"""
 
 import json
 import os
 import sys
 from urllib.parse import urlsplit
 
-from embedding import embed
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from openai import OpenAI
 
 
 class Model(Embeddings):
-    """The model that embedded the documents."""
+    """The model that embedded the documents, behind OpenAI's interface."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return embed(texts)
+        with OpenAI(base_url=os.environ["EMBEDDINGS_URL"], api_key="none") as client:
+            found = client.embeddings.create(model="default", input=texts)
+        return [each.embedding for each in found.data]
 
     def embed_query(self, text: str) -> list[float]:
-        return embed([text])[0]
+        return self.embed_documents([text])[0]
 
 
 def ids(documents: list[Document]) -> list[str]:

@@ -1,4 +1,11 @@
-"""Search of a vector store with OpenAI's SDK."""
+"""Search with OpenAI's SDK, for instance of PostgreSQL with pgvector behind the prover.
+
+    STORE_URL=http://127.0.0.1:8080 STORE_KEY=... \
+        python ask_openai.py <<< '["Where is the key?", "Who pays?", "When?"]'
+
+The prover serves the table as the vector store `handbook` (docs/surfaces.md), and embeds the
+questions. They are a JSON list on standard input, the answers one JSON object.
+"""
 
 import json
 import os

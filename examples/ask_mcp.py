@@ -1,4 +1,11 @@
-"""A client of the Model Context Protocol with the tools `search` and `fetch`."""
+"""What an agent does over the Model Context Protocol: list tools, `search`, `fetch`.
+
+    STORE_URL=http://127.0.0.1:8080 STORE_KEY=... \
+        python ask_mcp.py <<< '["Where is the key?", "Who pays?"]'
+
+The questions are a JSON list on standard input, the answers and the ids of their receipts one JSON
+object.
+"""
 
 import asyncio
 import json
