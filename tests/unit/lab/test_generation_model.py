@@ -17,11 +17,10 @@ import pytest
 import uvicorn
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.generation import transformer
-from ragaudit.lab.generation.decoding import completed, next_logits
 from ragaudit.lab.generation.manifest import manifest
 from ragaudit.lab.generation.serving import MODEL, application
 from ragaudit.lab.generation.training import Terms, drawn, figures, gradients, initial, train
-from ragaudit.lab.generation.transformer import Transformer, shapes
+from ragaudit.lab.generation.transformer import Transformer, completed, next_logits, shapes
 from ragaudit.lab.generation.vocabulary import END, OTHER, TOKENS, decode, encode, token
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY, LocalVoters
 from ragaudit.ledger.messages.manifests import GeneratorManifest

@@ -4,9 +4,8 @@ import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 
-from ragaudit.lab.generation.decoding import completed, next_logits
 from ragaudit.lab.generation.serving import MODEL
-from ragaudit.lab.generation.transformer import Transformer
+from ragaudit.lab.generation.transformer import Transformer, completed, next_logits
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY
 from ragaudit.ledger.messages.manifests import GeneratorManifest, GeneratorProbe
 

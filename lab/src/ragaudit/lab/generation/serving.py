@@ -15,8 +15,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.generation.decoding import completed, next_logits
-from ragaudit.lab.generation.transformer import Transformer
+from ragaudit.lab.generation.transformer import Transformer, completed, next_logits
 from ragaudit.lab.generation.vocabulary import END, TOKENS
 
 __all__ = ["MODEL", "application"]

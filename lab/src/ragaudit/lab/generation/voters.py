@@ -7,8 +7,7 @@ says; without HTTP a stream of questions takes seconds.
 from collections.abc import Sequence
 
 import numpy as np
-from ragaudit.lab.generation.decoding import completed, prompt_tokens
-from ragaudit.lab.generation.transformer import Context, Transformer
+from ragaudit.lab.generation.transformer import Context, Transformer, completed, prompt_tokens
 from ragaudit.lab.generation.vocabulary import END, TOKENS
 from ragaudit.serving.generators import Prompt, Vocabulary
 

@@ -16,9 +16,8 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from ragaudit.lab.generation.decoding import completed
 from ragaudit.lab.generation.records import Corpus, Question, corpus, scores
-from ragaudit.lab.generation.transformer import Transformer
+from ragaudit.lab.generation.transformer import Transformer, completed
 from ragaudit.lab.generation.vocabulary import CONTENT, END, TOKENS, UNKNOWN, encode
 from ragaudit.lab.generation.voters import PROMPT, VOCABULARY, LocalVoters
 from ragaudit.lab.risk.estimation import area_under_curve

@@ -13,9 +13,8 @@ import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.circuits.selection import scores
-from ragaudit.lab.generation.decoding import next_logits
 from ragaudit.lab.generation.manifest import manifest
-from ragaudit.lab.generation.transformer import Transformer
+from ragaudit.lab.generation.transformer import Transformer, next_logits
 from ragaudit.lab.generation.vocabulary import SYLLABLES
 from ragaudit.lab.generation.voters import PROMPT, VOCABULARY
 from ragaudit.lab.scenario.accounts import Account

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ from ragaudit.verifier.reference.field import ORDER
 
 # Less than the two seconds by which the scenario outlasts the deadline.
 _MARGIN_MS = 1500
+
+
+sampled = partial(ConstructedCheat, family="SAMPLING", checks=("sampling",))
 
 
 @ServiceCheat("no-answer", "SAMPLING", ("sampling",), reason="is missing")
@@ -60,10 +64,8 @@ class AnswersLate(ChallengeWorker):
             super().deliver(live)
 
 
-@ConstructedCheat(
+@sampled(
     "root-cosigned-after-the-sampling-instant",
-    "SAMPLING",
-    ("sampling",),
     why="the cosigner stops at the sampling instant",
     reason="cosigned at",
 )
@@ -81,10 +83,8 @@ class ClosesLate(Window):
         self.checkpoint(INSTANTS[-1] - START)
 
 
-@ConstructedCheat(
+@sampled(
     "sampling-nonce-not-the-committed-one",
-    "SAMPLING",
-    ("sampling",),
     why="it takes a verifier that picks the sample",
     reason="not the chain's preimage",
 )

@@ -1,5 +1,6 @@
 """Check coalition: a coalition that is larger than the provider says."""
 
+from functools import partial
 from typing import Any
 
 from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat
@@ -10,6 +11,8 @@ from ragaudit.ledger.messages.policy_terms import DIRECTION
 from ragaudit.privacy import coalition
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.window.open_window import OpenWindow
+
+understated = partial(ConstructedCheat, family="COALITION", checks=("coalition",))
 
 
 @ServiceCheat(
@@ -30,10 +33,8 @@ class UnderstatesTheCoalition(Closing):
         return max(1, super().coalition_claim(live, logged) - 1)
 
 
-@ConstructedCheat(
+@understated(
     "coalition-pulled-apart-in-time",
-    "COALITION",
-    ("coalition",),
     why=ONE_CLOCK,
     reason="the provider claims 1 accounts, the sketches give 2",
 )
@@ -68,10 +69,8 @@ class PullsApart(Window):
         ).k_hat
 
 
-@ConstructedCheat(
+@understated(
     "coalition-by-another-estimate",
-    "COALITION",
-    ("coalition",),
     why="the service claims by the estimate of its policy",
     reason="the provider claims 1 accounts, the sketches give 2",
 )

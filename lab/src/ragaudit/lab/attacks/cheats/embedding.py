@@ -1,6 +1,7 @@
 """Checks containment and embedding: another index, filter, vector or sketch than the query has."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Admitted, Query
 
 Embedding = npt.NDArray[np.int16]
+
+
+embedded = partial(ServiceCheat, checks=("embedding",))
 
 
 @ServiceCheat(
@@ -49,10 +53,9 @@ class OtherTenant(Query):
     reason="upheld by the arbiter: step 5",
     complaint="step 5 (openings)",
 )
-@ServiceCheat(
+@embedded(
     "filter-not-the-requests",
     "SELECTION",
-    ("embedding",),
     reason="a filter, which the policy does not have",
     complaint="filter",
 )
@@ -68,10 +71,9 @@ class HidesAFilter(Admitted):
         return replace(super().openings(request), filter="price < 10")
 
 
-@ServiceCheat(
+@embedded(
     "embedding-not-the-digests",
     "EMBEDDING",
-    ("embedding",),
     reason="another query vector than the committed one",
     complaint="embedding",
 )
@@ -89,12 +91,8 @@ class OtherDigest(Admitted):
         return replace(record, embedding_digest=digest)
 
 
-@ServiceCheat(
-    "embedding-off-the-text",
-    "EMBEDDING",
-    ("embedding",),
-    reason="the text's embedding is",
-    complaint="query",
+@embedded(
+    "embedding-off-the-text", "EMBEDDING", reason="the text's embedding is", complaint="query"
 )
 class OffTheText(Mechanism):
     """Embeds something else than the account asked.
@@ -108,10 +106,9 @@ class OffTheText(Mechanism):
         return super().embed(f"{query} (sponsored)")
 
 
-@ServiceCheat(
+@embedded(
     "sketch-not-of-the-embedding",
     "EMBEDDING",
-    ("embedding",),
     reason="not the sketch of the query vector",
     complaint="sketch",
 )

@@ -26,6 +26,14 @@ from ragaudit.verifier.reference.field import ORDER
 # --- rows and openings ---------------------------------------------------------------------------
 
 refused = partial(ServiceCheat, family="INDEX", checks=("index-proof",), refused=True)
+wrapped = partial(
+    ConstructedCheat,
+    family="INDEX",
+    checks=("index-proof",),
+    why="the prover's rows are 8-bit integers",
+    slow=True,
+    reason="index of beta",
+)
 
 
 @refused("row-of-norm-128", reason="index of acme")
@@ -125,14 +133,7 @@ class ForgedIndex(Window):
         raise NotImplementedError
 
 
-@ConstructedCheat(
-    "entry-that-wraps-the-field",
-    "INDEX",
-    ("index-proof",),
-    why="the prover's rows are 8-bit integers",
-    slow=True,
-    reason="index of beta",
-)
+@wrapped("entry-that-wraps-the-field")
 class WrapsTheField(ForgedIndex):
     """Commits to huge entries whose squared norm is right modulo the group order.
 
@@ -146,14 +147,7 @@ class WrapsTheField(ForgedIndex):
         return rows, index_prover.HONEST
 
 
-@ConstructedCheat(
-    "offset-hidden-in-the-mask",
-    "INDEX",
-    ("index-proof",),
-    why="the prover's rows are 8-bit integers",
-    slow=True,
-    reason="index of beta",
-)
+@wrapped("offset-hidden-in-the-mask")
 class HidesAnOffset(ForgedIndex):
     """Commits to rows of any size and hides what shortens them in the row of masks.
 

@@ -1,6 +1,7 @@
 """Checks split-view and receipts: a log that is not what an account, or the cosigner, was shown."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
@@ -13,11 +14,11 @@ from ragaudit.prover.answering.query import Selected
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import LoggedRecord
 
+unlogged = partial(ServiceCheat, family="LOG", checks=("receipts",))
 
-@ServiceCheat(
+
+@unlogged(
     "leaf-dropped-after-its-receipt",
-    "LOG",
-    ("receipts",),
     reason="not in the log at that place",
     complaint="step 2 (inclusion)",
 )
@@ -43,10 +44,8 @@ class DropsALeaf(Selected):
         return LoggedRecord(position, self.salt, body, self.opened, issued)
 
 
-@ServiceCheat(
+@unlogged(
     "leaf-rewritten-after-its-receipt",
-    "LOG",
-    ("receipts",),
     reason="not in the log at that place",
     complaint="step 2 (inclusion)",
 )

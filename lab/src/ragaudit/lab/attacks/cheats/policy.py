@@ -34,6 +34,7 @@ from ragaudit.verifier.terms import Terms
 LARGEST_EPSILON: Final = "50"
 
 refused = partial(ServiceCheat, family="POLICY", refused=True)
+stated = partial(ConstructedCheat, family="POLICY", checks=("policy",))
 
 
 class AltersPolicy(PolicyBuilder):
@@ -185,13 +186,7 @@ class AltersPolicyAfterwards(Committer):
         return replace(honest, policy_digest=structure("altered", honest.policy_digest))
 
 
-@ConstructedCheat(
-    "countersigned-late",
-    "POLICY",
-    ("policy",),
-    why="the verifier does not give one",
-    reason="too late",
-)
+@stated("countersigned-late", why="the verifier does not give one", reason="too late")
 class CountersignedLate(Window):
     """Presents a countersignature from after the window's start.
 
@@ -206,10 +201,8 @@ class CountersignedLate(Window):
         return self.countersigned_at(1000 * self.at)
 
 
-@ConstructedCheat(
+@stated(
     "policy-altered-after-the-countersignature",
-    "POLICY",
-    ("policy",),
     why="the verifier holds the policy that it countersigned",
     reason="names another window or policy",
 )
@@ -231,10 +224,8 @@ class RunsAnotherPolicy(Window):
             self.policy = kept
 
 
-@ConstructedCheat(
+@stated(
     "continues-another-log",
-    "POLICY",
-    ("policy",),
     why="the prover takes its last window's final checkpoint",
     reason="not the final checkpoint of that window",
 )
@@ -250,10 +241,8 @@ class ContinuesElsewhere(Window):
         return super().previous_checkpoint(leaves)
 
 
-@ConstructedCheat(
+@stated(
     "log-key-of-another-window",
-    "POLICY",
-    ("policy",),
     why="the verifier registers no window with a log key that it has seen",
     reason="the log key of the window before",
 )
@@ -269,10 +258,8 @@ class KeepsItsLogKey(Window):
         return SigningKey(super().previous_log().name, ED25519, self.log_key.private)
 
 
-@ConstructedCheat(
+@stated(
     "sampled-before-receipts-come",
-    "POLICY",
-    ("policy",),
     why="the verifier countersigns no such instant",
     reason="least_sampling_delay_seconds",
 )
@@ -305,10 +292,8 @@ class SampledAtOnce(Window):
         return np.zeros_like(noise) if self.unlogged else noise
 
 
-@ConstructedCheat(
+@stated(
     "vectors-chosen-within-the-tolerance",
-    "POLICY",
-    ("policy",),
     why="the verifier countersigns no such tolerance",
     reason="most_embedder_tolerance",
 )

@@ -1,6 +1,7 @@
 """Checks registrations, counters and schedule: who asks, how often, and what is active when."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ragaudit.encoding.digests import structure
@@ -21,6 +22,9 @@ from ragaudit.prover.window.registrations import Registered, Registrar, count_re
 from sqlalchemy import Connection
 
 # --- registrations and counters ------------------------------------------------------------------
+
+
+scheduled = partial(ConstructedCheat, checks=("schedule",))
 
 
 @ServiceCheat(
@@ -223,10 +227,9 @@ class NewVersion(_LogsMore):
         return Version(live.name, tenant, 2, index.count, root, root, self._clock())
 
 
-@ConstructedCheat(
+@scheduled(
     "activation-older-than-the-opening",
     "REGISTRATION",
-    ("schedule",),
     why="an honest verifier's checkpoint store would have to lack the opening",
     reason="activation 1 (expected 2)",
 )
@@ -245,10 +248,9 @@ class BeforeTheOpening(Window):
         return replace(record, activation=1)
 
 
-@ConstructedCheat(
+@scheduled(
     "record-made-up-after-the-end",
     "LOG",
-    ("schedule",),
     why=ONE_CLOCK,
     reason="but no checkpoint covered it until",
 )
@@ -265,10 +267,9 @@ class MadeUpAfterTheEnd(Window):
         super().close()
 
 
-@ConstructedCheat(
+@scheduled(
     "back-dated-promise",
     "NONCE",
-    ("schedule",),
     why="the client library reveals nothing for a promise that is not fresh",
     reason="earlier than the account's record before it",
 )
@@ -283,10 +284,9 @@ class PromisesInThePast(PromisesAhead):
     made, taken = 35, 55
 
 
-@ConstructedCheat(
+@scheduled(
     "last-promise-before-the-end",
     "NONCE",
-    ("schedule",),
     why="the client library reveals nothing that it could not claim",
     reason="when no account could claim any more",
 )
