@@ -21,8 +21,7 @@ from ragaudit.ledger.messages.commitments import (
 from ragaudit.ledger.messages.entries import Opening, Version
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.private_receipts import PrivateReceipt, TiesOpening
-from ragaudit.ledger.messages.receipts import answer_digest
+from ragaudit.ledger.messages.receipts import PrivateReceipt, TiesOpening, answer_digest
 from ragaudit.ledger.messages.requests import Answer, Question, Request
 from vector_scripts import VECTORS, script
 

@@ -6,7 +6,7 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.ledger.messages.disputes import Dispute
-from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.receipts import GeneratedFile
 from vector_scripts import VECTORS
 
 WORDS: dict[str, Any] = json.loads((VECTORS / "words.json").read_bytes())

@@ -62,6 +62,6 @@ def test_what_is_called_withdrawn_is_the_providers_word(
             named = [row.id for row in file.private.withdrawn]
             assert named, "each answer says what it leaves out"
             assert len(named) + len(file.answer.documents) == file.request.top_k
-            assert file.public.record.withheld == len(named)
-            by_account[file.public.record.pseudonym.hex()] -= len(named)
+            assert file.public.query.withheld == len(named)
+            by_account[file.public.query.pseudonym.hex()] -= len(named)
     assert set(by_account.values()) == {0}

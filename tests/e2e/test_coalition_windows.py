@@ -152,7 +152,7 @@ def test_the_verdict_states_the_coalition_by_the_policys_estimate(
     assert "about one direction" in outcome.check("coalition").evidence[0]
     files = [r.file for account in hunts.accounts.values() for r in account.receipts]
     records = [
-        Record(f.public.record.pseudonym, f.public.record.time, f.private.openings.sketch)
+        Record(f.public.query.pseudonym, f.public.query.time, f.private.openings.sketch)
         for f in files
     ]
     policy = hunts.prover.policy

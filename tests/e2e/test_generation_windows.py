@@ -18,7 +18,7 @@ from prover_process import ANCHORED, PLAIN, Setting
 from ragaudit.client.cli import app
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.entries import Charge, Generated, Void
-from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedKeywords
+from ragaudit.ledger.messages.receipts import GeneratedFile, GeneratedKeywords
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
@@ -201,7 +201,7 @@ def test_answers_in_words_are_audited_from_the_question_to_the_verdict(
     assert costs is not None
     # Five accounts asked, and each document paid twice: M eps_q, whoever asks.
     assert (costs["replace_one_null"], costs["replace_one"]) == ("10", "20")
-    charged = [file.public.charged for file in files]
+    charged = [file.public.query for file in files]
     assert [(each.tenant, each.number) for each in charged] == [
         ("one", 0), ("two", 0), ("one", 1), ("one", 2),
     ]  # fmt: skip
@@ -278,7 +278,7 @@ def test_under_murag_ada_released_sums_are_audited(setting: Setting, tmp_path: P
     assert (costs["replace_one_null"], costs["private_tokens"]) == ("10", 2)
     # What was released stands in the receipt.
     for file in asked:
-        sums, threshold = file.public.charged.sums, file.public.charged.threshold
+        sums, threshold = file.public.query.sums, file.public.query.threshold
         assert threshold == [12000, 6000, 0][len(sums) - 1]
     assert isinstance(setting.verifier, VerifierProcess)
     settings = setting.verifier.path

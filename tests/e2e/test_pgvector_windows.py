@@ -140,7 +140,7 @@ def test_a_window_over_pgvector_is_exact_and_passes(
     assert refreshed(scenario)["version"] == 2
     later(scenario, 140)
     files.append(ask(scenario, query))
-    assert files[-1].public.record.version == 2
+    assert files[-1].public.query.version == 2
     assert shown(files[-1]) == exact(scenario, query, 2)
     assert [row.id for row in files[-1].answer.documents] == ["one-new", second.id, third.id]
     assert files[-1].answer.documents[1].content == "another text"

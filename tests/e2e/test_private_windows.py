@@ -78,7 +78,7 @@ def test_filters_vectors_and_versions_under_noise(tmp_path: Path) -> None:
     for receipt in (receipts["carol"][0], receipts["alice"][1]):
         for columns in columns_of(receipt):
             assert columns["year"] >= 2006 and columns["shelf"] != "left"
-    versions = {name: [r.file.public.record.version for r in receipts[name]] for name in receipts}
+    versions = {name: [r.file.public.query.version for r in receipts[name]] for name in receipts}
     assert versions == {"alice": [1, 1, 2], "bob": [1, 1], "carol": [1, 2], "dora": [2]}
     for account in receipts.values():
         for receipt in account:

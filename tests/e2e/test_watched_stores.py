@@ -85,7 +85,7 @@ def assert_noticed(scenario: ProverScenario, turn: Callable[[str], None]) -> Non
     assert service.refresher.step("w1")
     later(scenario, 140)
     after = ask(scenario, QUERY)
-    assert after.public.record.version == 2
+    assert after.public.query.version == 2
     assert ids(after)[:2] == [second, third] and best not in ids(after)
     assert after.private.withdrawn == ()
     service.watcher.step()

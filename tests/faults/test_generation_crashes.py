@@ -17,9 +17,9 @@ from keyword_channel import write_keyword_model
 from prover_process import ANCHORED, PATIENCE, Setting
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.entries import Charge, Generated, Void
-from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.missing import VoidedCharge
 from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows

@@ -14,7 +14,7 @@ from moved_window import MovedWindow
 from prover_process import ANCHORED
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.entries import Charge, Close, Generated, Void
-from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 

@@ -18,7 +18,7 @@ from prover_process import ANCHORED, PATIENCE, PLAIN, Setting
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.ledger.messages.entries import Charge, Generated, Record, Void
-from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows

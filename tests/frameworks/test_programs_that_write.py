@@ -229,7 +229,7 @@ def test_what_changed_is_withdrawn_until_the_next_version(
         # The rows that the first two questions are about are the best ones.
         own = {selected[0][0], selected[1][0]}
         assert own == set(_ids(scene.corpus, name)[1:]) and own <= withdrawn
-    assert {file.public.record.version for file in files} == {1}
+    assert {file.public.query.version for file in files} == {1}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -239,7 +239,7 @@ def test_the_next_version_takes_the_writes_up(scene: Scene, written: Written, na
     files = [
         file
         for file in map(ReceiptFile.parse, scene.files(_account(name)).values())
-        if file.public.record.version == 2
+        if file.public.query.version == 2
     ]
     selected = _selected(scene, written.after, _asked(scene.corpus, name), files)
     # What a deleted document leaves is never served; with noise it may be selected.

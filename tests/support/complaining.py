@@ -50,7 +50,7 @@ class Complaining(ServiceWindow):
         """Of one answer: whatever is drawn, other records stay outside the sample."""
         first = self.asked[0]
         half = PublicReceipt.from_json(self.file(first)["public"])
-        return [half.with_proof(self.proof_for(first.index)).to_json()]
+        return [half.with_proofs(self.proof_for(first.index)).to_json()]
 
     def spoiled(self, value: dict[str, Any]) -> dict[str, Any]:
         for part in (value["answer"]["documents"][0], value["private"]["rows"][0]):

@@ -260,7 +260,7 @@ class Scene:
             place = f"/v1/windows/w1/receipts/{file.public.index}/proof"
             proof = TlogProof.parse(self.scenario.api.get(place).content)
             # As `ragaudit receipt complete` does: the proof is made when there is a checkpoint.
-            public = file.public.with_proof(proof).to_json()
+            public = file.public.with_proofs(proof).to_json()
             path = self.folder / f"{identifier}.json"
             path.write_bytes(dumps({**file.to_json(), "public": public}))
             steps = offline.check(offline.read_file(path), window, facts).checks

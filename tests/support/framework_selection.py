@@ -20,7 +20,7 @@ def selection(
         rows: metadata by id, of what the store held when the record's version was read.
     """
     live = scene.scenario.service.open_windows.get("w1")
-    record = file.public.record
+    record = file.public.query
     index = live.index_of(record.tenant, record.version)
     key = noise_key(
         live.seed.key(record.slot, record.counter),

@@ -18,7 +18,7 @@ from ragaudit.lab.generation.serving import application
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.generation.vocabulary import END
 from ragaudit.lab.generation.voters import VOCABULARY
-from ragaudit.ledger.messages.generated import GeneratedFile
+from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store

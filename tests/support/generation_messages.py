@@ -5,7 +5,7 @@ from typing import Any
 from integrity_scene import NOISE, policy_value
 from ragaudit.encoding.digests import salted
 from ragaudit.ledger.messages.entries import Charge, Generated
-from ragaudit.ledger.messages.generated import (
+from ragaudit.ledger.messages.receipts import (
     GeneratedAnswer,
     GeneratedPrivate,
     GenerationRequest,

@@ -13,14 +13,14 @@ from ragaudit.ledger.messages.documents import id_commitment, id_keys
 from ragaudit.ledger.messages.entries import Opening, Record, TenantOpening, Version
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.private_receipts import (
+from ragaudit.ledger.messages.receipt_check import AccountView, WindowView
+from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
     ServedRow,
     TiesOpening,
     UnservedRow,
     WithdrawnRow,
 )
-from ragaudit.ledger.messages.receipt_check import AccountView, WindowView
 from ragaudit.ledger.messages.requests import (
     Answer,
     Document,

@@ -38,7 +38,7 @@ from ragaudit.ledger.messages.documents import (
 )
 from ragaudit.ledger.messages.entries import Close, Opening, Version
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.shown_entries import ProvenEntry, ProvenOpening
+from ragaudit.ledger.messages.shown import ProvenEntry, ProvenOpening
 from vector_scripts import VECTORS
 
 VECTOR: dict[str, Any] = json.loads((VECTORS / "owners.json").read_bytes())

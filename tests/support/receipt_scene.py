@@ -26,7 +26,7 @@ from ragaudit.ledger.messages.receipt_check import (
     AccountView,
     StepResult,
     WindowView,
-    check_receipt_file,
+    check_file,
 )
 from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
@@ -158,7 +158,7 @@ class Scene:
             answer_digest=answer_digest(self.request, self.answer, self.private),
         ).signed(PROVIDER)  # fmt: skip
         if self.proof:
-            public = public.with_proof(tlog_proof(public.leaf_data, self.index))
+            public = public.with_proofs(tlog_proof(public.leaves[0][2], self.index))
         return ReceiptFile(self.request, self.answer, public, self.private)
 
     def check(self, **changes: Any) -> list[StepResult]:
@@ -169,7 +169,7 @@ class Scene:
             "account": self.account,
         }
         file = changes.pop("file", None) or self.file()
-        return check_receipt_file(file, self.view, OPERATIONS, **{**arguments, **changes})
+        return check_file(file, self.view, OPERATIONS, **{**arguments, **changes})
 
     def fails(self, step: int, message: str, **changes: Any) -> None:
         with pytest.raises(ReceiptRejected, match=message) as caught:

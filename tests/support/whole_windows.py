@@ -9,7 +9,7 @@ from ragaudit.client.checks import CoreOperations
 from ragaudit.embedders.base import Embedder, embed_quantised
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.messages.entries import Opening
-from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
+from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_file
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.prover.command.cli import app
@@ -70,7 +70,7 @@ def checked(
     )
     account = scenario.api.get("/v1/windows/w1/account", headers=scenario.headers("ada")).json()
     for counter, file in enumerate(files):
-        steps = check_receipt_file(
+        steps = check_file(
             file,
             view,
             CoreOperations(),

@@ -15,7 +15,10 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.entries import Charge, Close, Generated, Opening, TenantOpening
-from ragaudit.ledger.messages.generated import (
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipt_check import AccountView, StepResult, WindowView, check_file
+from ragaudit.ledger.messages.receipts import (
     AnyAnswer,
     GeneratedFile,
     GeneratedKeywords,
@@ -24,10 +27,6 @@ from ragaudit.ledger.messages.generated import (
     GenerationRequest,
     LoggedEntry,
 )
-from ragaudit.ledger.messages.generated_check import check_generated_file
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.receipt_check import AccountView, StepResult, WindowView
 from ragaudit.ledger.messages.requests import Openings, embedding_digest
 from receipt_scene import COSIGNER, LOG, OPERATIONS, PROVIDER, ROWS, salt, toy_embed
 
@@ -129,7 +128,7 @@ class WordsScene:
             "account": self.account,
         }
         file = changes.pop("file", None) or self.file()
-        return check_generated_file(file, self.view, OPERATIONS, **{**arguments, **changes})
+        return check_file(file, self.view, OPERATIONS, **{**arguments, **changes})
 
     def fails(self, step: int, message: str, **changes: Any) -> None:
         with pytest.raises(ReceiptRejected, match=message) as caught:

@@ -18,7 +18,7 @@ from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.ledger.messages.accounts import AccountIndex, AccountProof
 from ragaudit.ledger.messages.entries import Accounts, Close
-from ragaudit.ledger.messages.shown_entries import OpenedEntry
+from ragaudit.ledger.messages.shown import OpenedEntry
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

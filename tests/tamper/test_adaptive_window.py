@@ -19,7 +19,7 @@ from ragaudit.lab.scenario.opening import Event
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import Replay
 from ragaudit.ledger.messages.entries import Charge
-from ragaudit.ledger.messages.generated import GeneratedAnswer
+from ragaudit.ledger.messages.receipts import GeneratedAnswer
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy.accounting.generation import ChannelEpsilon
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters

@@ -19,8 +19,8 @@ from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.ledger.messages.entries import Documents, Opening, Version
-from ragaudit.ledger.messages.private_receipts import PrivateReceipt
 from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import PrivateReceipt
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

@@ -13,7 +13,7 @@ from ragaudit.encoding.errors import UnavailableError
 from ragaudit.lab.attacks.cheats.generation_answers import TOLERATES
 from ragaudit.lab.scenario.charging import CopyGenerator
 from ragaudit.lab.scenario.generating import AnsweringModel, KeywordWindow
-from ragaudit.ledger.messages.generated import GeneratedKeywords
+from ragaudit.ledger.messages.receipts import GeneratedKeywords
 from ragaudit.ledger.messages.verdict import Status, Verdict
 from ragaudit.privacy.accounting.generation import KeywordChannelEpsilon, read_channel
 from ragaudit.verifier.bundle import write_bundle

@@ -26,9 +26,9 @@ from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.accounts import Line, read_lines
 from ragaudit.ledger.messages.disputes import file_digest
 from ragaudit.ledger.messages.entries import Charge, Generated, Record, Void
-from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import GeneratedReceipt
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.accounts import account_records
 from ragaudit.verifier.arbiter import Arbiter

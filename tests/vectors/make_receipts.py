@@ -249,7 +249,7 @@ def proof_of(index: Any, tree: Any = TREE) -> TlogProof:
     return TlogProof(index, tree.inclusion_proof(index), note.encode())
 
 
-COMPLETE = PUBLIC.with_proof(proof_of(2))
+COMPLETE = PUBLIC.with_proofs(proof_of(2))
 FILE = ReceiptFile(REQUEST, ANSWER, COMPLETE, PRIVATE)
 
 

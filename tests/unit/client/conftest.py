@@ -25,8 +25,13 @@ from ragaudit.ledger.messages.receipts import (
     PublicReceipt,
 )
 from ragaudit.ledger.messages.requests import Openings, Request
-from ragaudit.ledger.messages.shown import ShownAccount, ShownKeys, ShownWindow
-from ragaudit.ledger.messages.shown_entries import RegistrationEntry, ShownOpening
+from ragaudit.ledger.messages.shown import (
+    RegistrationEntry,
+    ShownAccount,
+    ShownKeys,
+    ShownOpening,
+    ShownWindow,
+)
 
 SERVED = (1, 4)
 API_KEY = "secret-api-key"

@@ -62,7 +62,7 @@ def test_counters_and_nonces_run_on(opened: Open) -> None:
     client = opened()
     results = [client.search(f"question {i}", 2) for i in range(3)]
     assert [each.receipt.counter for each in results] == [0, 1, 2]
-    nonces = {each.receipt.file.public.record.nonce for each in results}
+    nonces = {each.receipt.file.public.query.nonce for each in results}
     assert len(nonces) == 3
     assert len(client.receipts()) == 3
 
@@ -207,7 +207,7 @@ def test_what_has_no_proof_is_submitted_first_and_what_is_of_others_unsigned(
     client = opened()
     completed, pending = (client.search(text).receipt for text in ("one", "two"))
     completed.complete()
-    record = replace(pending.file.public.record, pseudonym=bytes(32))
+    record = replace(pending.file.public.query, pseudonym=bytes(32))
     foreign = replace(pending.file, public=replace(pending.file.public, body=record.encode()))
     assert client.submit([foreign, completed, pending]).accepted == 3
     bodies = [body for call, body in verifier.received if call == "receipts"]

@@ -14,8 +14,7 @@ from ragaudit.client.results import CheckedReceipt, SearchResult
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.ledger.messages.challenge import Countersignature
-from ragaudit.ledger.messages.shown import ShownWindow
-from ragaudit.ledger.messages.shown_entries import ShownOpening
+from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow
 
 Open = Callable[..., Client]
 

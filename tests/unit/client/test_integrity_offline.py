@@ -21,8 +21,7 @@ from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.challenge import Activation, Countersignature
 from ragaudit.ledger.messages.entries import Version
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile
-from ragaudit.ledger.messages.shown import ShownWindow
-from ragaudit.ledger.messages.shown_entries import ShownOpening, VersionEntry
+from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, VersionEntry
 from typer.testing import CliRunner
 
 UNDONE = {"inclusion", "body", "embedder"}  # of a file without proof and account
@@ -69,7 +68,7 @@ def opened(tmp_path: Path) -> Window:
 def completed(asked: Asked) -> ReceiptFile:
     window, _ = played()
     file = window.receipt_file(asked)
-    public = file.public.with_proof(window.proof_for(asked.index))
+    public = file.public.with_proofs(window.proof_for(asked.index))
     return ReceiptFile(file.request, file.answer, public, file.private)
 
 

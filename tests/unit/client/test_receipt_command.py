@@ -253,7 +253,7 @@ def test_submit_signs_for_the_accounts_own_receipts(
     receipt: Path, verifier: Any, tmp_path: Path
 ) -> None:
     public = json.loads(receipt.read_bytes())["public"]
-    record = replace(PublicReceipt.from_json(public).record, pseudonym=bytes(32))
+    record = replace(PublicReceipt.from_json(public).query, pseudonym=bytes(32))
     foreign = tmp_path / "public.json"
     foreign.write_bytes(dumps({**public, "body": record.encode().hex()}))
     folder = receipt.parents[1]

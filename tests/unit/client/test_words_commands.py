@@ -30,9 +30,8 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, Note, SigningKey, parse_no
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.disputes import Dispute, file_digest
-from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.receipt_check import StepResult
-from ragaudit.ledger.messages.receipts import digest_of
+from ragaudit.ledger.messages.receipts import GeneratedFile, digest_of
 from receipt_scene import COSIGNER, LOG, OPERATIONS, PROVIDER, key
 from typer.testing import CliRunner, Result
 from words_scene import ANSWERED, CHARGED, SIZE, WordsScene, log_of, signed, words_scene
@@ -329,7 +328,7 @@ def cosigned(scene: WordsScene, *times: int | None) -> GeneratedFile:
         note = parse_note(proof.checkpoint)
         more = [] if time is None else [cosign(note.text, FURTHER, time)]
         found.append(replace(proof, checkpoint=note.with_signatures(more).encode()))
-    return file.with_proofs(*found)
+    return replace(file, public=file.public.with_proofs(*found))
 
 
 def steps_of(scene: WordsScene, file: GeneratedFile) -> list[StepResult]:
@@ -376,7 +375,7 @@ def test_a_false_line_is_rejected(demand: str) -> None:
     false = replace(proof, checkpoint=Note(note.text, lines).encode())
     charge = TlogProof.parse(str(honest.public.charge.proof).encode())
     with pytest.raises(RejectedError, match="cosign") as caught:
-        steps_of(scene, honest.with_proofs(charge, false))
+        steps_of(scene, replace(honest, public=honest.public.with_proofs(charge, false)))
     assert caught.value.where.startswith("step 11")
 
 

@@ -256,7 +256,7 @@ def test_every_reply_is_another_record_and_fits_its_receipt(tmp_path: Path) -> N
     files = [ReceiptFile.parse(bench.answer()) for _ in range(42)]
     bench.close()
     public = [each.public for each in files]
-    records = [each.record for each in public]
+    records = [each.query for each in public]
     assert [(each.slot, each.counter) for each in records[38:]] == [
         (0, 38),
         (0, 39),

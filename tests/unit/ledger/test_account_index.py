@@ -22,7 +22,7 @@ from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.accounts import AccountIndex, AccountProof, ListedRecord, account_key
 from ragaudit.ledger.messages.entries import Accounts, parse_body
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.shown_entries import OpenedEntry
+from ragaudit.ledger.messages.shown import OpenedEntry
 from ragaudit.ledger.messages.sorted_rows import FIRST, LAST
 from vector_scripts import VECTORS
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from for_each import for_each
 from generation_messages import ANSWER
-from ragaudit.ledger.messages.generated import (
+from ragaudit.ledger.messages.receipt_check import AccountView
+from ragaudit.ledger.messages.receipts import (
     GeneratedAnswer,
     GeneratedFile,
     GeneratedKeywords,
     GenerationRequest,
 )
-from ragaudit.ledger.messages.receipt_check import AccountView
 from receipt_scene import key, salt
 from words_scene import ANSWERED, CHARGED, WORDS, WordsScene, words_scene
 

@@ -25,14 +25,14 @@ from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.tagged import enc as pack
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.entries import Charge, Generated, Void, parse_body
-from ragaudit.ledger.messages.generated import (
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import (
     GeneratedAnswer,
     GeneratedFile,
     GeneratedReceipt,
     GenerationRequest,
     LoggedEntry,
 )
-from ragaudit.ledger.messages.policy import Policy
 from receipt_scene import PROVIDER
 
 D = bytes(range(32))

@@ -17,8 +17,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.private_receipts import UnservedRow, unserved_bytes
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import ReceiptFile, UnservedRow, unserved_bytes
 from ragaudit.ledger.messages.requests import Answer, Document, Request, float32_bytes
 
 

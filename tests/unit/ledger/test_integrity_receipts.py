@@ -21,9 +21,13 @@ from integrity_scene import (
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.receipt_body import check_openings
-from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, _Check
-from ragaudit.ledger.messages.receipt_rows import check_rows
+from ragaudit.ledger.messages.receipt_check import (
+    AccountView,
+    WindowView,
+    _Check,
+    check_openings,
+    check_rows,
+)
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import (
     Answer,

@@ -11,9 +11,9 @@ from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.tagged import enc
 from ragaudit.encoding.text import words
 from ragaudit.ledger.messages.challenge import Replay
-from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.generation_terms import KeywordVoting
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import GeneratedAnswer, GeneratedKeywords
 
 ANSWERER: dict[str, Any] = KEYWORDS["answerer"]
 MODEL: dict[str, Any] = KEYWORDS["generator"]

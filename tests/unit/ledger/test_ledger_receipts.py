@@ -38,11 +38,12 @@ def test_the_vectors_are_read_back() -> None:
     policy = Policy.parse(STORED["policy"].encode())
     file.public.verify(policy.keys.provider)
     cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
-    checked = file.public.verify_inclusion(policy.keys.log, cosigners)
+    (checked,) = file.public.checkpoints(policy.keys.log, cosigners)
+    assert checked is not None
     assert checked.signed.head.root_hash.hex() == STORED["log_root"]
     promise = Promise.parse(STORED["promise"].encode())
     promise.verify(policy.keys.provider)
-    promise.verify_kept(file.public.record)
+    promise.verify_kept(file.public.query)
     Refusal.parse(STORED["refusal"].encode()).verify(policy.keys.provider)
 
 
@@ -50,8 +51,8 @@ def test_the_vectors_are_read_back() -> None:
 
 
 def test_the_signature_is_over_the_fields_of_the_specification() -> None:
-    assert PUBLIC.record == RECORD
-    assert PUBLIC.leaf_data == leaf_data(PUBLIC.salt, "record", RECORD.encode())
+    assert PUBLIC.query == RECORD
+    assert PUBLIC.leaves[0][2] == leaf_data(PUBLIC.salt, "record", RECORD.encode())
     fields = (ORIGIN, 2, PUBLIC.salt, PUBLIC.body, PUBLIC.issued, PUBLIC.answer_digest)
     verify(PROVIDER.public, PUBLIC.signature, "receipt", *fields)
     PUBLIC.verify(PROVIDER.public)
@@ -76,29 +77,27 @@ def test_every_signed_field_counts(change: Any) -> None:
 
 
 def test_inclusion_under_a_cosigned_checkpoint() -> None:
-    checked = COMPLETE.verify_inclusion(LOG.verifier_key, COSIGNERS)
+    (checked,) = COMPLETE.checkpoints(LOG.verifier_key, COSIGNERS)
+    assert checked is not None
     assert checked.quorum_time == START + 40
-    with pytest.raises(ReceiptRejected, match="outstanding"):
-        PUBLIC.verify_inclusion(LOG.verifier_key, COSIGNERS)
+    assert PUBLIC.checkpoints(LOG.verifier_key, COSIGNERS) == (None,)
     with pytest.raises(ReceiptRejected, match="another index"):
-        PUBLIC.with_proof(proof_of(1)).verify_inclusion(LOG.verifier_key, COSIGNERS)
+        PUBLIC.with_proofs(proof_of(1)).checkpoints(LOG.verifier_key, COSIGNERS)
     with pytest.raises(ReceiptRejected, match="another log"):
-        replace(COMPLETE, origin="other").verify_inclusion(LOG.verifier_key, COSIGNERS)
+        replace(COMPLETE, origin="other").checkpoints(LOG.verifier_key, COSIGNERS)
     with pytest.raises(ProofRejected):
-        replace(COMPLETE, salt=bytes(32)).verify_inclusion(LOG.verifier_key, COSIGNERS)
+        replace(COMPLETE, salt=bytes(32)).checkpoints(LOG.verifier_key, COSIGNERS)
     with pytest.raises(MalformedNote):
-        replace(COMPLETE, proof="c2sp.org/tlog-proof@v1\n").verify_inclusion(
-            LOG.verifier_key, COSIGNERS
-        )
+        replace(COMPLETE, proof="c2sp.org/tlog-proof@v1\n").checkpoints(LOG.verifier_key, COSIGNERS)
 
 
 def test_a_dropped_record_is_told_by_receipt_and_log() -> None:
     """The receipt names index 2; the log has another leaf there: both are signed."""
     tree = MemoryTree(bytes([i]) * 32 for i in range(4))
-    accused = PUBLIC.with_proof(proof_of(2, tree))
+    accused = PUBLIC.with_proofs(proof_of(2, tree))
     accused.verify(PROVIDER.public)
     with pytest.raises(ProofRejected):
-        accused.verify_inclusion(LOG.verifier_key, COSIGNERS)
+        accused.checkpoints(LOG.verifier_key, COSIGNERS)
 
 
 # --- bindings

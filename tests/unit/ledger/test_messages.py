@@ -37,8 +37,7 @@ from ragaudit.ledger.messages.handover import (
 from ragaudit.ledger.messages.items import Clock, OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
 from ragaudit.ledger.messages.requests import MAX_QUESTION_BYTES
-from ragaudit.ledger.messages.shown import ShownAccount, ShownKeys
-from ragaudit.ledger.messages.shown_entries import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount, ShownKeys
 from ragaudit.ledger.messages.signed import VerifierMessage
 
 KEY = PrivateKey.from_seed(b"k" * 32)

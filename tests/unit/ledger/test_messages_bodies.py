@@ -9,7 +9,7 @@ from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages import bodies
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.shown_entries import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry
 
 REGISTRATION = RegistrationEntry(1, b"s" * 32, b"body", "proof")
 SIGNED = {"signature": "00"}

@@ -25,7 +25,7 @@ from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.missing import LogShown, MissingRecord
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.shown_entries import OpenedEntry
+from ragaudit.ledger.messages.shown import OpenedEntry
 from vector_scripts import VECTORS
 
 VECTOR: dict[str, Any] = json.loads((VECTORS / "missing.json").read_bytes())
@@ -83,7 +83,7 @@ def test_what_the_log_shows_gives_the_same_proofs() -> None:
 
 def test_a_record_in_its_place_is_not_missing() -> None:
     made = tree(4)
-    made.append(ANOTHER_LEAF.receipt.leaf_data)
+    made.append(ANOTHER_LEAF.receipt.leaves[0][2])
     assert MissingRecord.find(ANOTHER_LEAF.receipt, signed(made), made) is None
 
 
@@ -116,7 +116,7 @@ def showing(proof: MissingRecord, **changes: Any) -> MissingRecord:
 def there() -> MissingRecord:
     """A proof that the record is in its place, which accuses nobody."""
     made = tree(4)
-    made.append(ANOTHER_LEAF.receipt.leaf_data)
+    made.append(ANOTHER_LEAF.receipt.leaves[0][2])
     path = made.inclusion_proof(4)
     leaf = made.subtree_hash(0, 4)
     return MissingRecord(ANOTHER_LEAF.receipt, LogShown(signed(made).encode(), path, leaf=leaf))

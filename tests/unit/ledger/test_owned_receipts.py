@@ -9,8 +9,7 @@ from integrity_scene import IN_ENGLISH, KEYS, ROWS, SECRET, integrity_scene
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.documents import id_key
-from ragaudit.ledger.messages.private_receipts import UnservedRow, unserved_bytes
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import ReceiptFile, UnservedRow, unserved_bytes
 from receipt_scene import Scene
 
 

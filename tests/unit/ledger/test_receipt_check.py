@@ -106,20 +106,20 @@ def test_a_missing_proof_is_outstanding() -> None:
 def test_inclusion_of_another_leaf() -> None:
     file = scene().file()
     proof = tlog_proof(b"another leaf", file.public.index)
-    scene().fails(2, "another root", file=replace(file, public=file.public.with_proof(proof)))
+    scene().fails(2, "another root", file=replace(file, public=file.public.with_proofs(proof)))
 
 
 def test_inclusion_at_another_index() -> None:
     file = scene().file()
-    proof = tlog_proof(file.public.leaf_data, file.public.index + 1)
-    scene().fails(2, "another index", file=replace(file, public=file.public.with_proof(proof)))
+    proof = tlog_proof(file.public.leaves[0][2], file.public.index + 1)
+    scene().fails(2, "another index", file=replace(file, public=file.public.with_proofs(proof)))
 
 
 def test_inclusion_under_another_cosigner() -> None:
     file = scene().file()
     other = SigningKey("other.example/cosigner", COSIGNATURE_V1, key(9))
-    proof = tlog_proof(file.public.leaf_data, file.public.index, other)
-    scene().fails(2, "cosigned by 0", file=replace(file, public=file.public.with_proof(proof)))
+    proof = tlog_proof(file.public.leaves[0][2], file.public.index, other)
+    scene().fails(2, "cosigned by 0", file=replace(file, public=file.public.with_proofs(proof)))
 
 
 def test_inclusion_can_be_checked_alone_when_a_receipt_is_completed() -> None:
@@ -128,7 +128,7 @@ def test_inclusion_can_be_checked_alone_when_a_receipt_is_completed() -> None:
     for other in (
         replace(public, proof=None),
         replace(public, salt=bytes(32)),
-        public.with_proof(tlog_proof(b"another leaf", public.index)),
+        public.with_proofs(tlog_proof(b"another leaf", public.index)),
     ):
         with pytest.raises(ReceiptRejected, match="step 2"):
             check_inclusion(other, scene().view)

@@ -13,9 +13,9 @@ from ragaudit.ledger.messages.challenge import (
     VotesOfAnswer,
     longest_replay,
 )
-from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.kernel import MAX_TIME
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import GeneratedAnswer, GeneratedKeywords
 
 ROWS, DIMENSION = 3, 6
 

@@ -17,8 +17,7 @@ from ragaudit.ledger.messages.entries import Opening, TenantOpening
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
 from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
-from ragaudit.ledger.messages.shown import ShownWindow, WindowList
-from ragaudit.ledger.messages.shown_entries import ShownOpening
+from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, WindowList
 
 FROZEN = json.loads(
     (Path(__file__).parents[2] / "frozen" / "0.1.0" / "window.json").read_text(encoding="utf-8")

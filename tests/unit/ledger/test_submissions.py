@@ -6,8 +6,7 @@ import pytest
 from for_each import for_each
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.bodies import Submission
-from ragaudit.ledger.messages.generated import GeneratedFile
-from ragaudit.ledger.messages.public_parts import query_index
+from ragaudit.ledger.messages.receipts import GeneratedFile, query_index
 
 
 def test_submissions_add_up() -> None:

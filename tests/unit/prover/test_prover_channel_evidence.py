@@ -30,8 +30,8 @@ from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Challenge, Replay, Response, Votes
 from ragaudit.ledger.messages.commitments import content_digest, row_digest, verify_key_opening
 from ragaudit.ledger.messages.entries import Charge
-from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
 from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.receipts import GeneratedAnswer, GeneratedFile
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.privacy.sample import charge_stratum_id
 from ragaudit.prover import work
@@ -276,7 +276,7 @@ def check_charges(finished: Finished, logged: Sequence[Entry]) -> None:
 
 def check_replay(finished: Finished, file: GeneratedFile) -> None:
     """Recompute an answer from what is opened, as check 30 does."""
-    live, body = finished.live, file.public.charged
+    live, body = finished.live, file.public.query
     index, terms = live.index_of("one", 1), live.policy.generation
     place = file.public.charge.index
     replay, response = finished.replay(place), finished.response(place)

@@ -24,7 +24,7 @@ from ragaudit.client import (
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.entries import Generated
-from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedFile
+from ragaudit.ledger.messages.receipts import GeneratedAnswer, GeneratedFile
 from ragaudit.prover.answering import answering
 from ragaudit.prover.answering.generation import Generation
 from ragaudit.prover.store import tables

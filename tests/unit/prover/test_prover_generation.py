@@ -25,7 +25,7 @@ from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.entries import Accounts, Charge, Close, Void
-from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
+from ragaudit.ledger.messages.receipts import GeneratedFile, GenerationRequest
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.prover.answering import generation as settling
 from ragaudit.prover.answering.charging import coins_of
@@ -51,7 +51,7 @@ def test_an_answer_with_its_receipt(real_channel: ProverScenario) -> None:
     assert file.answer.private <= 4
     file.public.verify(channel.policy().keys.provider)
     file.verify_openings()
-    charge, answer = file.public.charged, file.public.answered
+    charge, answer = file.public.query, file.public.answered
     assert (charge.number, charge.counter, charge.threshold) == (0, 0, 0)
     assert (answer.charge, answer.nonce) == (file.public.charge.index, None)
     # It leaves at a fixed time after the charge.
@@ -82,10 +82,10 @@ def test_charges_are_what_the_arguments_say(channel: ProverScenario) -> None:
         expected = np.flatnonzero((scores > 0) & (uses < 2))
         assert charged.tolist() == expected.tolist()
         uses[charged] += 1
-        body = file.public.charged
+        body = file.public.query
         assert body.charge == core.commit_selection(charged.tolist(), each.blinding)
     assert uses.max() == 2  # M, and no more: the third question found fewer rows
-    points = b"".join(file.public.charged.charge or b"" for file in files)
+    points = b"".join(file.public.query.charge or b"" for file in files)
     statement = BudgetStatement.of(
         policy_digest=live.policy_digest,
         window="w1",
@@ -107,7 +107,7 @@ def test_charges_are_what_the_arguments_say(channel: ProverScenario) -> None:
 def test_one_counter_counts_both_channels(channel: ProverScenario) -> None:
     open_channel(channel)
     assert channel.ask().status_code == 200
-    assert file_of(ask(channel)).public.charged.counter == 1
+    assert file_of(ask(channel)).public.query.counter == 1
     assert channel.ask(query="train").status_code == 200
     for n in range(3):
         file_of(ask(channel, query=f"another {n} ?"))
@@ -161,7 +161,7 @@ def test_a_charge_without_an_answer_is_charged_once_and_answered_later(
     file = file_of(ask(channel))
     assert (count(channel, tables.charge), count(channel, tables.generated)) == (1, 1)
     # At a whole multiple of the delay.
-    assert (file.public.issued - file.public.charged.time) % 2000 == 0
+    assert (file.public.issued - file.public.query.time) % 2000 == 0
 
 
 def test_who_asks_again_after_a_crash_draws_nothing_anew(
@@ -251,13 +251,13 @@ def test_exhausted_rows_are_no_error(channel: ProverScenario) -> None:
     replies = [ask(channel), ask(channel, query="symptom of bazeli ?")]
     first, second = (file_of(each) for each in replies)
     for file in (first, second):
-        assert file.public.issued - file.public.charged.time == 2000
+        assert file.public.issued - file.public.query.time == 2000
     # Of all rows or of none: headers, and both halves of a receipt, are as long and of one form.
     headers, files = zip(*((sorted(each.headers), each.json()) for each in replies), strict=True)
     assert headers[0] == headers[1]
     for half in ("public", "private"):
         assert form(files[0][half]) == form(files[1][half])
-    assert first.public.charged.charge != second.public.charged.charge
+    assert first.public.query.charge != second.public.query.charge
     with channel.service.store.read() as connection:
         stored = charge_at(connection, "w1", second.public.charge.index)
         paid = charge_at(connection, "w1", first.public.charge.index)
@@ -274,7 +274,7 @@ def test_a_channel_of_nothing_is_refused_by_name(channel: ProverScenario, member
 
 def test_naive_charges_no_rows_and_counts_questions(channel: ProverScenario) -> None:
     open_channel(channel, mechanism="naive", threshold=None, uses=2, differing_votes=None)
-    body = file_of(ask(channel)).public.charged
+    body = file_of(ask(channel)).public.query
     assert (body.threshold, body.charge) == (None, None)
     file_of(ask(channel, query="symptom of bazeli ?"))
     spent = ask(channel, query="more ?")
@@ -291,7 +291,7 @@ def test_questions_at_once_are_charged_one_after_the_other(channel: ProverScenar
         asked = [GenerationRequest(f"question {n} ?") for n in range(5)]
         return await asyncio.gather(*[generating.generate(ada, each) for each in asked])
 
-    numbers = [file.public.charged.number for file in asyncio.run(questions())]
+    numbers = [file.public.query.number for file in asyncio.run(questions())]
     assert sorted(numbers) == list(range(5))
     with channel.service.store.read() as connection:
         logged = [

@@ -25,7 +25,7 @@ from generation_channel import (
     real_channel,
 )
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.generated import GeneratedAnswer
+from ragaudit.ledger.messages.receipts import GeneratedAnswer
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.serving.generators import NextTokens
@@ -67,7 +67,7 @@ def test_a_waiting_answer_holds_neither_a_turn_nor_a_thread(
 
     answered, asked = asyncio.run(both())
     assert answered.status_code == 200, answered.text
-    assert file_of(asked).public.charged.counter == 0
+    assert file_of(asked).public.query.counter == 0
 
 
 def test_an_unmodified_client_of_openai(real_channel: ProverScenario) -> None:

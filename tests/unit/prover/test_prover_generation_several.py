@@ -9,7 +9,7 @@ import postgresql_server
 import pytest
 from generation_channel import make_channel, model, model_url, open_channel
 from ragaudit.ledger.messages.entries import Charge, Generated
-from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
+from ragaudit.ledger.messages.receipts import GeneratedFile, GenerationRequest
 from ragaudit.prover.window.charges import charged_rows
 from ragaudit.prover.window.records import entries
 from scenario import ProverScenario

@@ -9,7 +9,7 @@ from databases import ON_EACH_ENGINE
 from generation_channel import QUESTION, ask, count, file_of, model, model_url, open_channel
 from keyword_channel import KEYWORD_CHANNEL, KEYWORDS, keyword_channel
 from ragaudit.ledger.messages.entries import Void
-from ragaudit.ledger.messages.generated import GeneratedKeywords
+from ragaudit.ledger.messages.receipts import GeneratedKeywords
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
 from ragaudit.prover.answering.charging import coins_of
 from ragaudit.prover.store import tables
@@ -75,7 +75,7 @@ def test_an_answer_of_the_copying_model_with_its_receipt(keyword_channel: Prover
     model = channel.service.generator
     assert model is not None
     assert answer.text == model.whole_answers(6).final(QUESTION, answer.keywords)
-    assert file.public.issued == file.public.charged.time + 2000
+    assert file.public.issued == file.public.query.time + 2000
 
 
 def test_votes_and_coins_give_the_answer(channel: ProverScenario) -> None:

@@ -76,7 +76,7 @@ def test_a_whole_window(make_scenario: Callable[..., ProverScenario], embedder: 
     later(scenario, 140)
     scenario.restart()
     second = ask(scenario, "bread", 3)
-    assert second.public.record.version == 2
+    assert second.public.query.version == 2
     assert shown(second)[0][0] != first.answer.documents[0].position
     assert (count(scenario, tables.answered), count(scenario, tables.idempotency)) == (3, 1)
     scenario.service.driver.checkpoint("w1")

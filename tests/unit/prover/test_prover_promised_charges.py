@@ -17,11 +17,10 @@ from generation_channel import (
 )
 from ragaudit.client.checks import CoreOperations
 from ragaudit.ledger.messages.entries import Charge, Generated, Opening, Record, Void
-from ragaudit.ledger.messages.generated import GeneratedFile
-from ragaudit.ledger.messages.generated_check import check_generated_file
 from ragaudit.ledger.messages.missing import VoidedCharge
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipt_check import WindowView, check_file
+from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import entries
@@ -77,11 +76,11 @@ def test_the_charge_is_logged_before_the_promise_and_the_nonce_with_the_answer(
     answer = reveal(channel, 0)
     assert answer.status_code == 200, answer.text
     file = GeneratedFile.parse(answer.content)
-    assert file.public.charged == promise.charge
+    assert file.public.query == promise.charge
     assert file.public.answered.nonce == channel.chains["bob"].nonce(0)
     assert file.public.issued == promise.charge.time + 2000
     window = channel.api.get("/v1/windows/w1").json()
-    steps = check_generated_file(
+    steps = check_file(
         file,
         WindowView(
             channel.policy(),

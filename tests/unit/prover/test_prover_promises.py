@@ -9,7 +9,7 @@ from ragaudit.client.checks import CoreOperations
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.ledger.messages.entries import Opening, Record
 from ragaudit.ledger.messages.promises import ClaimsPage, Promise
-from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
+from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_file
 from ragaudit.prover.errors import VerifierMessageRejected
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import note_nonce
@@ -34,7 +34,7 @@ def test_all_ten_checks_of_an_anchored_receipt(make_scenario: Any, embedder: Any
     assert value["request"] == {
         "counter": 0, "filter": "", "kind": "text", "query": "a broken product", "top_k": 2,
     }  # fmt: skip
-    steps = check_receipt_file(
+    steps = check_file(
         value,
         WindowView(
             scenario.policy(),

@@ -74,7 +74,7 @@ def test_counters_have_no_gap_and_budgets_hold_across_processes(
     def query(number: int) -> int:
         scenario = (first, second)[number % 2]
         request = Request.of(first.policy(), f"butter {number}", 2)
-        return scenario.service.asking.query(ada, request).public.record.counter
+        return scenario.service.asking.query(ada, request).public.query.counter
 
     found = at_once([partial(query, number) for number in range(10)])
     assert sorted(each for each in found if isinstance(each, int)) == list(range(6))
@@ -108,7 +108,7 @@ def test_a_version_that_one_logs_is_in_force_at_the_other(
     change(first, gone, None)
     first.service.refresher.mark_stale("one")
     withdrawn = ask(second, "bread", 4)
-    assert withdrawn.public.record.version == 1
+    assert withdrawn.public.query.version == 1
     assert gone not in [each.id for each in withdrawn.answer.documents]
     first.clock.at(first.policy().start + 45)
     with pytest.raises(NotLeading):
@@ -116,7 +116,7 @@ def test_a_version_that_one_logs_is_in_force_at_the_other(
     assert first.service.refresher.step("w1") is True
     later(first, 140)
     after = ask(second, "bread", 2)
-    assert after.public.record.version == 2
+    assert after.public.query.version == 2
     assert second.service.asking.receipt(first.account("ada"), receipt_id(before)) == before
 
 
@@ -142,7 +142,7 @@ def test_an_answer_that_a_version_overtook_is_made_again(
         return honest(text)
 
     monkeypatch.setattr(mechanism, "embed", embed)
-    assert ask(second, "another", 2).public.record.version == 2
+    assert ask(second, "another", 2).public.query.version == 2
     assert overtaken == ["another"] and records(first) == 2
 
 

@@ -197,7 +197,7 @@ class TestEndUsers:
         headers = {**scenario.headers("ada"), **user}
         file = ReceiptFile.parse(scenario.api.get(path, headers=headers).content)
         live = scenario.service.open_windows.get("w1")
-        assert file.public.record.pseudonym == live.pseudonym_of("ada", "grace@example.org")
+        assert file.public.query.pseudonym == live.pseudonym_of("ada", "grace@example.org")
 
     def test_the_application_disputes_for_them(self, scenario: ProverScenario) -> None:
         """They hold no API key: its dispute key is theirs, unless they have one of their own."""

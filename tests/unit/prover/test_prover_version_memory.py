@@ -61,7 +61,7 @@ def test_superseded_versions_are_let_go_and_still_proven(
     monkeypatch.setattr(open_windows, "load_index", noted)
     predicate = verdict(scenario)
     assert predicate["result"] == "PASS", predicate["checks"]
-    assert {file.public.record.version for file in files} == {1, 2, 3}
+    assert {file.public.query.version for file in files} == {1, 2, 3}
     assert set(loaded) == {("one", 1), ("one", 2)}
 
 
@@ -75,7 +75,7 @@ def test_a_restart_holds_no_more(scenario: ProverScenario) -> None:
     later(scenario, 140)
     scenario.restart()
     assert versions(scenario).in_memory("one") == [2]
-    assert ask(scenario, "rolls").public.record.version == 2
+    assert ask(scenario, "rolls").public.query.version == 2
     assert versions(scenario).get("one", 1).root == before
 
 

@@ -87,18 +87,18 @@ class TestVersions:
     def test_it_is_in_force_from_its_instant(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
         first = ask(scenario, "a new text", 4)
-        assert first.public.record.version == 1
+        assert first.public.query.version == 1
         replace_all(scenario, edited())
         assert scenario.service.refresher.refresh("w1", "one") == 2
         # Until then what changed is withdrawn, in its new and its old form.
         scenario.clock.at(scenario.policy().start + 70)
         between = ask(scenario, "a new text", 4)
-        assert between.public.record.version == 1
+        assert between.public.query.version == 1
         assert {row.id for row in between.private.withdrawn} <= {"one-2", "one-5"}
         assert not {row.id for row in between.answer.documents} & {"one-2", "one-5", "one-99"}
         later(scenario, 140)
         second = ask(scenario, "a new text", 4)
-        record = second.public.record
+        record = second.public.query
         assert (record.version, record.rows, record.activation) == (2, 13, 2)
         assert second.answer.documents[0].id == "one-2"
         assert second.answer.documents[0].content == "a new text"
@@ -137,7 +137,7 @@ class TestVersions:
         scenario.service.refresher.refresh("w1", "one")
         later(scenario, 140)
         scenario.restart()
-        assert ask(scenario, "a new text", 2).public.record.version == 2
+        assert ask(scenario, "a new text", 2).public.query.version == 2
 
     def test_an_interrupted_one_is_continued(self, make_scenario: Any) -> None:
         class Cut(Refresher):
@@ -182,7 +182,7 @@ class TestVersions:
         with scenario.service.store.read() as connection:
             assert len(entries_of(connection, "w1", Version.KIND)) == 1
         later(scenario, 140)
-        assert ask(scenario, "a new text", 4).public.record.version == 2
+        assert ask(scenario, "a new text", 4).public.query.version == 2
 
     def test_vectors_of_another_length_are_refused(self, scenario: ProverScenario) -> None:
         start(scenario, **VERSIONS)
@@ -312,7 +312,7 @@ class TestByItselfAndByCommand:
         assert refreshed(scenario) == {"window": "w1", "tenant": "one", "version": 2}
         assert "one-99" in index(scenario, 2).ids
         later(scenario, 140)
-        assert ask(scenario, "a new text", 2).public.record.version == 2
+        assert ask(scenario, "a new text", 2).public.query.version == 2
         assert refreshed(scenario, "three", code=4)["problem"] == "service-refused"
 
     def test_what_was_changed_without_a_mark_is_found(self, scenario: ProverScenario) -> None:

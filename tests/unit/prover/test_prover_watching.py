@@ -204,7 +204,7 @@ class TestWatching:
         # The row that is gone stays behind, and is not missed.
         assert watched.outcomes() == ["same"]
         later(watched.scenario, 140)
-        assert watched.ask(QUERY).public.record.version == 2
+        assert watched.ask(QUERY).public.query.version == 2
         # The one that comes back is a change again.
         watched.server.rows["d3"] = ("row 3", {"n": 3}, [1.0] * D)
         assert watched.outcomes() == ["changed"]

@@ -48,7 +48,7 @@ class TestWholeWindow:
         later(scenario, 140)
         files += [ask(scenario, "another text", 3), ask(scenario, ties, 2, filter=none)]
         files.append(ask(scenario, ties, 4))
-        assert {file.public.record.version for file in files} == {1, 2}
+        assert {file.public.query.version for file in files} == {1, 2}
         scenario.service.driver.checkpoint("w1")
         checked(scenario, files, embedder)
         early = count(scenario, "ada")

@@ -56,7 +56,7 @@ def test_a_window_without_noise(make_scenario: Any, embedder: Any, account_index
     back = [*without, NEW, next(each for each in first if each.id == "one-5")]
     assert refreshed(scenario, back, 240) == 3
     files += [ask(scenario, "document 5 of one", 3), ask(scenario, ties, 3)]
-    assert [file.public.record.version for file in files] == [1, 1, 2, 2, 3, 3]
+    assert [file.public.query.version for file in files] == [1, 1, 2, 2, 3, 3]
     assert "one-5" in {each.id for each in files[4].answer.documents}
     assert all(file.private.ties is not None for file in (files[1], files[3], files[5]))
     scenario.service.driver.checkpoint("w1")
@@ -95,7 +95,7 @@ def test_a_window_with_noise(make_scenario: Any, embedder: Any) -> None:
     files = [ask(scenario, "bread", 3)]
     assert refreshed(scenario, [*texts()[1:], NEW], 140) == 2
     files.append(ask(scenario, "bread", 3))
-    assert [file.public.record.version for file in files] == [1, 2]
+    assert [file.public.query.version for file in files] == [1, 2]
     scenario.service.driver.checkpoint("w1")
     checked(scenario, files, embedder)
     found = verdict(scenario)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import RejectedError, UnavailableError
-from ragaudit.ledger.messages.generated import GeneratedKeywords
 from ragaudit.ledger.messages.generation_terms import KeywordVoting
+from ragaudit.ledger.messages.receipts import GeneratedKeywords
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.verifier.procedure.replay_checks import StatedResponses, check_keywords
 

@@ -130,13 +130,13 @@ def test_true_checkpoints_keep_out_no_fork_of_the_holders(
     monkeypatch.setattr(intake, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
     for size in range(4, 9):
         head = story.scenario.log.checkpoint(size)
-        submit(story, story.receipt(3).with_proof(story.proof(3, head)))
+        submit(story, story.receipt(3).with_proofs(story.proof(3, head)))
     fork = MemoryTree()
     for entry in story.entries[:5]:
         fork.append(leaf_data(entry.salt, entry.kind, entry.body))
     fork.append(b"another entry than the log's")
     head = Log(story.scenario.log.key, fork).checkpoint()
-    forked = story.receipt(3).with_proof(story.proof(3, head, fork))
+    forked = story.receipt(3).with_proofs(story.proof(3, head, fork))
     submit(story, forked)
     assert forked.to_json() not in kept(story, "uncosigned")
     assert hold(story, forked).json() == {"accepted": 0, "known": 1}

@@ -93,7 +93,7 @@ def test_a_private_half_is_refused_and_not_repeated(story: Any) -> None:
 
 def test_a_proof_under_a_cosigned_checkpoint_is_checked_and_not_kept(story: Any) -> None:
     final = story.cosign()
-    receipt = story.receipt(3).with_proof(story.proof(3, final))
+    receipt = story.receipt(3).with_proofs(story.proof(3, final))
     assert submit(story, receipt).json() == {"accepted": 1, "known": 0}
     assert kept(story, "receipt") == [replace(receipt, proof=None).to_json()]
     assert kept(story, "uncosigned") == []
@@ -110,7 +110,7 @@ def test_a_bad_proof_cannot_be_planted(story: Any) -> None:
         replace(good, checkpoint=story.scenario.log.checkpoint(key=other_log)),
     ]
     for proof in bad:
-        answer = submit(story, story.receipt(3).with_proof(proof))
+        answer = submit(story, story.receipt(3).with_proofs(proof))
         assert answer.status_code in (400, 422), answer.text
     changed = {**story.receipt(3).to_json(), "proof": "not a proof"}
     problem_of(submit(story, changed), 400, "malformed")
@@ -127,9 +127,9 @@ def test_a_proof_under_a_fork_is_kept_as_evidence(story: Any) -> None:
     extra = SigningKey("other.example/log", ED25519, seeded("other"))
     note = parse_note(log.checkpoint())
     padded = note.with_signatures([sign_note(note.text, extra)]).encode()
-    receipt = story.receipt(3).with_proof(story.proof(3, padded, fork))
+    receipt = story.receipt(3).with_proofs(story.proof(3, padded, fork))
     assert submit(story, receipt).json() == {"accepted": 1, "known": 0}
-    again = story.receipt(3).with_proof(story.proof(3, log.checkpoint(), fork))
+    again = story.receipt(3).with_proofs(story.proof(3, log.checkpoint(), fork))
     assert submit(story, again).json() == {"accepted": 0, "known": 1}
     assert kept(story, "uncosigned") == [again.to_json()]
 
@@ -142,7 +142,7 @@ def test_true_checkpoints_crowd_out_neither_receipts_nor_forks(
     story.send("POST", "entries", {"entries": story.documents()[:3]})
     for size in range(4, 9):
         head = story.scenario.log.checkpoint(size)
-        receipt = story.receipt(3).with_proof(story.proof(3, head))
+        receipt = story.receipt(3).with_proofs(story.proof(3, head))
         answer = submit(story, receipt)
         assert answer.json() == {"accepted": int(size == 4), "known": int(size > 4)}
     assert 1 <= len(kept(story, "uncosigned")) <= 4
@@ -151,7 +151,7 @@ def test_true_checkpoints_crowd_out_neither_receipts_nor_forks(
         fork.append(leaf_data(entry.salt, entry.kind, entry.body))
     fork.append(b"another entry than the log's")
     forked = Log(story.scenario.log.key, fork).checkpoint()
-    receipt = story.receipt(4).with_proof(story.proof(4, forked, fork))  # of another account
+    receipt = story.receipt(4).with_proofs(story.proof(4, forked, fork))  # of another account
     assert submit(story, receipt).json() == {"accepted": 1, "known": 0}
     assert receipt.to_json() in kept(story, "uncosigned")
 

@@ -13,13 +13,13 @@ from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.disputes import Dispute, HolderStatement
 from ragaudit.ledger.messages.entries import Opening, TenantOpening
-from ragaudit.ledger.messages.generated import (
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import (
     GeneratedFile,
     GeneratedPrivate,
     GeneratedReceipt,
     LoggedEntry,
 )
-from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.verifier.service import disputes as service_disputes
 from service_submissions import give_entries, kept, post
 from verifier_service_harness import ORIGIN, WINDOW, Log, Story, dispute_key, problem_of, pseudonym

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ragaudit.client.channels import AnyRequest, channel_of, queried
+from ragaudit.client.channels import AnyRequest, channel_of
 from ragaudit.client.checks import Checker
 from ragaudit.client.errors import ProviderRefusal, ServiceUnreachable
 from ragaudit.client.results import CheckedAnswer, CheckedReceipt, checked
@@ -25,7 +25,7 @@ from ragaudit.encoding.errors import (
 )
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.generated import GenerationRequest
+from ragaudit.ledger.messages.receipts import GenerationRequest
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request, float32_bytes
 
 __all__ = ["Asked", "Asking", "check_asked"]
@@ -128,7 +128,7 @@ class Asking:
         # Never repeated: the first may be logged already, and a second would use up another query.
         data = await session.provider.request("POST", path, request_body(request), repeatable=False)
         file = await asyncio.to_thread(self._checker.answer, data, request)
-        entry, missed = queried(file.public), 0
+        entry, missed = file.public.query, 0
         await session.follow(entry)
         receipt = checked(file, await asyncio.to_thread(self._checker.receipt, file, None))
         # A question that was asked before may get the answer, and the time, of then (8.6).

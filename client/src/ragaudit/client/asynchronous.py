@@ -26,8 +26,7 @@ from ragaudit.client.revealing import Revealing
 from ragaudit.client.session import Session
 from ragaudit.client.window import AccountState, Window
 from ragaudit.ledger.messages.bodies import Submission
-from ragaudit.ledger.messages.generated import GeneratedKeywords
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import GeneratedKeywords, ReceiptFile
 
 __all__ = ["AsyncClient", "ClientOptions"]
 

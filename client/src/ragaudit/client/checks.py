@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.vector_operations import VectorOperations
-from ragaudit.client.channels import AnyFile, AnyRequest, channel_of, queried
+from ragaudit.client.channels import AnyRequest, channel_of
 from ragaudit.client.errors import AnswerRejected, StateConflict
 from ragaudit.client.session import Session
 from ragaudit.client.transport import json_value
@@ -19,19 +19,20 @@ from ragaudit.client.window import Window
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.messages import receipt_check
 from ragaudit.ledger.messages.entries import QueryEntry
-from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipt_check import (
     AccountView,
     Embed,
     StepResult,
     WindowView,
+    check_inclusion,
     check_promise,
     check_quorum,
 )
+from ragaudit.ledger.messages.receipts import AnyFile, GeneratedFile, PublicPart
 from ragaudit.ledger.messages.ties import TiesStatement
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def check_file(file: AnyFile, window: Window, facts: Facts) -> list[StepResult]:
     Raises:
         RejectedError: the first step that fails.
     """
-    steps = channel_of(file).check(
+    steps = receipt_check.check_file(
         file, window.view, CoreOperations(), anchor=facts.anchor, promise=facts.promise,
         embed=facts.embed, account=facts.account,
     )  # fmt: skip
@@ -185,8 +186,7 @@ def check_completed(public: PublicPart, view: WindowView) -> list[StepResult]:
     Raises:
         StepRejected: a proof is false.
     """
-    included = channel_of(public).included(public, view)
-    return [included, *check_quorum(public, view.policy)]
+    return [check_inclusion(public, view), *check_quorum(public, view.policy)]
 
 
 class Checker:
@@ -312,7 +312,7 @@ class Checker:
             AnswerRejected: it is not between asking and receiving, within the policy's skew.
         """
         policy, now = self._session.window.view.policy, self._session.clock()
-        skew, time = 1000 * policy.clock_skew_seconds, queried(file.public).time
+        skew, time = 1000 * policy.clock_skew_seconds, file.public.query.time
         if not request_time - skew <= time <= now + skew:
             error = _another_time("answer", time, request_time, now)
             raise self.rejected(None, file.to_json(), error) from error

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from ragaudit.client import log_commands, offline, owner_commands, owner_proofs
 from ragaudit.client.blocking import call
-from ragaudit.client.channels import channel_of
 from ragaudit.client.checks import Facts, check_completed, check_pin
 from ragaudit.client.offline import (
     AllowUnpinned,
@@ -38,8 +37,8 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipt_check import StepResult
+from ragaudit.ledger.messages.receipts import PublicPart, read_receipt
 from ragaudit.ledger.messages.shown import WindowList
 from rich.markup import escape
 from rich.table import Table
@@ -354,7 +353,7 @@ def complete(
     with failing(as_json):
         for path in files:
             value = offline.read_file(path)
-            public = channel_of(value).file.from_json(value).public
+            public = read_receipt(value).public
             if not again and None not in public.proofs:
                 continue
             # For each file by itself: they may be of different windows.

@@ -60,12 +60,10 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import HASH_BYTES
 from ragaudit.ledger.messages.accounts import AccountProof
 from ragaudit.ledger.messages.evidence import Entries
-from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord, read_missing
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_parts import PublicPart
-from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.receipts import GeneratedReceipt, PublicPart, PublicReceipt
 from ragaudit.ledger.messages.window_chain import Link, WindowChain
 
 __all__ = [
@@ -345,7 +343,7 @@ def of_record(path: Path) -> PublicReceipt:
 
 def _check_counted(public: PublicReceipt, proof: AccountProof, policy: Policy, path: Path) -> None:
     # First whether it accuses anybody: whose receipt it is, and that the provider signed it.
-    if public.origin != policy.origin or public.record.pseudonym != proof.pseudonym:
+    if public.origin != policy.origin or public.query.pseudonym != proof.pseudonym:
         raise MalformedError("of another account or log", where=str(path), expected="its receipt")
     public.verify(policy.keys.provider)
     if public.index not in (proof.records or ()):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from ragaudit.client.blocking import call
-from ragaudit.client.channels import channel_of
 from ragaudit.client.checks import CoreOperations, Facts, check_file, embedding, pending
 from ragaudit.client.results import CheckedAnswer, CheckedReceipt, checked
 from ragaudit.client.revealing import seconds_to_reveal
@@ -21,15 +20,16 @@ from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.public_parts import (
+from ragaudit.ledger.messages.receipt_check import AccountView, Embed, check_promise
+from ragaudit.ledger.messages.receipts import (
+    GenerationRequest,
     PublicPart,
     bound_receipt,
     read_public_part,
+    read_receipt,
 )
-from ragaudit.ledger.messages.receipt_check import AccountView, Embed, check_promise
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownWindow
 
@@ -335,7 +335,7 @@ def check(
         MalformedError: not a receipt file, and not because of the provider.
     """
     try:
-        file = channel_of(value).file.from_json(value)
+        file = read_receipt(value)
     except RagauditError as error:
         # Under the provider's signature another form is a false answer, not a bad file.
         if _provider_signed(value, window.view.policy):

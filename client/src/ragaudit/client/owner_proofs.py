@@ -35,7 +35,7 @@ from ragaudit.ledger.messages.entries import TenantOpening, Version
 from ragaudit.ledger.messages.kernel import Count, Items, Message, Milliseconds, Name
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import Embed, StepResult
-from ragaudit.ledger.messages.shown_entries import Place
+from ragaudit.ledger.messages.shown import Place
 
 __all__ = [
     "Batch",

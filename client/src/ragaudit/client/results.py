@@ -5,11 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ragaudit.client.channels import queried
-from ragaudit.ledger.messages.generated import GeneratedFile
-from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipt_check import StepResult
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import GeneratedFile, PublicPart, ReceiptFile
 from ragaudit.ledger.messages.requests import Document
 
 __all__ = [
@@ -54,7 +51,7 @@ class Checked(Generic[F]):
     @property
     def counter(self) -> int:
         """Return the account's counter of this question, from 0."""
-        return queried(self.file.public).counter
+        return self.file.public.query.counter
 
     @property
     def completed(self) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ragaudit.client.channels import AnyFile, channel_of, queried
+from ragaudit.client.channels import channel_of
 from ragaudit.client.errors import (
     AnswerRejected,
     ProviderRefusal,
@@ -39,7 +39,7 @@ from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableE
 from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
 from ragaudit.ledger.messages.entries import QueryEntry
-from ragaudit.ledger.messages.public_parts import PublicPart
+from ragaudit.ledger.messages.receipts import AnyFile, PublicPart
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 
 T = TypeVar("T")
@@ -229,7 +229,7 @@ class Session:
         Args:
             file: with or without proofs, which nobody signed.
         """
-        counter, path = queried(file.public).counter, self.kept_at(file)
+        counter, path = file.public.query.counter, self.kept_at(file)
         if counter not in self.answers and path is not None:
             with suppress(FileNotFoundError, MalformedError):
                 kept = type(file).parse(await asyncio.to_thread(path.read_bytes))
@@ -240,11 +240,11 @@ class Session:
         """Return where a receipt is kept, or would be; None without a state directory."""
         if self.state is None:
             return None
-        return self.state.path_of(queried(file.public).counter, channel_of(file).folder)
+        return self.state.path_of(file.public.query.counter, channel_of(file).folder)
 
     async def keep(self, file: AnyFile) -> Path | None:
         """Make a receipt durable; return where it is, None without a state directory."""
-        counter = queried(file.public).counter
+        counter = file.public.query.counter
         self.answers[counter] = file.public.identity
         if self.state is None:
             return None

@@ -29,8 +29,7 @@ from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.shown import ShownAccount
-from ragaudit.ledger.messages.shown_entries import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount
 
 __all__ = [
     "AccountKeys",

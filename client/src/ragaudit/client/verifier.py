@@ -37,9 +37,8 @@ from ragaudit.ledger.messages.disputes import (
 )
 from ragaudit.ledger.messages.identifiers import read_origin
 from ragaudit.ledger.messages.promises import Claim, Refusal
-from ragaudit.ledger.messages.public_parts import PublicPart, query_index
-from ragaudit.ledger.messages.shown import ShownKeys
-from ragaudit.ledger.messages.shown_entries import RegistrationEntry
+from ragaudit.ledger.messages.receipts import PublicPart, query_index
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownKeys
 
 __all__ = ["Arbiter", "Holder", "VerifierService"]
 

@@ -14,8 +14,7 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView
-from ragaudit.ledger.messages.shown import ShownAccount, ShownWindow
-from ragaudit.ledger.messages.shown_entries import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount, ShownWindow
 
 __all__ = [
     "SERVED",

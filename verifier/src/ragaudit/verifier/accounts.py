@@ -24,10 +24,9 @@ from ragaudit.ledger.messages.evidence import (
     Refusals,
     Statements,
 )
-from ragaudit.ledger.messages.generated import GeneratedReceipt
 from ragaudit.ledger.messages.handover import Entry, read_handover
-from ragaudit.ledger.messages.public_parts import PublicPart
-from ragaudit.ledger.messages.shown_entries import OpenedEntry
+from ragaudit.ledger.messages.receipts import GeneratedReceipt, PublicPart
+from ragaudit.ledger.messages.shown import OpenedEntry
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.context import Context

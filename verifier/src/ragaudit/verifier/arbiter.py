@@ -26,8 +26,8 @@ from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.bodies import CaseBody, FindingBody
 from ragaudit.ledger.messages.disputes import Finding, file_digest
-from ragaudit.ledger.messages.public_parts import PublicPart
 from ragaudit.ledger.messages.receipt_check import GroupOperations, WindowView
+from ragaudit.ledger.messages.receipts import PublicPart
 from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.serving.application import application
 from ragaudit.serving.bodies import anonymous_room, receive_anonymous

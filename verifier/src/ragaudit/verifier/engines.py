@@ -26,7 +26,7 @@ from ragaudit.encoding.errors import (
     UnsupportedError,
 )
 from ragaudit.ledger.messages import beacon
-from ragaudit.ledger.messages.receipt_views import GroupOperations
+from ragaudit.ledger.messages.receipt_check import GroupOperations
 from ragaudit.ledger.messages.ties import TiesStatement
 from ragaudit.privacy import coalition
 from ragaudit.privacy.coalition import Link

@@ -37,9 +37,9 @@ from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.challenge import Activation
 from ragaudit.ledger.messages.commitments import content_digest
-from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.manifests import GeneratorManifest
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import GenerationRequest
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.answering.answering import Retrieval

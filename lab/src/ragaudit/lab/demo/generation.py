@@ -32,8 +32,8 @@ from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.generation.vocabulary import CONTENT
 from ragaudit.lab.generation.voters import VOCABULARY
-from ragaudit.ledger.messages.generated import GeneratedFile
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows

@@ -22,8 +22,8 @@ from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.ledger.messages.challenge import Votes, VotesOfAnswer
 from ragaudit.ledger.messages.entries import Charge, Generated, Record, Void
-from ragaudit.ledger.messages.generated import AnyAnswer, GeneratedAnswer
 from ragaudit.ledger.messages.manifests import GeneratorManifest
+from ragaudit.ledger.messages.receipts import AnyAnswer, GeneratedAnswer
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.privacy.mechanisms.dp_rag import DpRag, TokenAnswer, TokenVoters
 from ragaudit.privacy.mechanisms.retrieval import Row, best_rows, top_slots

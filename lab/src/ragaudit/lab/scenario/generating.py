@@ -28,7 +28,10 @@ from ragaudit.ledger.messages.challenge import (
 )
 from ragaudit.ledger.messages.commitments import KeyOpening
 from ragaudit.ledger.messages.entries import Charge, Generated, Record
-from ragaudit.ledger.messages.generated import (
+from ragaudit.ledger.messages.generation_terms import AdaptiveTerms, KeywordVoting
+from ragaudit.ledger.messages.manifests import GeneratorManifest, GeneratorProbe
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipts import (
     AnyAnswer,
     GeneratedFile,
     GeneratedKeywords,
@@ -37,9 +40,6 @@ from ragaudit.ledger.messages.generated import (
     GenerationRequest,
     LoggedEntry,
 )
-from ragaudit.ledger.messages.generation_terms import AdaptiveTerms, KeywordVoting
-from ragaudit.ledger.messages.manifests import GeneratorManifest, GeneratorProbe
-from ragaudit.ledger.messages.promises import Promise
 from ragaudit.privacy import sample as sampling
 from ragaudit.privacy.accounting.generation import channel_loss
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, KeywordAnswer, ResponseVoters

@@ -23,14 +23,16 @@ from ragaudit.ledger.messages.columns import NULL_ROW, Value, canonical_text, re
 from ragaudit.ledger.messages.commitments import IndexTree
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.filters import Filter
-from ragaudit.ledger.messages.private_receipts import (
+from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
+    PublicReceipt,
+    ReceiptFile,
     ServedRow,
     TiesOpening,
     UnservedRow,
     WithdrawnRow,
+    answer_digest,
 )
-from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, answer_digest
 from ragaudit.ledger.messages.requests import (
     Answer,
     Document,

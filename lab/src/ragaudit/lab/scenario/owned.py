@@ -15,7 +15,7 @@ from ragaudit.ledger.messages.challenge import Stratum
 from ragaudit.ledger.messages.commitments import RowsHead, SampledRow, content_digest, encode_rows
 from ragaudit.ledger.messages.documents import DocumentLives, id_commitment, id_key
 from ragaudit.ledger.messages.entries import Documents, Opening
-from ragaudit.ledger.messages.private_receipts import PrivateReceipt
+from ragaudit.ledger.messages.receipts import PrivateReceipt
 from ragaudit.privacy import sample as sampling
 from ragaudit.privacy.sample import draw_rows
 

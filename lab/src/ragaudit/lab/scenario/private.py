@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.challenge import Response
 from ragaudit.ledger.messages.commitments import KeyOpening, SeedCommitment, counter_key, slot_key
 from ragaudit.ledger.messages.entries import Epoch, Record
-from ragaudit.ledger.messages.private_receipts import PrivateReceipt
+from ragaudit.ledger.messages.receipts import PrivateReceipt
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
 
 

@@ -18,7 +18,7 @@ from ragaudit.lab.scenario.provision import PROVIDER, SETTINGS, WINDOW
 from ragaudit.lab.scenario.transport import AppTransport, Loop
 from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_parts import PublicPart
+from ragaudit.ledger.messages.receipts import PublicPart
 from ragaudit.prover.command.set_up import SetUp
 from ragaudit.prover.http.app import create_app as create_prover
 from ragaudit.prover.lifecycle.driver import Driver

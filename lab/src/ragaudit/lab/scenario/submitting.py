@@ -452,7 +452,7 @@ class SubmittingWindow(AnsweringWindow):
         found = []
         for asked in self.asked[:4]:
             public = self.receipt_file(asked).public
-            found.append(public.with_proof(self.proof_for(asked.index)).to_json())
+            found.append(public.with_proofs(self.proof_for(asked.index)).to_json())
         return found
 
     def disputes(self) -> list[dict[str, Any]]:

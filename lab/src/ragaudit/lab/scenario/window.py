@@ -45,7 +45,7 @@ from ragaudit.ledger.messages.commitments import KeyOpening
 from ragaudit.ledger.messages.entries import Accounts, Close, Record, Registration
 from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.ledger.messages.items import Clock
-from ragaudit.ledger.messages.public_parts import read_public_part
+from ragaudit.ledger.messages.receipts import read_public_part
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import OwnGenerator

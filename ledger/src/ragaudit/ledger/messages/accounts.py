@@ -19,7 +19,6 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
 from ragaudit.ledger.log.tree import root
 from ragaudit.ledger.messages.entries import Accounts, Record
-from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import (
     Count,
@@ -32,8 +31,9 @@ from ragaudit.ledger.messages.kernel import (
     WindowName,
 )
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import GenerationRequest
 from ragaudit.ledger.messages.requests import Openings, Request, Salted
-from ragaudit.ledger.messages.shown_entries import OpenedEntry
+from ragaudit.ledger.messages.shown import OpenedEntry
 from ragaudit.ledger.messages.sorted_rows import (
     FIRST,
     LAST,

@@ -28,7 +28,7 @@ from ragaudit.ledger.messages.kernel import (
     Object,
     Text,
 )
-from ragaudit.ledger.messages.shown_entries import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry
 
 MAX_BATCH: Final = 1000
 """Entries, receipts, refusals or disputes in one call, each of which costs a signature's check."""

@@ -20,7 +20,6 @@ from ragaudit.ledger.messages.beacon import BeaconRound, Engine
 from ragaudit.ledger.messages.chains import activation_randomness, verify_activation_preimage
 from ragaudit.ledger.messages.commitments import KeyOpening
 from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
-from ragaudit.ledger.messages.generated import AnyAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.generation_terms import Answerer, KeywordVoting
 from ragaudit.ledger.messages.kernel import (
     Converted,
@@ -36,6 +35,7 @@ from ragaudit.ledger.messages.kernel import (
     Text,
 )
 from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
+from ragaudit.ledger.messages.receipts import AnyAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.requests import MAX_QUESTION_BYTES, int16_bytes
 from ragaudit.ledger.messages.signed import VerifierMessage
 

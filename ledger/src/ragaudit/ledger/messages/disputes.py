@@ -13,7 +13,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.kernel import Count, Digest, Integer, Message, Milliseconds, Origin
-from ragaudit.ledger.messages.public_parts import is_generated, query_index
+from ragaudit.ledger.messages.receipts import GeneratedFile, file_class, query_index
 from ragaudit.ledger.messages.signed import AccountMessage
 
 STEPS = 10  # of docs/spec 5.9; those of a generated answer (11.10) are fewer
@@ -187,7 +187,7 @@ def file_digest(receipt_file: Mapping[str, Any]) -> bytes:
     # An account may dispute before a proof exists and show the file afterwards: one digest has to
     # fit both.
     if isinstance(public, Mapping):
-        if is_generated(receipt_file):
+        if file_class(receipt_file) is GeneratedFile:
             public = {
                 name: {**part, "proof": None} if isinstance(part, Mapping) else part
                 for name, part in public.items()

@@ -47,7 +47,7 @@ from ragaudit.ledger.messages.kernel import (
 )
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Columns, Content, Position
-from ragaudit.ledger.messages.shown_entries import Place, ProvenEntry, ProvenOpening
+from ragaudit.ledger.messages.shown import Place, ProvenEntry, ProvenOpening
 from ragaudit.ledger.messages.sorted_rows import (
     FIRST,
     LAST,

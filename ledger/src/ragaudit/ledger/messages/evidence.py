@@ -21,7 +21,7 @@ from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import MAX_TIME, Converted, Integer, Message, Object, Text
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Refusal
-from ragaudit.ledger.messages.public_parts import PublicPart, read_public_part
+from ragaudit.ledger.messages.receipts import PublicPart, read_public_part
 
 M = TypeVar("M")
 

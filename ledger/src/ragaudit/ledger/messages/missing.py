@@ -6,7 +6,6 @@ account goes on to its next query, whose nonce gives the coins of its charge awa
 void in the log: a provider could else say that there is one, see the coins, and then answer or not.
 """
 
-from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from ragaudit.encoding import canonical_json
@@ -25,14 +24,13 @@ from ragaudit.ledger.log.tree import (
     verify_inclusion,
 )
 from ragaudit.ledger.messages.entries import Charge, Close, Void
-from ragaudit.ledger.messages.generated import GeneratedReceipt, LoggedEntry
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import EMBEDDED, Converted, Digest, Items, Message, Text
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import voidable_from
-from ragaudit.ledger.messages.receipt_body import same
-from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.shown_entries import OpenedEntry
+from ragaudit.ledger.messages.receipt_check import same
+from ragaudit.ledger.messages.receipts import GeneratedReceipt, LoggedEntry, PublicReceipt
+from ragaudit.ledger.messages.shown import OpenedEntry
 
 
 class LogShown(Message):
@@ -148,9 +146,10 @@ class MissingRecord(Message, kind="missing-record", where="missing record"):
             source: hashes of its tree.
             last: the log's last entry, where it is known; it counts only if it is the close.
         """
-        shown = LogShown.find(receipt.index, receipt.leaf_data, checkpoint, source, last)
+        ((_, index, data),) = receipt.leaves
+        shown = LogShown.find(index, data, checkpoint, source, last)
         # A proof in a receipt is nobody's statement, and would make two files of one proof.
-        return None if shown is None else cls(replace(receipt, proof=None), shown)
+        return None if shown is None else cls(receipt.unproven(), shown)
 
     def verify(self, policy: Policy) -> SignedCheckpoint:
         """Check that receipt and log contradict each other; return the log's checkpoint.
@@ -165,7 +164,8 @@ class MissingRecord(Message, kind="missing-record", where="missing record"):
             MalformedRecord: the last entry is no close entry.
         """
         _verify_receipt(self.receipt, policy)
-        return self.shown.verify(self.index, self.receipt.leaf_data, policy)
+        ((_, index, data),) = self.receipt.leaves
+        return self.shown.verify(index, data, policy)
 
     def _check(self) -> None:
         if self.receipt.proof is not None:
@@ -203,7 +203,7 @@ class MissingEntry(Message, kind="missing-entry", where="missing entry"):
         Args:
             receipt, checkpoint, source, last: as of `MissingRecord.find`.
         """
-        unproven = receipt.with_proofs(None, None)
+        unproven = receipt.unproven()
         for kind, entry in unproven.entries:
             data = entry.leaf_data(kind)
             shown = LogShown.find(entry.index, data, checkpoint, source, last)

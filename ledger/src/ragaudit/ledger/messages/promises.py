@@ -13,7 +13,6 @@ from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.entries import MAX_QUERIES, Charge, QueryEntry, Record
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES
-from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.kernel import (
     EMBEDDED,
     MAX_TIME,
@@ -29,6 +28,7 @@ from ragaudit.ledger.messages.kernel import (
     Origin,
 )
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import GenerationRequest
 from ragaudit.ledger.messages.requests import Openings, Request, Salted
 from ragaudit.ledger.messages.signed import AccountMessage
 

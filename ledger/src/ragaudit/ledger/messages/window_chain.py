@@ -15,7 +15,7 @@ from ragaudit.ledger.messages.challenge import Countersignature
 from ragaudit.ledger.messages.entries import Opening
 from ragaudit.ledger.messages.kernel import Items, Message, ProviderName, Text
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.shown_entries import ShownOpening
+from ragaudit.ledger.messages.shown import ShownOpening
 
 __all__ = ["ChainedWindow", "Link", "WindowChain"]
 

@@ -15,10 +15,9 @@ from typing import ClassVar, Generic, TypeVar
 
 from ragaudit.encoding.errors import Conflict, TooEarly, TooMany
 from ragaudit.ledger.messages.chains import verify_nonce
-from ragaudit.ledger.messages.generated import GenerationRequest, LoggedEntry
 from ragaudit.ledger.messages.missing import VoidedCharge
 from ragaudit.ledger.messages.promises import Claim, Promise
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import GenerationRequest, LoggedEntry, ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.context import Context, seconds_until
 from ragaudit.prover.answering.query import Admitted, Logged

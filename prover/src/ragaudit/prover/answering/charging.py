@@ -17,9 +17,9 @@ from ragaudit.encoding.errors import Conflict, UnsupportedError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.entries import Charge, Record
 from ragaudit.ledger.messages.filters import request_filter
-from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.promises import Claim, Promise
+from ragaudit.ledger.messages.receipts import GenerationRequest
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.privacy.mechanisms.samplers import KeyedCoins
 from ragaudit.privacy.mechanisms.streams import BudgetExhausted, bin_counts, running_sums

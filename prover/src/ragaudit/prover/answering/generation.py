@@ -12,9 +12,9 @@ from ragaudit.encoding.errors import Conflict, UnsupportedError
 from ragaudit.ledger.messages.challenge import UsedRow
 from ragaudit.ledger.messages.entries import Generated
 from ragaudit.ledger.messages.filters import request_filter
-from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedPrivate, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipts import GeneratedFile, GeneratedPrivate, GenerationRequest
 from ragaudit.prover.answering.answering import Promises
 from ragaudit.prover.answering.charging import Charging, coins_of, terms_of
 from ragaudit.prover.answering.generator import Generator, answered

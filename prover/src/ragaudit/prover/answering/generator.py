@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, MalformedSettings
 from ragaudit.ledger.messages.challenge import Votes, VotesOfAnswer
-from ragaudit.ledger.messages.generated import AnyAnswer, GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.generation_terms import GenerationTerms, KeywordVoting, TokenVoting
 from ragaudit.ledger.messages.manifests import GeneratorManifest, Vocabulary
+from ragaudit.ledger.messages.receipts import AnyAnswer, GeneratedAnswer, GeneratedKeywords
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, ResponseVoters, counted
 from ragaudit.privacy.mechanisms.dp_rag import DpRag, TokenVoters
 from ragaudit.privacy.mechanisms.samplers import Coins

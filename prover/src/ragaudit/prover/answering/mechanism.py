@@ -15,7 +15,7 @@ from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
 from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages.entries import Record
-from ragaudit.ledger.messages.private_receipts import (
+from ragaudit.ledger.messages.receipts import (
     MAX_SELECTED,
     MAX_UNSERVED_BYTES,
     unserved_bytes,

@@ -7,16 +7,14 @@ from ragaudit import core
 from ragaudit.circuits.selection import scores
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.private_receipts import (
-    TiesOpening,
-    UnservedRow,
-    WithdrawnRow,
-)
 from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
     PublicReceipt,
     ReceiptFile,
     ServedRow,
+    TiesOpening,
+    UnservedRow,
+    WithdrawnRow,
     digest_of,
 )
 from ragaudit.ledger.messages.requests import (

@@ -15,11 +15,10 @@ from fastapi.security.utils import get_authorization_scheme_param
 from pydantic import TypeAdapter, ValidationError
 from ragaudit.encoding.errors import MalformedRequest
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import GenerationRequest
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.shown import ShownAccount
-from ragaudit.ledger.messages.shown_entries import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount
 from ragaudit.prover.http import requests
 from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.http.requests import (

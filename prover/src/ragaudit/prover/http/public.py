@@ -10,8 +10,13 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.challenge import Activation, Countersignature
 from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.shown import ShownWindow, WindowList
-from ragaudit.ledger.messages.shown_entries import EpochEntry, ShownOpening, VersionEntry
+from ragaudit.ledger.messages.shown import (
+    EpochEntry,
+    ShownOpening,
+    ShownWindow,
+    VersionEntry,
+    WindowList,
+)
 from ragaudit.ledger.messages.window_chain import ChainedWindow, WindowChain
 from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.http.requests import ServiceDependency

@@ -25,10 +25,9 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.entries import Opening
-from ragaudit.ledger.messages.generated import GeneratedFile, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import GeneratedFile, GenerationRequest, ReceiptFile
 from ragaudit.ledger.messages.requests import Answer, Request
 from ragaudit.prover.answering.answering import Retrieval
 from ragaudit.prover.answering.context import Context
@@ -111,7 +110,7 @@ def receipt_id(file: ReceiptFile) -> str:
     Args:
         file: the receipt file, as it was answered.
     """
-    return id_of(file.public.record.window, file.public.index)
+    return id_of(file.public.query.window, file.public.index)
 
 
 def id_of(window: str, position: int) -> str:
@@ -622,7 +621,7 @@ class Generating:
 
     async def _due(self, file: GeneratedFile) -> GeneratedFile:
         await self._until(file.public.issued)
-        note(receipt=Receipt(file.public.charged.window, file.public.charge.index))
+        note(receipt=Receipt(file.public.query.window, file.public.charge.index))
         return file
 
     def _take(
@@ -692,4 +691,4 @@ class Generating:
 
 def receipt_of(file: GeneratedFile) -> str:
     """Return the id of a receipt: `<window>.<place of the charge in the log>`."""
-    return id_of(file.public.charged.window, file.public.charge.index)
+    return id_of(file.public.query.window, file.public.charge.index)

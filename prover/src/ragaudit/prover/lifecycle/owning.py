@@ -28,7 +28,7 @@ from ragaudit.ledger.messages.documents import (
 from ragaudit.ledger.messages.entries import Documents, Version
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.shown_entries import ProvenEntry, ProvenOpening
+from ragaudit.ledger.messages.shown import ProvenEntry, ProvenOpening
 from ragaudit.prover.backends.interface import Backend
 from ragaudit.prover.errors import LogOpen, UnknownTenant, WrongState
 from ragaudit.prover.index.committed import VERSION, CommittedIndex, IndexForm, load_index, part

@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import anyio.to_thread
 from ragaudit.ledger.messages.filters import Filter
-from ragaudit.ledger.messages.generated import GeneratedAnswer, GenerationRequest
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import GeneratedAnswer, GenerationRequest
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover.answering.query import check_request
 from ragaudit.prover.errors import MalformedQuery, NotServed, UnknownAccount
@@ -129,7 +129,7 @@ class ServicePort:
             )
         request = GenerationRequest(question, ignored=tuple(sorted(set(ignored))))
         file = await self._service.generating.generate(account, request)
-        policy = await anyio.to_thread.run_sync(self._service.policy_of, file.public.charged.window)
+        policy = await anyio.to_thread.run_sync(self._service.policy_of, file.public.query.window)
         answer, terms = file.answer, policy.generation
         assert terms is not None  # it was answered
         tokens, ended = 0, True

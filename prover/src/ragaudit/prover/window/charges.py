@@ -11,12 +11,12 @@ from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.messages.challenge import MAX_ROWS, UsedRow, VotesOfAnswer
 from ragaudit.ledger.messages.entries import Charge, Generated, Record, Void
-from ragaudit.ledger.messages.generated import (
+from ragaudit.ledger.messages.kernel import EMBEDDED, Items, Message, form_of
+from ragaudit.ledger.messages.receipts import (
     AnyAnswer,
     GenerationRequest,
     LoggedEntry,
 )
-from ragaudit.ledger.messages.kernel import EMBEDDED, Items, Message, form_of
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.prover.store import tables
 from ragaudit.prover.window.open_window import OpenWindow

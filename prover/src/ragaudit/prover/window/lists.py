@@ -15,7 +15,7 @@ from ragaudit.ledger.messages.documents import DocumentList, DocumentLives
 from ragaudit.ledger.messages.entries import Accounts, Record, Version
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.shown_entries import OpenedEntry
+from ragaudit.ledger.messages.shown import OpenedEntry
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index.committed import row_digests
 from ragaudit.prover.store import tables

@@ -20,13 +20,13 @@ from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.entries import MAX_ROWS, Record
 from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.generated import GenerationRequest
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import EMBEDDED, Digest, Items, Message
-from ragaudit.ledger.messages.private_receipts import (
-    MAX_SELECTED,
-)
 from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipts import (
+    MAX_SELECTED,
+    GenerationRequest,
+)
 from ragaudit.ledger.messages.requests import (
     Openings,
     Position,

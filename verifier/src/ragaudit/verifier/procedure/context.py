@@ -39,7 +39,7 @@ from ragaudit.ledger.messages.generation_terms import GenerationTerms, KeywordVo
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
-from ragaudit.ledger.messages.public_parts import PublicPart
+from ragaudit.ledger.messages.receipts import PublicPart
 from ragaudit.ledger.messages.schedules import EpochSchedule, VersionSchedule
 from ragaudit.verifier.models import AnswerGenerator, OwnGenerator, TokenGenerator
 from ragaudit.verifier.procedure.facts import MissingInput, demand, fact, known_or_missing

@@ -37,7 +37,6 @@ from ragaudit.ledger.messages.entries import (
     Void,
 )
 from ragaudit.ledger.messages.evidence import TimeStamps
-from ragaudit.ledger.messages.public_parts import query_name
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import STAMP_LIBRARY, MissingInput
@@ -140,7 +139,7 @@ def _checkpoints(context: Context, found: Findings) -> Iterator[tuple[str, Signe
                     signed = verify_checkpoint(TlogProof.parse(proof.encode()).checkpoint, key)
                 except RagauditError:
                     continue
-                yield f"checkpoint in the receipt for {query_name(receipt)}", signed
+                yield f"checkpoint in the receipt for {receipt.name}", signed
 
 
 def check_registrations(context: Context, found: Findings) -> None:

@@ -15,8 +15,8 @@ from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Replay, Response, Votes, longest_replay
 from ragaudit.ledger.messages.commitments import content_digest, row_digest
 from ragaudit.ledger.messages.entries import Generated
-from ragaudit.ledger.messages.generated import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.generation_terms import AdaptiveTerms, KeywordVoting
+from ragaudit.ledger.messages.receipts import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.requests import Question
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa, counted

@@ -18,16 +18,16 @@ from ragaudit.ledger.log.tree import leaf_hash
 from ragaudit.ledger.messages.disputes import file_digest
 from ragaudit.ledger.messages.entries import Charge, Generated, Record
 from ragaudit.ledger.messages.evidence import KeptDispute
-from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
-from ragaudit.ledger.messages.generated_check import check_generated_file
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_parts import PublicPart, bound_receipt, query_name
 from ragaudit.ledger.messages.receipt_check import (
     GroupOperations,
     WindowView,
-    check_receipt_file,
+    check_file,
 )
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import (
+    PublicPart,
+    bound_receipt,
+)
 from ragaudit.verifier.procedure.context import Context, ReceivedClaim
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
@@ -137,7 +137,7 @@ def check_receipts(context: Context, found: Findings) -> None:
     receipts, disputed = context.receipts, context.disputed_receipts
     first: dict[int, bytes] = {}  # identity, by index in the log
     for receipt in chain(receipts, disputed):
-        where = f"receipt for {query_name(receipt)}"
+        where = f"receipt for {receipt.name}"
         for kind, place, data in receipt.leaves:
             # A receipt without its leaf is a query that was answered and left out of the log.
             if place >= log.size or log.tree.subtree_hash(0, place) != leaf_hash(data):
@@ -204,10 +204,7 @@ def judge(document: dict[str, Any], view: WindowView, operations: GroupOperation
     # From here on the provider signed every part: what is false now, it said.
     try:
         whole = {**document, "public": public.to_json()}
-        if isinstance(public, GeneratedReceipt):
-            check_generated_file(GeneratedFile.from_json(whole), view, operations)
-        else:
-            check_receipt_file(ReceiptFile.from_json(whole), view, operations)
+        check_file(whole, view, operations)
     except InternalError:
         raise
     except StepRejected as error:

@@ -26,13 +26,12 @@ from ragaudit.ledger.messages.entries import Epoch, Opening, Registration, Versi
 from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.items import OPENING, OpeningItem
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.public_parts import (
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import (
     PublicPart,
     bound_receipt,
     read_public_part,
-    unproven,
 )
-from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.verifier.procedure.statement_checks import Judgement
 from ragaudit.verifier.service import handover, submissions, tables, windows
 from ragaudit.verifier.service.challenge import Sampler
@@ -298,7 +297,7 @@ class Disputes:
         policy = self._policy(origin)
         finding = Finding.from_json(document.finding)
         # Without the proof: nobody signed it, and one half with many proofs would be many halves.
-        public = unproven(read_public_part(document.public, "public"))
+        public = read_public_part(document.public, "public").unproven()
         if policy.keys.arbiter is None:
             raise Conflict("the policy names no arbiter", where=origin)
         finding.verify(policy.keys.arbiter)

@@ -29,7 +29,7 @@ from ragaudit.ledger.messages.handover import (
     read_frames,
 )
 from ragaudit.ledger.messages.items import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
-from ragaudit.ledger.messages.shown_entries import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.service import capacity, cosigner, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction

@@ -26,11 +26,14 @@ from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.bodies import ClaimBody, HeldBody, ReceiptsBody, RefusalsBody
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.entries import QueryEntry, Registration
-from ragaudit.ledger.messages.generated import GeneratedPrivate
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.private_receipts import PrivateReceipt
 from ragaudit.ledger.messages.promises import Claim, ClaimsPage, Promise, Refusal
-from ragaudit.ledger.messages.public_parts import PublicPart, read_public_part
+from ragaudit.ledger.messages.receipts import (
+    GeneratedPrivate,
+    PrivateReceipt,
+    PublicPart,
+    read_public_part,
+)
 from ragaudit.verifier.service import cosigner, handover, submissions, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.submissions import Kind, Submission, check_origin

@@ -8,8 +8,8 @@ from ragaudit.lab.scenario.charging import Charged
 from ragaudit.lab.scenario.generating import AnchoredQuestions, SubmittedAnswers
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.ledger.messages.entries import Charge
-from ragaudit.ledger.messages.generated import GeneratedFile, GeneratedReceipt
 from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import GeneratedFile, GeneratedReceipt
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure.statement_checks import judge
 
@@ -33,7 +33,7 @@ class AnswersBesideTheLog(SubmittedAnswers):
         found = super().words_receipt(asked)
         if asked is not self.charged[0]:
             return found
-        charge = replace(found.charged, threshold=0).encode()
+        charge = replace(found.query, threshold=0).encode()
         body = replace(found.answered, generated_digest=bytes(32)).encode()
         return self.sign_receipt(
             asked,

@@ -21,8 +21,7 @@ from ragaudit.lab.scenario.versions import COPIED
 from ragaudit.ledger.messages.columns import canonical_text
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.filters import Filter
-from ragaudit.ledger.messages.private_receipts import PrivateReceipt, WithdrawnRow
-from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import PrivateReceipt, ReceiptFile, WithdrawnRow
 from ragaudit.ledger.messages.requests import (
     Answer,
     Openings,

@@ -190,7 +190,7 @@ class DisputesItsOwnAnswers(Scenario):
             demand(self.mallory.dispute(file))
         for account in self.accounts.values():
             for receipt in account.receipts:
-                owner = receipt.file.public.record.pseudonym
+                owner = receipt.file.public.query.pseudonym
                 refused = self.mallory.dispute(receipt.file.to_json(), of=owner)
                 # Or the provider could burden any account with disputes of its own making.
                 if refused.status_code != httpx.codes.UNPROCESSABLE_ENTITY:
