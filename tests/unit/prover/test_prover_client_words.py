@@ -16,10 +16,10 @@ from generation_channel import (
 from ragaudit.cli.main import app
 from ragaudit.client import (
     AnswerRejected,
+    GeneratedResult,
     PromiseUnanswered,
     ProviderRefusal,
     StateConflict,
-    WordsResult,
 )
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.state import StateDirectory
@@ -123,7 +123,7 @@ def test_a_crash_is_survived_with_the_same_promise(
             first.ask(QUESTION)
     first.close()
     resumed = opened().resume()
-    assert isinstance(resumed, WordsResult)
+    assert isinstance(resumed, GeneratedResult)
     assert resumed.receipt.file.request.query == QUESTION
     assert count(channel, tables.charge) == 1
 
@@ -172,7 +172,7 @@ def test_an_answer_that_is_not_the_promised_one_is_claimed(
     assert rejected.value.claimed
     assert rejected.value.evidence is not None
     # The answer is still due, and it is the same one.
-    assert isinstance(client.resume(), WordsResult)
+    assert isinstance(client.resume(), GeneratedResult)
 
 
 def test_a_revealed_question_without_an_answer_is_claimed_and_answered_at_the_end(

@@ -18,9 +18,9 @@ from ragaudit.client.pool import AsyncPool
 from ragaudit.client.results import (
     AsyncReceipt,
     CheckedAnswer,
+    GeneratedResult,
     Receipt,
     SearchResult,
-    WordsResult,
 )
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.messages.bodies import Submission
@@ -34,6 +34,7 @@ __all__ = [
     "CannotClaim",
     "CheckedAnswer",
     "Client",
+    "GeneratedResult",
     "InvalidReply",
     "LessThanDemanded",
     "MalformedError",
@@ -46,6 +47,5 @@ __all__ = [
     "ServiceUnreachable",
     "StateConflict",
     "Submission",
-    "WordsResult",
     "WrongPin",
 ]

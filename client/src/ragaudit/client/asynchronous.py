@@ -17,8 +17,8 @@ from ragaudit.client.results import (
     AsyncReceipt,
     CheckedAnswer,
     CheckedReceipt,
+    GeneratedResult,
     SearchResult,
-    WordsResult,
     file_json,
     public_parts,
 )
@@ -135,7 +135,7 @@ class AsyncClient:
         question: str,
         *,
         filter: str = "",  # noqa: A002 - the request's member
-    ) -> WordsResult:
+    ) -> GeneratedResult:
         """Return the generated answer to one question, after its checks and those of its receipt.
 
         Of an anchored account it is charged and promised, then revealed, as a query is.
@@ -149,9 +149,9 @@ class AsyncClient:
             RagauditError: as `search`.
         """
         check_asked(question, 1)
-        return self._words_result(*await self._queued(self._asking.generate(question, filter)))
+        return self._generated_result(*await self._queued(self._asking.generate(question, filter)))
 
-    async def resume(self) -> Result | WordsResult | None:
+    async def resume(self) -> Result | GeneratedResult | None:
         """Return the answer to a query whose promise was kept before a crash; None without one.
 
         The nonce is revealed again with the same counter: the provider must give the answer
@@ -162,7 +162,7 @@ class AsyncClient:
         """
         receipt = await self._queued(self._asking.resume())
         if isinstance(receipt, CheckedAnswer):
-            return self._words_result(receipt)
+            return self._generated_result(receipt)
         return None if receipt is None else self._result(receipt)
 
     async def claim(self) -> bool:
@@ -292,11 +292,11 @@ class AsyncClient:
         documents, left = receipt.file.answer.documents, self._left(receipt.counter)
         return SearchResult(documents, completed, left, missed, receipt.withdrawn)
 
-    def _words_result(self, receipt: CheckedAnswer, missed: int = 0) -> WordsResult:
+    def _generated_result(self, receipt: CheckedAnswer, missed: int = 0) -> GeneratedResult:
         answer, left = receipt.file.answer, self._left(receipt.counter)
         if isinstance(answer, GeneratedKeywords):
-            return WordsResult(answer.text, 0, receipt, left, missed, answer.keywords)
-        return WordsResult(answer.text, answer.private, receipt, left, missed)
+            return GeneratedResult(answer.text, 0, receipt, left, missed, answer.keywords)
+        return GeneratedResult(answer.text, answer.private, receipt, left, missed)
 
     def _left(self, counter: int) -> int:
         # A repeated answer has an earlier counter than the last.

@@ -24,7 +24,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
 from ragaudit.client.asking import Asked
 from ragaudit.client.asynchronous import AsyncClient, ClientOptions
 from ragaudit.client.pool import AsyncPool
-from ragaudit.client.results import AsyncReceipt, Receipt, SearchResult, WordsResult
+from ragaudit.client.results import AsyncReceipt, GeneratedResult, Receipt, SearchResult
 from ragaudit.client.transport import Service
 from ragaudit.client.window import Window
 
@@ -179,7 +179,7 @@ class Client(_Blocking[AsyncClient]):
         """
         return _blocking_result(run(self.asynchronous.search(query, top_k, filter=filter)))
 
-    def resume(self) -> SearchResult[Receipt] | WordsResult | None:
+    def resume(self) -> SearchResult[Receipt] | GeneratedResult | None:
         """Return the answer to a query whose promise was kept before a crash; None without one."""
         result = run(self.asynchronous.resume())
         return _blocking_result(result) if isinstance(result, SearchResult) else result

@@ -480,8 +480,8 @@ def read_trust(path: Path) -> TrustPolicy:
 def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) -> QuorumFinding:
     """Return who cosigned the checkpoint of a receipt, or a checkpoint alone.
 
-    Of a receipt the inclusion proof is checked too: the cosigned tree holds its record. An answer
-    in words has two, of its charge and of itself: of one without the quorum if there is one.
+    Of a receipt the inclusion proof is checked too: the cosigned tree holds its record. A generated
+    answer has two, of its charge and of itself: of one without the quorum if there is one.
 
     Args:
         path: of a receipt file, of its public part, or of a checkpoint note.

@@ -14,8 +14,8 @@ from ragaudit.client.errors import BudgetExhausted, StateConflict
 from ragaudit.client.results import (
     AnyReceipt,
     AsyncReceipt,
+    GeneratedResult,
     SearchResult,
-    WordsResult,
     public_parts,
 )
 from ragaudit.ledger.messages.bodies import Submission
@@ -23,7 +23,7 @@ from ragaudit.ledger.messages.bodies import Submission
 __all__ = ["AsyncPool"]
 
 T = TypeVar("T")
-A = TypeVar("A", SearchResult[AsyncReceipt], WordsResult)
+A = TypeVar("A", SearchResult[AsyncReceipt], GeneratedResult)
 
 
 class AsyncPool:
@@ -73,7 +73,7 @@ class AsyncPool:
         """
         return await self._first(lambda client: client.search(query, top_k))
 
-    async def ask(self, question: str) -> WordsResult:
+    async def ask(self, question: str) -> GeneratedResult:
         """Return the generated answer to one question, asked through a free account.
 
         Args:

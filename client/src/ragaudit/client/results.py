@@ -15,9 +15,9 @@ __all__ = [
     "Checked",
     "CheckedAnswer",
     "CheckedReceipt",
+    "GeneratedResult",
     "Receipt",
     "SearchResult",
-    "WordsResult",
     "checked",
     "file_json",
     "public_parts",
@@ -107,8 +107,8 @@ def file_json(receipt: AnyReceipt | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True)
-class WordsResult:
-    """What a question was answered in words.
+class GeneratedResult:
+    """The generated answer to a question.
 
     Attributes:
         text: of the answer.

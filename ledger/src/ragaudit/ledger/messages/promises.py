@@ -74,7 +74,7 @@ AnyRequest: TypeAlias = Annotated[
 class Promise(AccountMessage, kind="promise"):
     """What is logged for an anchored account's request, whatever its nonce will be; signed.
 
-    The record, but for nonce and selection; or, of a question to be answered in words, the charge
+    The record, but for nonce and selection; or, of a question to the generation channel, the charge
     entry, which is in the log before this leaves.
 
     Attributes:
