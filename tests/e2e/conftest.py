@@ -1,6 +1,16 @@
 """Fixtures of the tests with all services."""
 
+from generation_channel import make_channel, model, model_url
 from remembered_proofs import remembered_proofs
-from scenario import make_scenario, prepared, prepared_exact
+from scenario import embedder, make_scenario, prepared, prepared_exact
 
-__all__ = ["make_scenario", "prepared", "prepared_exact", "remembered_proofs"]
+__all__ = [
+    "embedder",
+    "make_channel",
+    "make_scenario",
+    "model",
+    "model_url",
+    "prepared",
+    "prepared_exact",
+    "remembered_proofs",
+]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
@@ -22,10 +23,7 @@ BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[chroma_server.ChromaServer]:
-    command = chroma_server.program()
-    if command is None:
-        pytest.skip("Chroma's server is not installed: make setup")
-    with chroma_server.ChromaServer(command) as server:
+    with chroma_server.ChromaServer() as server:
         yield server
 
 
@@ -64,16 +62,16 @@ class Collection:
 
 @pytest.fixture
 def backend(server: chroma_server.ChromaServer) -> Iterator[ChromaStore]:
-    store = ChromaStore(ChromaSettings(url=server.url, collections={"acme": "documents"}))
-    yield store
-    store.close()
+    with closing(
+        ChromaStore(ChromaSettings(url=server.url, collections={"acme": "documents"}))
+    ) as store:
+        yield store
 
 
 @pytest.fixture
 def collection(server: chroma_server.ChromaServer) -> Iterator[Collection]:
-    made = Collection(server, "documents")
-    yield made
-    made.close()
+    with closing(Collection(server, "documents")) as made:
+        yield made
 
 
 def test_all_documents_are_read_as_returned(backend: ChromaStore, collection: Collection) -> None:

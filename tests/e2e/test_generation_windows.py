@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from generation_channel import DYING, WITHIN_TERMS, model, model_url, records, write_model
+from generation_channel import DYING, WITHIN_TERMS, records, write_model
 from generation_windows import bundle, faults, processes, verdict
 from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
 from keyword_channel import write_keyword_model
@@ -28,8 +28,6 @@ from ragaudit.verifier.models import embedder_of, service_of
 from ragaudit.verifier.recheck import recheck
 from typer.testing import CliRunner
 from verifier_process import VerifierProcess
-
-__all__ = ["model", "model_url"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -7,11 +7,9 @@ import pytest
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.membership.campaign import calling
 from ragaudit.lab.attacks.membership.endpoints import openai, ragaudit
-from scenario import ProverScenario, make_scenario
+from scenario import ProverScenario
 from scope_windows import fill_documents, planted, start
 from surface_app import NAMES, MemoryPort, serving, surface_app
-
-__all__ = ["make_scenario"]
 
 
 def test_openais_chat_is_asked() -> None:

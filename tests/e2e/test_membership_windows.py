@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import toy_rag
-from generation_channel import CHANNEL, TERMS, make_channel, model, model_url
+from generation_channel import CHANNEL, TERMS
 from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.cli import app
@@ -24,12 +24,11 @@ from ragaudit.ledger.messages.signed_results import MembershipResult, ResultRefe
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.states import State
-from scenario import WINDOW, ProverScenario, embedder, make_scenario
+from scenario import WINDOW, ProverScenario
 from scope_windows import WINDOW as EXACT
 from surface_app import serving
 from typer.testing import CliRunner
 
-__all__ = ["embedder", "make_channel", "make_scenario", "model", "model_url"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 THRESHOLD = "0.8"

@@ -24,15 +24,8 @@ DATABASE = "stores"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[postgresql_server.Server]:
-    programs = pgvector_server.programs()
-    if programs is None:
-        pytest.skip("there is no PostgreSQL with pgvector: make setup")
-    server = postgresql_server.Server(programs)
-    try:
-        server.start()
+    with pgvector_server.running() as server:
         yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture

@@ -31,12 +31,7 @@ ROWS, D = 40, 16
 @pytest.fixture
 def database() -> Iterator[postgresql_server.Server]:
     """A server of its own with a table of two tenants, each with 40 rows."""
-    programs = pgvector_server.programs()
-    if programs is None:
-        pytest.skip("there is no PostgreSQL with pgvector: make setup")
-    server = postgresql_server.Server(programs)
-    try:
-        server.start()
+    with pgvector_server.running() as server:
         server.create(DATABASE)
         server.execute("CREATE EXTENSION vector", DATABASE)
         server.execute(
@@ -52,8 +47,6 @@ def database() -> Iterator[postgresql_server.Server]:
         )
         server.execute(f"INSERT INTO items VALUES {values}", DATABASE)
         yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture

@@ -80,17 +80,10 @@ TOLD_BY_OTHERS = {"session-setting", "unique-violation", "explain", "whole-table
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[postgresql_server.Server]:
-    programs = pgvector_server.programs()
-    if programs is None:
-        pytest.skip("there is no PostgreSQL with pgvector: make setup")
-    server = postgresql_server.Server(programs)
-    try:
-        server.start()
+    with pgvector_server.running() as server:
         for role in ("acme", "globex"):
             server.execute(f"CREATE ROLE {role} LOGIN")
         yield server
-    finally:
-        server.close()
 
 
 def report(

@@ -12,11 +12,10 @@ import pytest
 import scope_runs
 from forgetful_surfaces import PROVER, Hole, Proxy, Says, cached, forbidden, slow
 from leaking_ports import filled
-from scenario import ProverScenario, make_scenario
+from scenario import ProverScenario
 from scope_windows import ACCOUNTS, fill_documents, start
 from surface_app import MemoryPort, serving
 
-__all__ = ["make_scenario"]
 pytestmark = pytest.mark.slow
 
 Served = tuple[Proxy, Path]

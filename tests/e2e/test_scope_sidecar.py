@@ -11,11 +11,10 @@ import pytest
 import scope_runs
 from ragaudit.prover.backend_settings import ChromaSettings
 from ragaudit.prover.backends.chroma import ChromaStore
-from scenario import ProverScenario, make_scenario
+from scenario import ProverScenario
 from scope_windows import ACCOUNTS, NAMES, TENANTS, fill_documents, planted, start
 from surface_app import serving
 
-__all__ = ["make_scenario"]
 pytestmark = pytest.mark.slow
 
 BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
@@ -23,10 +22,7 @@ BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 
 @pytest.fixture(scope="module")
 def chroma() -> Iterator[str]:
-    command = chroma_server.program()
-    if command is None:
-        pytest.skip("Chroma's server is not installed: make setup")
-    with chroma_server.ChromaServer(command) as server:
+    with chroma_server.ChromaServer() as server:
         yield server.url
 
 

@@ -83,9 +83,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 @pytest.fixture
 def chroma() -> Iterator[str]:
-    command = chroma_server.program()
-    assert command is not None, "chromadb is a dependency of the tests"
-    with chroma_server.ChromaServer(command) as server:
+    with chroma_server.ChromaServer() as server:
         assert run(server.url, "", filled("handbook", 200)) == [None, None]
         yield server.url
 

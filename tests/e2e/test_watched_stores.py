@@ -93,11 +93,8 @@ def assert_noticed(scenario: ProverScenario, turn: Callable[[str], None]) -> Non
 
 
 def test_a_vector_that_changed_in_chroma(make_scenario: Callable[..., ProverScenario]) -> None:
-    command = chroma_server.program()
-    if command is None:
-        pytest.skip("Chroma's server is not installed: make setup")
     with (
-        chroma_server.ChromaServer(command) as server,
+        chroma_server.ChromaServer() as server,
         httpx.Client(base_url=server.url, trust_env=False, timeout=60) as http,
     ):
         body: dict[str, Any] = {"name": "docs", "configuration": {"hnsw": {"space": "cosine"}}}
@@ -120,12 +117,7 @@ def test_a_vector_that_changed_in_chroma(make_scenario: Callable[..., ProverScen
 @pytest.fixture
 def database() -> Iterator[postgresql_server.Server]:
     """A server with a table of rows."""
-    programs = pgvector_server.programs()
-    if programs is None:
-        pytest.skip("there is no PostgreSQL with pgvector: make setup")
-    server = postgresql_server.Server(programs)
-    try:
-        server.start()
+    with pgvector_server.running() as server:
         server.create(DATABASE)
         server.execute("CREATE EXTENSION vector", DATABASE)
         values = ", ".join(f"('d{n:02}', 'row', '{row.tolist()}')" for n, row in enumerate(VECTORS))
@@ -136,8 +128,6 @@ def database() -> Iterator[postgresql_server.Server]:
             DATABASE,
         )
         yield server
-    finally:
-        server.close()
 
 
 def table(

@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 from databases import prover_tables, verifier_tables
-from generation_channel import WITHIN_TERMS, model, model_url, records, write_model
+from generation_channel import WITHIN_TERMS, records, write_model
 from prover_process import PLAIN, Setting, body_of
 from ragaudit import core
 from ragaudit.lab.demo.plan import measure_pace
@@ -34,8 +34,6 @@ from ragaudit.verifier.models import embedder_of, service_of
 from ragaudit.verifier.recheck import recheck
 from sqlalchemy import Engine, func, select
 from verifier_process import VerifierProcess
-
-__all__ = ["model", "model_url"]
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 

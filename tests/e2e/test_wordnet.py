@@ -2,6 +2,7 @@
 a window over them is opened, asked and audited by the real services."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import chroma_server
@@ -27,12 +28,9 @@ ASKED = 50
 @pytest.fixture(scope="module")
 def server() -> Iterator[chroma_server.ChromaServer]:
     """Chroma with a cosine collection, filled as an application fills it."""
-    command = chroma_server.program()
-    if command is None:
-        pytest.skip("Chroma's server is not installed: make setup")
     if not wordnet.installed():
         pytest.skip("WordNet is not installed: make setup-servers")
-    with chroma_server.ChromaServer(command) as running:
+    with chroma_server.ChromaServer() as running:
         with httpx.Client(base_url=running.url, trust_env=False, timeout=300) as http:
             wordnet_window.fill(http, wordnet.glosses(ROWS))
         yield running
@@ -40,9 +38,10 @@ def server() -> Iterator[chroma_server.ChromaServer]:
 
 @pytest.fixture(scope="module")
 def store(server: chroma_server.ChromaServer) -> Iterator[ChromaStore]:
-    opened = ChromaStore(ChromaSettings(url=server.url, collections={"acme": "glosses"}))
-    yield opened
-    opened.close()
+    with closing(
+        ChromaStore(ChromaSettings(url=server.url, collections={"acme": "glosses"}))
+    ) as opened:
+        yield opened
 
 
 def test_integers_rank_as_floats_do(store: ChromaStore, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from generation_channel import WITHIN_TERMS, model, model_url, served, write_model
+from generation_channel import WITHIN_TERMS, served, write_model
 from generation_windows import bundle, faults, processes, verdict
 from prover_process import ANCHORED, PLAIN, Setting
 from ragaudit.client import AnswerRejected, Client
@@ -24,8 +24,6 @@ from ragaudit.verifier.models import committed_generator, embedder_of, service_o
 from ragaudit.verifier.procedure.checks import CHECKS, run
 from ragaudit.verifier.procedure.framework import Outcome
 from verifier_process import VerifierProcess
-
-__all__ = ["model", "model_url"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -6,15 +6,12 @@ from pathlib import Path
 import pytest
 from databases import ON_EACH_ENGINE
 from dying import Mortal, Step
-from finished_windows import Finished, finished
+from finished_windows import Finished
 from prover_process import Prover
 from ragaudit.ledger.messages.custody import ProviderDeletion
 from ragaudit.prover.command.set_up import SetUp
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.records import entries, records
-from scenario import make_scenario, scenario
-
-__all__ = ["finished", "make_scenario", "scenario"]
 
 pytestmark = [
     pytest.mark.slow,

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from databases import ON_EACH_ENGINE
-from generation_channel import CHANNEL, DYING, logged_of, model, model_url, records, write_model
+from generation_channel import CHANNEL, DYING, logged_of, records, write_model
 from keyword_channel import WITHIN_TERMS as BY_KEYWORDS
 from keyword_channel import write_keyword_model
 from prover_process import ANCHORED, PATIENCE, Setting
@@ -23,8 +23,6 @@ from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
-
-__all__ = ["model", "model_url"]
 
 pytestmark = [*ON_EACH_ENGINE, pytest.mark.slow]
 

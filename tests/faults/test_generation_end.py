@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from databases import ON_EACH_ENGINE
-from generation_channel import CHANNEL, DYING, logged_of, model, model_url, records, write_model
+from generation_channel import CHANNEL, DYING, logged_of, records, write_model
 from moved_window import MovedWindow
 from prover_process import ANCHORED
 from ragaudit.lab.generation.transformer import Transformer
@@ -17,8 +18,6 @@ from ragaudit.ledger.messages.entries import Charge, Close, Generated, Void
 from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
-
-__all__ = ["model", "model_url"]
 
 pytestmark = [*ON_EACH_ENGINE, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -66,11 +65,8 @@ class Scene(MovedWindow):
 
 @pytest.fixture
 def scene(tmp_path: Path, model: Transformer, model_url: str) -> Iterator[Scene]:
-    made = Scene(tmp_path, model, model_url)
-    try:
+    with closing(Scene(tmp_path, model, model_url)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_killed_at_each_step_of_settling_a_window(scene: Scene) -> None:

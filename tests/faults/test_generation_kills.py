@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from generation_channel import WITHIN_TERMS, logged_of, model, model_url, records, write_model
+from generation_channel import WITHIN_TERMS, logged_of, records, write_model
 from generation_windows import faults, verdict
 from moved_window import MovedWindow
 from prover_process import ANCHORED, PATIENCE, PLAIN, Setting
@@ -22,8 +22,6 @@ from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.charges import charged_rows
-
-__all__ = ["model", "model_url"]
 
 # Kills at each step are tested on both engines; here it is what an operator of several runs.
 pytestmark = [

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import httpx
 import pytest
 from asking import Asking
 from dying import Mortal, Step
-from invariants import check_prover, check_verifier
 from moved_window import MovedWindow
 from prover_process import ANCHORED, PATIENCE, PLAIN
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
@@ -123,11 +122,8 @@ class Scene(MovedWindow):
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
-    try:
+    with closing(Scene(tmp_path)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_everybody_dies_at_each_step(scene: Scene, tmp_path: Path) -> None:
@@ -160,9 +156,7 @@ def test_everybody_dies_at_each_step(scene: Scene, tmp_path: Path) -> None:
     assert "no checkpoint was cosigned while" in report
     for thread in asking:
         thread.check()
-    path, settings = scene.verifier.path, scene.setting.settings
-    heads = check_verifier(path, check_prover(settings, answered, ())).heads
-    check_prover(settings, answered, heads)
+    scene.check(answered)
 
 
 def check_published(scene: Scene, folder: Path) -> None:

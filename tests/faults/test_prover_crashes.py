@@ -4,8 +4,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,13 +12,6 @@ from databases import SERVER_AT_NIGHT
 from postgresql_server import Server
 from prover_process import ANCHORED, PATIENCE, PATIENT, PLAIN, WORDS, Setting, body_of, check_log
 from ragaudit.ledger.messages.entries import Record
-
-
-@pytest.fixture
-def setting(tmp_path: Path) -> Iterator[Setting]:
-    made = Setting(tmp_path)
-    yield made
-    made.stop()
 
 
 class Asking(threading.Thread):

@@ -2,8 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -11,13 +9,6 @@ from prover_process import Setting, body_of
 
 CONNECTIONS = 60
 QUESTIONS = 15
-
-
-@pytest.fixture
-def setting(tmp_path: Path) -> Iterator[Setting]:
-    made = Setting(tmp_path)
-    yield made
-    made.stop()
 
 
 class Flood:

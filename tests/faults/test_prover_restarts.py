@@ -4,8 +4,6 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -27,13 +25,6 @@ ANSWERED = {
     ("reveal", 429, "too-many-requests"),
     ("account", 429, "too-many-requests"),
 }
-
-
-@pytest.fixture
-def setting(tmp_path: Path) -> Iterator[Setting]:
-    made = Setting(tmp_path)
-    yield made
-    made.stop()
 
 
 class Client(threading.Thread):

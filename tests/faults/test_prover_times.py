@@ -1,7 +1,6 @@
 """Times of records under load, slow answers, slow cosigners and clocks that are set: PASS."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +26,6 @@ def slow(self, live, index, record, nonce):
     return honest(self, live, index, record, nonce)
 Mechanism.draw_noise = slow
 """
-
-
-@pytest.fixture
-def setting(tmp_path: Path) -> Iterator[Setting]:
-    made = Setting(tmp_path)
-    yield made
-    made.stop()
 
 
 def result(setting: Setting) -> Any:

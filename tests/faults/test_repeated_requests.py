@@ -5,20 +5,24 @@ signed, and every call that the provider signed: one record or charge for each q
 answer byte for byte or a refusal by its name, and the audit passes.
 """
 
+import http.client
 import json
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from databases import ON_EACH_ENGINE
-from generation_channel import WITHIN_TERMS, model, model_url, write_model
+from generation_channel import WITHIN_TERMS, write_model
 from generation_channel import records as documents
-from invariants import check_prover, check_verifier
 from moved_window import LONG, MovedWindow
 from prover_process import WORDS
 from ragaudit.client import Client
@@ -32,10 +36,116 @@ from ragaudit.ledger.messages.entries import Charge, Generated
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.records import entries_of, records
-from repeating import Repeating, Reply, Sent
 from sqlalchemy import MetaData, select
 
-__all__ = ["model", "model_url"]
+_OWN = {"connection", "content-length", "transfer-encoding", "date", "server"}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a service answered: status, headers that the next one may see, body."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = field(compare=False)
+    body: bytes
+
+    @property
+    def told(self) -> str:
+        """The status, and of a problem its name."""
+        kind = dict(self.headers).get("content-type", "")
+        if not kind.startswith("application/problem+json"):
+            return str(self.status)
+        name = self.body.partition(b"urn:ragaudit:problem:")[2].partition(b'"')[0]
+        return f"{self.status} {name.decode()}"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request, byte for byte, and both replies to it."""
+
+    method: str
+    target: str
+    headers: dict[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    replies: tuple[Reply, ...] = ()
+
+    @property
+    def signed(self) -> bool:
+        """Whether a provider signed it."""
+        return "ragaudit-signature" in {name.lower() for name in self.headers}
+
+
+class Repeating:
+    """A service's place on the loopback, from which everything reaches it twice.
+
+    Attributes:
+        url: that the other party is told.
+        sent: the requests that change something, in the order in which they were answered.
+    """
+
+    def __init__(self, service: str) -> None:
+        """Listen for the service at an address; it need not run yet."""
+        self._service = urlsplit(service)
+        self.sent: list[Sent] = []
+        repeating = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _pass_on(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                body = self.rfile.read(length)
+                reply = repeating.twice(Sent(self.command, self.path, dict(self.headers), body))
+                self.send_response(reply.status)
+                for name, value in reply.headers:
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(reply.body)))
+                self.end_headers()
+                self.wfile.write(reply.body)
+
+            do_GET = do_POST = do_PUT = _pass_on
+
+            def log_message(self, *_: Any) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def twice(self, request: Sent) -> Reply:
+        """Send a request twice at once; return the better answer, as the sender would have it."""
+        with ThreadPoolExecutor(2) as pool:
+            first, second = pool.map(self.send, (request, request))
+        if request.method != "GET":
+            parts = (request.method, request.target, request.headers, request.body)
+            self.sent.append(Sent(*parts, (first, second)))
+        return min(first, second, key=lambda reply: reply.status)
+
+    def send(self, request: Sent) -> Reply:
+        """Send a request as it was; return the answer."""
+        connection = http.client.HTTPConnection(self._service.netloc, timeout=60)
+        try:
+            connection.request(request.method, request.target, request.body, request.headers)
+            found = connection.getresponse()
+            headers = tuple(
+                (name.lower(), value)
+                for name, value in found.getheaders()
+                if name.lower() not in _OWN
+            )
+            return Reply(found.status, headers, found.read())
+        except (OSError, http.client.HTTPException):
+            return Reply(502, (), b"")  # as a proxy says of a service that is away
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
 
 pytestmark = [
     pytest.mark.slow,
@@ -164,11 +274,8 @@ class Scene(MovedWindow):
 
 @pytest.fixture
 def scene(tmp_path: Path, model: Transformer, model_url: str) -> Iterator[Scene]:
-    made = Scene(tmp_path, model, model_url)
-    try:
+    with closing(Scene(tmp_path, model, model_url)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def covered(scene: Scene, receipts: list[CheckedReceipt]) -> None:
@@ -298,11 +405,8 @@ def test_what_comes_twice_and_again_is_one_record(scene: Scene) -> None:
     assert result == "PASS", report
     for of_account in asked.values():
         assert [each.counter for each in of_account] == list(range(QUESTIONS))
-    path, settings = scene.verifier.path, scene.setting.settings
-    public = [each.file.public.to_json() for each in receipts]
-    heads = check_verifier(path, check_prover(settings, public, ())).heads
-    check_prover(settings, public, heads)
-    with closing(Store.open(settings.store.url)) as store, store.read() as connection:
+    scene.check(each.file.public.to_json() for each in receipts)
+    with closing(Store.open(scene.setting.settings.store.url)) as store, store.read() as connection:
         assert len(list(records(connection, "w1"))) == len(receipts)
         for message in (Charge, Generated):
             assert len(entries_of(connection, "w1", message.KIND)) == len(IN_WORDS)

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ import httpx
 import pytest
 from cosigner_service import CosignerProcess
 from databases import ON_EACH_ENGINE
-from invariants import check_prover, check_verifier
 from moved_window import MovedWindow
 from postgresql_server import Server
 from prover_process import PATIENCE, body_of
@@ -133,11 +133,8 @@ class Scene(MovedWindow):
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
-    try:
+    with closing(Scene(tmp_path)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_faults_that_the_report_tells(
@@ -174,9 +171,7 @@ def test_faults_that_the_report_tells(
     records = [Record.parse(bytes.fromhex(each["body"])) for each in public]
     assert [each.counter for each in records] == list(range(len(records)))
     assert [each.epoch for each in records] == [1] * before + [2] * 3
-    path, settings = scene.verifier.path, scene.setting.settings
-    heads = check_verifier(path, check_prover(settings, public, ())).heads
-    check_prover(settings, public, heads)
+    scene.check(public)
 
 
 def cosigners_fail(scene: Scene) -> None:

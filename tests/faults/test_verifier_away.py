@@ -5,11 +5,11 @@ audit passes, and the report says how late everything was.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from asking import Asking
-from invariants import check_prover, check_verifier
 from moved_window import MovedWindow
 from prover_process import ANCHORED, PLAIN, body_of
 
@@ -44,11 +44,8 @@ class Scene(MovedWindow):
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
-    try:
+    with closing(Scene(tmp_path)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_what_a_verifier_missed_comes_when_it_is_back(scene: Scene) -> None:
@@ -92,6 +89,4 @@ def test_what_a_verifier_missed_comes_when_it_is_back(scene: Scene) -> None:
     ):
         assert f"{late}, 7" in " ".join(report.split()), report
     answered = [public for each in scene.asking for public in each.public]
-    path, settings = scene.verifier.path, scene.setting.settings
-    heads = check_verifier(path, check_prover(settings, answered, ())).heads
-    check_prover(settings, answered, heads)
+    scene.check(answered)

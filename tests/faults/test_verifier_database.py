@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import postgresql_server
 import pytest
 from asking import Asking
 from databases import verifier_tables
-from invariants import check_prover, check_verifier
 from moved_window import MovedWindow
 from prover_process import ANCHORED, PLAIN
 
@@ -24,11 +24,8 @@ def scene(
 ) -> Iterator[MovedWindow]:
     url = make_database("postgresql", verifier_tables)
     monkeypatch.setenv("RAGAUDIT_VERIFIER__DATABASE", url)
-    made = MovedWindow(tmp_path)
-    try:
+    with closing(MovedWindow(tmp_path)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_a_server_that_dies_loses_nothing_that_was_attested(
@@ -73,6 +70,4 @@ def test_a_server_that_dies_loses_nothing_that_was_attested(
     report, result = scene.shown("/report.txt").text, scene.shown().json()["result"]
     scene.close()
     assert result == "PASS", report
-    path, settings = scene.verifier.path, scene.setting.settings
-    heads = check_verifier(path, check_prover(settings, answered, ())).heads
-    check_prover(settings, answered, heads)
+    scene.check(answered)

@@ -40,11 +40,8 @@ def process(tmp_path: Path) -> Iterator[VerifierProcess]:
 
 @pytest.fixture
 def scenario(process: VerifierProcess) -> Iterator[ProcessScenario]:
-    made = ProcessScenario(process)
-    try:
+    with closing(ProcessScenario(process)) as made:
         yield made
-    finally:
-        made.close()
 
 
 class Pusher(threading.Thread):

@@ -68,8 +68,6 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="module")
 def store(corpus: Corpus) -> Iterator[chroma_server.ChromaServer]:
-    if chroma_server.program() is None:
-        pytest.skip("Chroma's server is not installed: make setup")
     if not wordnet.installed():
         pytest.skip("WordNet is not installed: make setup-servers")
     with framework_scene.store_server(corpus) as server:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import chroma_server
 import framework_scene
 import httpx
 import numpy as np
@@ -113,8 +112,6 @@ def window(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory, window: dict[str, Any]) -> Iterator[Scene]:
-    if chroma_server.program() is None:
-        pytest.skip("Chroma's server is not installed: make setup")
     if not wordnet.installed():
         pytest.skip("WordNet is not installed: make setup-servers")
     folder, corpus = tmp_path_factory.mktemp("writing"), Corpus()

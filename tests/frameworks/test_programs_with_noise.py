@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import chroma_server
 import framework_scene
 import pytest
 import wordnet
@@ -37,8 +36,6 @@ PROGRAMS = {name: range(10 * n, 10 * n + 4) for n, name in enumerate(SCORES)}
 
 @pytest.fixture(scope="module")
 def private(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    if chroma_server.program() is None:
-        pytest.skip("Chroma's server is not installed: make setup")
     if not wordnet.installed():
         pytest.skip("WordNet is not installed: make setup-servers")
     folder, corpus = tmp_path_factory.mktemp("private"), Corpus()

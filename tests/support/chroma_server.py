@@ -17,17 +17,12 @@ import httpx
 HOST = "127.0.0.1"
 
 
-def program() -> Path | None:
-    """The `chroma` command of the environment that the tests run in."""
-    found = Path(sys.executable).parent / "chroma"
-    return found if found.is_file() else None
-
-
 class ChromaServer:
     """A server with an empty database; made in a `with` statement."""
 
-    def __init__(self, command: Path) -> None:
-        self._command = command
+    def __init__(self) -> None:
+        self._command = Path(sys.executable).parent / "chroma"
+        assert self._command.is_file(), "chromadb is a dependency of the tests: make setup"
         self._root = Path(tempfile.mkdtemp(prefix="ragaudit-chroma-"))
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0

@@ -297,9 +297,7 @@ def failed(predicate: dict[str, Any]) -> list[dict[str, Any]]:
 @contextmanager
 def store_server(corpus: Corpus) -> Iterator[chroma_server.ChromaServer]:
     """Chroma's own server with both tenants' collections."""
-    command = chroma_server.program()
-    assert command is not None
-    with chroma_server.ChromaServer(command) as server:
+    with chroma_server.ChromaServer() as server:
         with httpx.Client(base_url=server.url, trust_env=False, timeout=120) as http:
             for tenant in TENANTS:
                 corpus.fill(http, tenant)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import httpx
 from ragaudit.encoding.signing import PrivateKey
@@ -76,12 +77,12 @@ class Parties:
 class CosignedProver:
     """A prover whose windows may name three cosigners, of whom two must sign."""
 
-    def __init__(self, scenario: ProverScenario, folder: Path) -> None:
+    def __init__(self, scenario: ProverScenario, folder: Path, **more: Any) -> None:
         self.scenario = scenario
         self.parties = Parties(folder / "parties", scenario.clock)
-        trust = folder / "cosigners.policy"
-        trust.write_text(policy_text())
-        section = CosignerSettings(policy_file=trust)
+        self.trust = folder / "cosigners.policy"
+        self.trust.write_text(policy_text())
+        section = CosignerSettings(policy_file=self.trust, **more)
         scenario.settings = scenario.settings.model_copy(update={"cosigners": section})
         scenario.restart(replace(scenario.components, cosigner_transport=self.parties.transport))
 

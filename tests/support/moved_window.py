@@ -1,18 +1,57 @@
 """One window of two services that are processes, on a clock that the test moves on."""
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
-from moved_clock import MovedClock
+from invariants import check_prover, check_verifier
 from prover_process import PATIENCE, Setting
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.windows import Window, Windows
 from verifier_process import VerifierProcess
+
+_DIGITS = 20
+_MOVED = """
+import os, time
+ahead, wall, steady = os.open({path!r}, os.O_RDONLY), time.time_ns, time.clock_gettime_ns
+def moved():
+    return 10**6 * int(os.pread(ahead, {digits}, 0))
+time.time_ns = lambda: wall() + moved()
+time.clock_gettime_ns = lambda clock: steady(clock) + moved()
+"""
+
+
+class MovedClock:
+    """The machine's clock, ahead by what a file says.
+
+    Attributes:
+        prelude: Python code that has a process use it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.write_text("0" * _DIGITS)
+        self._path = path
+        self.prelude = _MOVED.format(path=str(path), digits=_DIGITS)
+
+    def __call__(self) -> int:
+        """Return the time, Unix milliseconds."""
+        return time.time_ns() // 10**6 + int(self._path.read_text())
+
+    def reach(self, seconds: int) -> None:
+        """Move on to an instant, Unix seconds; one that has passed changes nothing."""
+        missing = 1000 * seconds - self()
+        if missing > 0:
+            ahead = int(self._path.read_text()) + missing
+            # In one write of one width: who reads sees the old number or the new one.
+            descriptor = os.open(self._path, os.O_WRONLY)
+            os.pwrite(descriptor, f"{ahead:0{_DIGITS}d}".encode(), 0)
+            os.close(descriptor)
+
 
 LONG = {
     "opens_after_seconds": 1200,
@@ -96,6 +135,13 @@ class MovedWindow:
         """What the verifier shows of the window."""
         url = f"{self.verifier.url}/v1/windows/w1{what}"
         return httpx.get(url, timeout=60, trust_env=False)
+
+    def check(self, answered: Iterable[dict[str, Any]]) -> None:
+        """Check what both have stored, of which all of this was told; nobody serves it any more."""
+        settings, public = self.setting.settings, list(answered)
+        standing = check_prover(settings, public, ())
+        heads = check_verifier(self.verifier.path, standing).heads
+        check_prover(settings, public, heads)
 
     def close(self) -> None:
         """Stop what runs."""

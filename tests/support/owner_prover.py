@@ -19,7 +19,6 @@ from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.index.builder import IndexBuilder, Source
 from ragaudit.prover.index.committed import CommittedIndex, Rows
-from ragaudit.prover.store.states import State
 from scenario import ProverScenario
 
 OWNER = PrivateKey.from_seed(b"o" * 32)
@@ -103,9 +102,7 @@ class OwnedProver:
 
     def close(self) -> None:
         scenario = self.scenario
-        scenario.clock.at(scenario.policy().end)
-        scenario.drive(State.CLOSED)
-        scenario.service.driver.step("w1")
+        scenario.hand_over()
         scenario.service.driver.checkpoint("w1")
 
 

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import postgresql_server
+import pytest
+
+
+@contextmanager
+def running() -> Iterator[postgresql_server.Server]:
+    """Start such a server, and remove it afterwards; skip the test where there is none."""
+    found = programs()
+    if found is None:
+        pytest.skip("there is no PostgreSQL with pgvector: make setup")
+    server = postgresql_server.Server(found)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
 
 
 def programs() -> Path | None:

@@ -4,6 +4,7 @@ A prover and the real verifier in one process, on one clock that the tests set; 
 window for cheats to go on from.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -20,6 +21,7 @@ from procedure_cases import use_cached_table
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
 from ragaudit.embedders.wordllama import WordLlamaEmbedder
+from ragaudit.encoding.text import b64_decode
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.exact import ExactScenario
@@ -131,6 +133,34 @@ class ProverScenario:
             if self.service.windows.get(name).countersignature is not None:
                 self.service.driver.checkpoint(name)
         raise AssertionError(f"{self.state(name)} instead of {until}")
+
+    def close(self) -> None:
+        """Go to the window's end, where it closes."""
+        self.clock.at(self.policy().end)
+        self.drive(State.CLOSED)
+
+    def hand_over(self) -> None:
+        """Close the window, and hand its log over."""
+        self.close()
+        self.service.driver.step("w1")
+
+    def draw(self) -> None:
+        """Go to when the challenge is stored, and nothing is opened yet."""
+        self.clock.at(self.policy().sampling_instant)
+        self.drive(State.CHALLENGED)
+
+    def decide(self) -> dict[str, Any]:
+        """Open what was drawn, hand it over, and return the verdict's predicate."""
+        self.service.driver.step("w1")
+        self.clock.at(self.policy().release_time // 1000)
+        for _ in range(500):
+            if self.state() is State.ARCHIVED:
+                break
+            self.service.driver.step("w1")
+            self.verifier.get("/v1/windows/w1/progress")
+        envelope = json.loads(self.service.windows.get("w1").verdict or "{}")
+        predicate: dict[str, Any] = json.loads(b64_decode(envelope["payload"]))["predicate"]
+        return predicate
 
     def register(self, account: str, *, anchored: bool = False, name: str = "w1") -> None:
         anchor = None

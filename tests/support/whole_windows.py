@@ -7,13 +7,11 @@ from typing import Any
 
 from ragaudit.client.checks import CoreOperations
 from ragaudit.embedders.base import Embedder, embed_quantised
-from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.messages.entries import Opening
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_file
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.prover.command.cli import app
-from ragaudit.prover.store.states import State
 from scenario import ProverScenario
 from surface_app import serving
 from typer.testing import CliRunner
@@ -22,33 +20,19 @@ from typer.testing import CliRunner
 def verdict(scenario: ProverScenario) -> dict[str, Any]:
     """Close the window, answer the challenge, and return the verdict's predicate."""
     challenged(scenario)
-    scenario.service.driver.step("w1")
-    return decided(scenario)
+    return scenario.decide()
 
 
 def challenged(scenario: ProverScenario) -> None:
     """Close the window, and go to when the challenge is stored and nothing is opened yet."""
-    service, clock = scenario.service, scenario.clock
-    service.driver.checkpoint("w1")
-    clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
-    service.driver.step("w1")
-    clock.at(scenario.policy().sampling_instant)
-    scenario.drive(State.CHALLENGED)
+    finish(scenario)
+    scenario.draw()
 
 
-def decided(scenario: ProverScenario) -> dict[str, Any]:
-    """Hand over what was opened, and return the verdict's predicate."""
-    service = scenario.service
-    scenario.clock.at(scenario.policy().release_time // 1000)
-    for _ in range(500):
-        if scenario.state() is State.ARCHIVED:
-            break
-        service.driver.step("w1")
-        scenario.verifier.get("/v1/windows/w1/progress")
-    envelope = json.loads(service.windows.get("w1").verdict or "{}")
-    predicate: dict[str, Any] = json.loads(b64_decode(envelope["payload"]))["predicate"]
-    return predicate
+def finish(scenario: ProverScenario) -> None:
+    """Have everything cosigned, close the window, and hand its log over."""
+    scenario.service.driver.checkpoint("w1")
+    scenario.hand_over()
 
 
 def checked(

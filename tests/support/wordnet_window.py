@@ -164,13 +164,12 @@ class PeakMemory(threading.Thread):
 
 def main(rows: int, queries: int) -> None:
     """Measure one window and print it as JSON."""
-    command = chroma_server.program()
-    assert command is not None and wordnet.installed(), "make setup setup-servers"
+    assert wordnet.installed(), "make setup-servers"
     glosses = wordnet.glosses(rows)
     asked = registry.load().embed(halves(glosses[:: max(1, rows // queries)][:queries]))
     took: dict[str, Any] = {"rows": rows, "queries": queries}
     with (
-        chroma_server.ChromaServer(command) as server,
+        chroma_server.ChromaServer() as server,
         httpx.Client(base_url=server.url, trust_env=False, timeout=600) as http,
         tempfile.TemporaryDirectory() as folder,
         PeakMemory(Path(folder)) as memory,

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,9 +129,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def server(authority: Authority) -> Iterator[AuthorityServer]:
-    made = AuthorityServer(authority)
-    yield made
-    made.close()
+    with closing(AuthorityServer(authority)) as made:
+        yield made
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from unittest.mock import Mock
 
 import httpx
 import pytest
-from judge import Judge
 from ragaudit.client.blocking import Client
 from ragaudit.client.cli import app
 from ragaudit.encoding.canonical_json import dumps
@@ -18,9 +17,39 @@ from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.disputes import Dispute, DisputeStatus, HolderStatement, file_digest
+from ragaudit.ledger.messages.disputes import (
+    Dispute,
+    DisputeStatus,
+    Finding,
+    HolderStatement,
+    file_digest,
+)
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile
 from typer.testing import CliRunner
+
+
+class Judge:
+    """An arbiter that says what it is told to, signed."""
+
+    def __init__(self) -> None:
+        self.key = PrivateKey.from_seed(bytes([7]) * 32)  # that the policy names
+        self.changes: dict[str, Any] = {}
+        self.cases: list[Any] = []
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        assert (request.method, request.url.path) == ("POST", "/v1/findings")
+        assert "authorization" not in request.headers
+        case = json.loads(request.content)
+        self.cases.append(case)
+        public = {**case["file"]["public"], "proof": None}
+        digests = {
+            "answer_digest": bytes.fromhex(public["answer_digest"]),
+            "file_digest": file_digest(case["file"]),
+        }
+        fields = {"origin": public["origin"], "index": public["index"], "step": 8, "time": 1}
+        finding = Finding(**{**fields, **digests, **self.changes}).signed(self.key)
+        return httpx.Response(200, json={"finding": finding.to_json(), "public": public})
+
 
 RUNNER = CliRunner()
 FURTHER = SigningKey("further.example", COSIGNATURE_V1, PrivateKey.from_seed(b"\x51" * 32))

@@ -1,6 +1,8 @@
 """`ragaudit cosigner`: set up, logs, keys."""
 
 import json
+import re
+import shlex
 import stat
 from pathlib import Path
 from typing import Any
@@ -81,3 +83,25 @@ def test_a_key_that_others_may_read_signs_nothing(tmp_path: Path) -> None:
 
 def test_the_schema_is_printed() -> None:
     assert run("settings-schema") == (0, Settings.schema_text() + "\n")
+
+
+# The commands of docs/cosigner.md are ones that there are, with options that they have.
+
+TEXT = (Path(__file__).parents[3] / "docs" / "cosigner.md").read_text("utf-8")
+
+
+def test_the_set_up_runs_but_for_serving(tmp_path: Path) -> None:
+    lines = re.findall(r"^    ragaudit cosigner (.+)$", TEXT, re.MULTILINE)
+    assert lines[-1] == "serve" and len(lines) == 3
+    for line in lines[:-1]:
+        words = shlex.split(line.replace("/srv/cosigner", str(tmp_path)))
+        words = [str(LOG.verifier_key) if "..." in word else word for word in words]
+        if words[0] == "log":
+            words += ["--settings", str(tmp_path / "cosigner.yaml")]
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+
+
+def test_the_table_has_every_setting() -> None:
+    told = set(re.findall(r"^\| `([a-z_]+)", TEXT, re.MULTILINE))
+    assert set(Settings.model_fields) <= told

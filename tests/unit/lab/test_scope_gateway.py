@@ -32,10 +32,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def chroma() -> Iterator[str]:
-    command = chroma_server.program()
-    if command is None:
-        pytest.skip("Chroma's server is not installed: make setup")
-    with chroma_server.ChromaServer(command) as server:
+    with chroma_server.ChromaServer() as server:
         yield server.url
 
 

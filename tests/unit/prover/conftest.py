@@ -1,6 +1,26 @@
 """Fixtures of the prover's tests."""
 
 from databases import on_each_engine
+from finished_windows import finished
+from generation_channel import channel, make_channel, model, model_url, real_channel
+from keyword_channel import keyword_channel
 from scenario import embedder, make_scenario, open_scenario, scenario
+from several_provers import join
+from words_clients import opened
 
-__all__ = ["embedder", "make_scenario", "on_each_engine", "open_scenario", "scenario"]
+__all__ = [
+    "channel",
+    "embedder",
+    "finished",
+    "join",
+    "keyword_channel",
+    "make_channel",
+    "make_scenario",
+    "model",
+    "model_url",
+    "on_each_engine",
+    "open_scenario",
+    "opened",
+    "real_channel",
+    "scenario",
+]

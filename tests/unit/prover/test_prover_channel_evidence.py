@@ -12,15 +12,10 @@ from databases import ON_EACH_ENGINE
 from generation_channel import (
     QUESTION,
     ask,
-    channel,
     count,
     file_of,
     first_tokens,
-    make_channel,
-    model,
-    model_url,
     open_channel,
-    real_channel,
 )
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
@@ -46,8 +41,6 @@ from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from ragaudit.serving.jobs.job import Job
 from ragaudit.verifier.service import evidence, windows
 from scenario import ProverScenario
-
-__all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
 
 pytestmark = ON_EACH_ENGINE
 

@@ -302,12 +302,7 @@ def test_the_service_itself_may_have_its_ports(
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[postgresql_server.Server]:
-    programs = pgvector_server.programs()
-    if programs is None:
-        pytest.skip("there is no PostgreSQL with pgvector: make setup")
-    server = postgresql_server.Server(programs)
-    try:
-        server.start()
+    with pgvector_server.running() as server:
         server.create(DATABASE)
         server.create("bare")
         server.execute(
@@ -317,8 +312,6 @@ def database() -> Iterator[postgresql_server.Server]:
             DATABASE,
         )
         yield server
-    finally:
-        server.close()
 
 
 @pytest.mark.parametrize(

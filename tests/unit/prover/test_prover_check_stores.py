@@ -19,9 +19,7 @@ VECTOR_WINDOW = {"privacy": "none", "query_kinds": ["vector"]}
 
 @pytest.fixture(scope="module")
 def chroma() -> Iterator[chroma_server.ChromaServer]:
-    program = chroma_server.program()
-    assert program is not None, "chromadb is a dependency of the tests"
-    with chroma_server.ChromaServer(program) as server:
+    with chroma_server.ChromaServer() as server:
         for name, space, dimension in (
             ("docs", "cosine", 8),
             ("far", "l2", 8),

@@ -10,7 +10,7 @@ from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import Place, delivery_of
 from scenario import ProverScenario
-from whole_windows import verdict
+from whole_windows import finish, verdict
 
 NOISED = {
     "privacy": "gaussian",
@@ -57,15 +57,8 @@ def receipt(scenario: ProverScenario) -> Any:
     return scenario.api.get("/v1/receipts/w1.2", headers=scenario.headers("bob"))
 
 
-def close(scenario: ProverScenario) -> None:
-    scenario.service.driver.checkpoint("w1")
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
-    scenario.service.driver.step("w1")
-
-
 def test_it_is_stored_at_the_close(claimed: ProverScenario) -> None:
-    close(claimed)
+    finish(claimed)
     served = stored(claimed)
     assert len(served.rows) == 3
     # Whatever becomes of the documents, and of the window.
@@ -87,7 +80,7 @@ def test_a_backend_that_is_away_keeps_no_claim_out_of_the_log(
             raise BackendUnavailable("away")
 
         patched.setattr(backend, "fetch", away)
-        close(claimed)
+        finish(claimed)
         assert stored(claimed) is None
         assert receipt(claimed).status_code == 503
     # The first one that leaves is the one that stays.

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generation_channel import QUESTION, channel, make_channel, model, model_url, real_channel
+from generation_channel import QUESTION
 from ragaudit.client import AnswerRejected
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.missing import VoidedCharge
 from ragaudit.prover.answering import answering
 from ragaudit.prover.errors import ChargeVoided
 from scenario import ProverScenario
-from words_clients import Crash, Open, crash, opened
-
-__all__ = ["channel", "make_channel", "model", "model_url", "opened", "real_channel"]
+from words_clients import Crash, Open, crash
 
 Lie = Callable[[VoidedCharge], VoidedCharge]
 

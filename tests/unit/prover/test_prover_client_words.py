@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 from generation_channel import (
     QUESTION,
-    channel,
     count,
-    make_channel,
-    model,
-    model_url,
-    real_channel,
 )
 from ragaudit.cli.main import app
 from ragaudit.client import (
@@ -28,14 +23,11 @@ from ragaudit.ledger.messages.receipts import GeneratedAnswer, GeneratedFile
 from ragaudit.prover.answering import answering
 from ragaudit.prover.answering.generation import Generation
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.states import State
 from ragaudit.prover.window import records
 from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
 from typer.testing import CliRunner
-from words_clients import Crash, Open, crash, opened
-
-__all__ = ["channel", "make_channel", "model", "model_url", "opened", "real_channel"]
+from words_clients import Crash, Open, crash
 
 
 @pytest.mark.parametrize("account", ["ada", "bob"])
@@ -193,9 +185,7 @@ def test_a_revealed_question_without_an_answer_is_claimed_and_answered_at_the_en
         with pytest.raises(PromiseUnanswered):
             client.search("bread", top_k=2)
     channel.service.driver.checkpoint("w1")
-    channel.clock.at(channel.policy().end)
-    channel.drive(State.CLOSED)
-    channel.service.driver.step("w1")
+    channel.hand_over()
     assert count(channel, tables.generated) == 1
     with channel.service.store.read() as connection:
         bodies = connection.execute(tables.entry.select()).all()
@@ -210,11 +200,7 @@ def test_an_answer_is_disputed_and_the_arbiter_sees_that_of_a_sampled_charge(
     client = opened()
     receipt = client.ask(QUESTION).receipt
     client.dispute(receipt)
-    policy = channel.policy()
-    channel.clock.at(policy.end)
-    channel.drive(State.CLOSED)
-    channel.service.driver.step("w1")
-    channel.clock.at(policy.sampling_instant)
-    channel.drive(State.CHALLENGED)
+    channel.hand_over()
+    channel.draw()
     # Every charge is proven, so that the verifier has the coins of each, and must not see the file.
     assert client.settle(receipt) == {"sampled": True, "step": None}

@@ -14,11 +14,9 @@ from further_cosigners import CosignedProver, key
 from ragaudit.client.cli import app as receipts
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedSettings
-from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.prover.errors import VerifierRefused
-from ragaudit.prover.store.states import State
 from scenario import ProverScenario
 from typer.testing import CliRunner
 
@@ -35,23 +33,10 @@ class Asked(CosignedProver):
 
     def finish(self) -> Any:
         """The predicate of the verdict."""
-        scenario = self.scenario
-        policy = scenario.policy()
-        scenario.clock.at(policy.end)
-        scenario.drive(State.CLOSED)
-        scenario.service.driver.step("w1")
+        self.scenario.hand_over()
         self.round()
-        scenario.clock.at(policy.sampling_instant)
-        scenario.drive(State.CHALLENGED)
-        scenario.service.driver.step("w1")
-        scenario.clock.at(policy.release_time // 1000)
-        for _ in range(200):
-            if scenario.state() is State.ARCHIVED:
-                break
-            scenario.service.driver.step("w1")
-            scenario.verifier.get("/v1/windows/w1/progress")
-        envelope = json.loads(scenario.service.windows.get("w1").verdict or b"")
-        return json.loads(b64_decode(envelope["payload"]))["predicate"]
+        self.scenario.draw()
+        return self.scenario.decide()
 
 
 @pytest.fixture

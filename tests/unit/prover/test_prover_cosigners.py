@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +66,8 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
-    try:
+    with closing(Scene(tmp_path)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_all_of_them_cosign_and_are_asked_once_a_round(scene: Scene) -> None:

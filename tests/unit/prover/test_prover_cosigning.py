@@ -1,48 +1,36 @@
 """A window with further cosigners: receipts and status name the quorum; nothing depends on it."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from further_cosigners import Parties, policy_text
+from further_cosigners import CosignedProver
 from ragaudit.client.log_commands import read_finding, read_trust
-from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.log.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.settings import CosignerSettings
-from ragaudit.prover.store.states import State
 
 WAIT_SECONDS = 15
 
 
-class Cosigned:
-    """A scenario whose prover has three further cosigners, of whom two suffice."""
-
-    def __init__(self, scenario: Any, folder: Path) -> None:
-        self.scenario = scenario
-        self.parties = Parties(folder / "parties", scenario.clock)
-        self.trust = folder / "cosigners.policy"
-        self.trust.write_text(policy_text())
-        section = CosignerSettings(policy_file=self.trust, wait_seconds=WAIT_SECONDS)
-        scenario.settings = scenario.settings.model_copy(update={"cosigners": section})
-        scenario.restart(replace(scenario.components, cosigner_transport=self.parties.transport))
+class Cosigned(CosignedProver):
+    """A window whose prover has three further cosigners, of whom two suffice."""
 
     def open(self) -> None:
         self.scenario.open()
         self.parties.take_up(self.scenario.policy().keys.log)
 
-    def round(self, name: str = "w1") -> bool:
-        service = self.scenario.service
-        going = service.cosigning.step(name)
-        service.cosigning._cosigners.wait()
-        return bool(going)
+    def step(self) -> bool:
+        """Ask the others once; whether there is more to ask for."""
+        cosigning = self.scenario.service.cosigning
+        going = cosigning.step("w1")
+        assert cosigning._cosigners is not None
+        cosigning._cosigners.wait()
+        return going
 
     def ask(self) -> int:
         answer = self.scenario.ask()
@@ -50,18 +38,17 @@ class Cosigned:
         self.scenario.service.driver.checkpoint("w1")
         return int(answer.json()["public"]["index"])
 
-    def proof(self, index: int) -> httpx.Response:
-        answer: httpx.Response = self.scenario.api.get(f"/v1/windows/w1/receipts/{index}/proof")
-        return answer
+    def proof(self, index: int) -> Any:
+        return self.scenario.api.get(f"/v1/windows/w1/receipts/{index}/proof")
 
-    def status(self, name: str = "w1") -> Any:
-        path = f"/v1/operator/windows/{name}"
+    def status(self) -> Any:
+        path = "/v1/operator/windows/w1"
         return self.scenario.api.get(path, headers=self.scenario.operator).json()["cosigners"]
 
 
 @pytest.fixture
 def cosigned(scenario: Any, tmp_path: Path) -> Iterator[Cosigned]:
-    made = Cosigned(scenario, tmp_path)
+    made = Cosigned(scenario, tmp_path, wait_seconds=WAIT_SECONDS)
     yield made
     made.parties.close()
 
@@ -73,7 +60,7 @@ def test_receipts_and_status_name_the_quorum(cosigned: Cosigned, tmp_path: Path)
     assert before["latest"]["reached"] is False
     index = cosigned.ask()
     assert cosigned.proof(index).status_code == 425  # the others are still to be asked
-    assert cosigned.round()
+    assert cosigned.step()
     proof = cosigned.proof(index)
     assert proof.status_code == 200
     (tmp_path / "note").write_bytes(TlogProof.parse(proof.content).checkpoint)
@@ -91,7 +78,7 @@ def test_without_the_quorum_a_receipt_is_complete_after_the_wait(cosigned: Cosig
     for name in ("one", "three"):
         cosigned.parties.of[name].instead = lambda _request: httpx.Response(503)
     index = cosigned.ask()
-    cosigned.round()
+    cosigned.step()
     assert cosigned.proof(index).status_code == 425
     cosigned.scenario.clock.now += 1000 * (WAIT_SECONDS + 2)
     assert cosigned.proof(index).status_code == 200
@@ -102,40 +89,29 @@ def test_without_the_quorum_a_receipt_is_complete_after_the_wait(cosigned: Cosig
 
 def test_third_parties_see_only_what_the_verifier_has_cosigned(cosigned: Cosigned) -> None:
     cosigned.open()
-    cosigned.round()
+    cosigned.step()
     before = [len(party.asked) for party in cosigned.parties.of.values()]
     cosigned.scenario.transport.down = True
     assert cosigned.scenario.ask().status_code == 200
     cosigned.scenario.service.open_windows.get("w1").log.sign()
-    assert cosigned.round()
+    assert cosigned.step()
     assert [len(party.asked) for party in cosigned.parties.of.values()] == before
 
 
 def test_a_whole_window_passes_and_its_successor_names_two_lines(cosigned: Cosigned) -> None:
     cosigned.open()
     cosigned.ask()
-    cosigned.round()
+    cosigned.step()
     scenario = cosigned.scenario
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
-    scenario.service.driver.step("w1")
-    assert cosigned.round()
-    final = parse_checkpoint(scenario.service.windows.get("w1").final_checkpoint)
+    scenario.hand_over()
+    assert cosigned.step()
+    final = parse_checkpoint(scenario.service.windows.get("w1").final_checkpoint or b"")
     assert len(final.note.signatures) == 2
     assert cosigned.status()["reached"]["size"] == final.head.size
-    scenario.clock.at(scenario.policy().sampling_instant)
-    scenario.drive(State.CHALLENGED)
-    scenario.service.driver.step("w1")
-    scenario.clock.at(scenario.policy().release_time // 1000)
-    for _ in range(200):
-        if scenario.state() is State.ARCHIVED:
-            break
-        scenario.service.driver.step("w1")
-        scenario.verifier.get("/v1/windows/w1/progress")
-    envelope = json.loads(scenario.service.windows.get("w1").verdict)
-    verdict = json.loads(b64_decode(envelope["payload"]))["predicate"]
+    scenario.draw()
+    verdict = scenario.decide()
     assert verdict["result"] == "PASS"
-    assert not cosigned.round()  # nothing is left to ask for
+    assert not cosigned.step()  # nothing is left to ask for
     assert cosigned.status()["reached"]["size"] == final.head.size
     scenario.create("w2")
     policy = Policy.parse(scenario.service.windows.get("w2").policy)
@@ -149,10 +125,10 @@ def test_a_checkpoint_that_the_database_has_lost_stops_the_window(cosigned: Cosi
     signed = sign_checkpoint(Checkpoint(live.origin, lost.head()), live.log.key)
     request = AddCheckpointRequest(0, (), signed.encode()).encode()
     cosigned.parties.of["one"].cosigner.add_checkpoint(request)
-    cosigned.round()
-    assert not cosigned.round()
+    cosigned.step()
+    assert not cosigned.step()
     unusable = cosigned.scenario.service.windows.get("w1").unusable
-    assert "cosigner one has a checkpoint of ours with more entries" in unusable
+    assert "cosigner one has a checkpoint of ours with more entries" in str(unusable)
 
 
 def test_without_a_policy_nothing_is_asked_and_nothing_waits(scenario: Any) -> None:

@@ -16,12 +16,12 @@ from ragaudit.prover.index.committed import find_index, load_indexes
 from ragaudit.prover.lifecycle.refreshing import Refresher
 from ragaudit.prover.lifecycle.retention import _TABLES
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.states import State
 from ragaudit.prover.window.lists import document_list
 from ragaudit.prover.window.records import entries_of
 from ragaudit.verifier.procedure.indexes import check_place
 from scenario import ProverScenario
 from sqlalchemy import select
+from whole_windows import finish
 
 OWNED: dict[str, Any] = {"owners": {}, "versions": True}
 NEW = Document("one-new", "a new document")
@@ -39,13 +39,6 @@ def logged(scenario: ProverScenario, kind: str) -> list[Any]:
 def refreshed(scenario: ProverScenario, documents: list[Document]) -> int:
     StoredDocuments(scenario.service.store).add("one", documents, replace=True)
     return scenario.service.refresher.refresh("w1", "one")
-
-
-def closed(scenario: ProverScenario) -> None:
-    scenario.service.driver.checkpoint("w1")
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
-    scenario.service.driver.step("w1")
 
 
 def test_rows_have_the_keys_of_their_ids(scenario: ProverScenario) -> None:
@@ -71,7 +64,7 @@ def test_a_policy_without_owners_has_none(scenario: ProverScenario) -> None:
     assert (made.document_secret, made.id_keys, made.id_key_of(0)) == (b"", b"", None)
     [entry] = logged(scenario, Opening.KIND)
     assert Opening.parse(entry.body).tenant("one").id_commitment is None
-    closed(scenario)
+    finish(scenario)
     assert logged(scenario, Documents.KIND) == []
 
 
@@ -92,7 +85,7 @@ def test_versions_keep_secret_and_keys_across_a_restart(scenario: ProverScenario
 
 def test_another_window_has_another_secret(scenario: ProverScenario) -> None:
     start(scenario, **OWNED)
-    closed(scenario)
+    finish(scenario)
     scenario.service.create_window("w2", {"privacy": "none", "owners": {}})
     scenario.service.driver.step("w2")
     with scenario.service.store.read() as connection:
@@ -109,7 +102,7 @@ def test_lists_stand_at_the_end_of_the_log(scenario: ProverScenario, account_ind
     assert scenario.service.refresher.refresh("w1", "one") == 2
     assert refreshed(scenario, [*texts(), NEW]) == 3
     later(scenario, 140)
-    closed(scenario)
+    finish(scenario)
     tail = [Documents.KIND] * len(scenario.policy().tenants)
     tail += [Accounts.KIND] * account_index + [Close.KIND]
     with scenario.service.store.read() as connection:

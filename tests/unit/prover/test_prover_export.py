@@ -8,17 +8,12 @@ from typing import Any
 
 import pytest
 from databases import ON_EACH_ENGINE
-from finished_windows import QUESTION, Finished, finished
+from finished_windows import QUESTION, Finished
 from generation_channel import QUESTION as IN_WORDS
 from generation_channel import (
     ask,
-    channel,
     file_of,
-    make_channel,
-    model,
-    model_url,
     open_channel,
-    real_channel,
 )
 from ragaudit.encoding.errors import NotFound, RejectedError
 from ragaudit.ledger.messages.accounts import PROVIDER, AccountRecords, Line, read_lines
@@ -34,8 +29,6 @@ from ragaudit.verifier.later_statements import Judged
 from scenario import ProverScenario
 from sqlalchemy import select
 from typer.testing import CliRunner
-
-__all__ = ["channel", "finished", "make_channel", "model", "model_url", "real_channel"]
 
 pytestmark = ON_EACH_ENGINE
 

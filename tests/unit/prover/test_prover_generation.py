@@ -12,14 +12,9 @@ from databases import ON_EACH_ENGINE_SLOWLY
 from generation_channel import (
     QUESTION,
     ask,
-    channel,
     count,
     file_of,
-    make_channel,
-    model,
-    model_url,
     open_channel,
-    real_channel,
 )
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement
@@ -31,14 +26,11 @@ from ragaudit.prover.answering import generation as settling
 from ragaudit.prover.answering.charging import coins_of
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, charged_rows, unanswered
 from ragaudit.prover.window.records import entries
 from ragaudit.prover.window.registrations import advance_time
 from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
-
-__all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
 
 pytestmark = ON_EACH_ENGINE_SLOWLY
 
@@ -201,8 +193,7 @@ def test_a_charge_without_an_answer_is_voided_at_the_close_and_stays_charged(
     monkeypatch.setattr(NextTokens, "next_tokens", dead)
     assert ask(channel, query="another ?").status_code == 503
     live = channel.service.open_windows.get("w1")
-    channel.clock.at(live.policy.end)
-    channel.drive(State.CLOSED)
+    channel.close()
     assert channel.service.driver._closing.finish_log(live)
     with channel.service.store.read() as connection:
         logged = list(entries(connection, "w1"))
@@ -329,8 +320,7 @@ def test_charges_without_an_answer_are_in_memory_one_at_a_time(
     for number in range(3):
         assert ask(channel, query=f"question {number} ?").status_code == 503
     live = channel.service.open_windows.get("w1")
-    channel.clock.at(live.policy.end)
-    channel.drive(State.CLOSED)
+    channel.close()
     steps = list[str]()
     for name in ("charge_at", "put_void"):
         honest = getattr(settling, name)

@@ -14,15 +14,10 @@ from generation_channel import (
     QUESTION,
     TERMS,
     ask,
-    channel,
     count,
     file_of,
     first_tokens,
-    make_channel,
-    model,
-    model_url,
     open_channel,
-    real_channel,
 )
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.receipts import GeneratedAnswer
@@ -30,8 +25,6 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.serving.generators import NextTokens
 from scenario import ProverScenario
-
-__all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
 
 pytestmark = ON_EACH_ENGINE
 

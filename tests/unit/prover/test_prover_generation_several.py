@@ -7,15 +7,13 @@ from functools import partial
 import numpy as np
 import postgresql_server
 import pytest
-from generation_channel import make_channel, model, model_url, open_channel
+from generation_channel import open_channel
 from ragaudit.ledger.messages.entries import Charge, Generated
 from ragaudit.ledger.messages.receipts import GeneratedFile, GenerationRequest
 from ragaudit.prover.window.charges import charged_rows
 from ragaudit.prover.window.records import entries
 from scenario import ProverScenario
-from several_provers import at_once, join, take
-
-__all__ = ["join", "make_channel", "model", "model_url"]
+from several_provers import at_once, take
 
 pytestmark = pytest.mark.slow
 

@@ -6,14 +6,13 @@ from typing import Any
 import openai
 import pytest
 from databases import ON_EACH_ENGINE
-from generation_channel import QUESTION, ask, count, file_of, model, model_url, open_channel
-from keyword_channel import KEYWORD_CHANNEL, KEYWORDS, keyword_channel
+from generation_channel import QUESTION, ask, count, file_of, open_channel
+from keyword_channel import KEYWORD_CHANNEL, KEYWORDS
 from ragaudit.ledger.messages.entries import Void
 from ragaudit.ledger.messages.receipts import GeneratedKeywords
 from ragaudit.privacy.mechanisms.dp_ksa import DpKsa
 from ragaudit.prover.answering.charging import coins_of
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.states import State
 from ragaudit.prover.window.charges import charge_at, made_of
 from ragaudit.prover.window.records import entries
 from ragaudit.serving.generators import (
@@ -24,8 +23,6 @@ from ragaudit.serving.generators import (
     WholeAnswers,
 )
 from scenario import ProverScenario
-
-__all__ = ["keyword_channel", "model", "model_url"]
 
 pytestmark = ON_EACH_ENGINE
 
@@ -221,8 +218,7 @@ def test_a_charge_without_an_answer_is_voided_at_the_close(
     monkeypatch.setattr(WholeAnswers, "responses", dead)
     assert ask(channel).status_code == 503
     live = channel.service.open_windows.get("w1")
-    channel.clock.at(live.policy.end)
-    channel.drive(State.CLOSED)
+    channel.close()
     assert channel.service.driver._closing.finish_log(live)
     with channel.service.store.read() as connection:
         assert [each.kind for each in entries(connection, "w1")].count(Void.KIND) == 1

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import postgresql_server
 import pytest
-from databases import on_each_engine, prover_tables
+from databases import prover_tables
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.advisory import Session, Turns, key_of
@@ -15,8 +15,6 @@ from ragaudit.prover.errors import NotLeading
 from ragaudit.prover.store.database import Store, mark_stale, marks_of
 from ragaudit.prover.store.fences import FenceFolder
 from ragaudit.prover.store.leadership import Leadership, LeadersStore
-
-__all__ = ["on_each_engine"]
 
 PATIENCE = 60
 

@@ -1,10 +1,12 @@
 """A window's whole life against the real verifier: PASS, restarts, backups, bad challenges."""
 
+import io
 import json
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+import httpx
 import pytest
 from databases import ON_EACH_ENGINE
 from ragaudit.encoding.canonical_json import dumps, loads
@@ -14,17 +16,27 @@ from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import ChainRejected, MalformedRecord
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.messages.challenge import Activation, Challenge, Countersignature
-from ragaudit.ledger.messages.entries import Close
+from ragaudit.ledger.messages.entries import Close, Record
+from ragaudit.ledger.messages.handover import read_handover, write_handover
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.answering.query import Admitted, Selected
 from ragaudit.prover.errors import (
     ChallengeRejected,
     ClocksDiffer,
     VerifierMessageRejected,
+    VerifierRefused,
     VerifierUnreachable,
 )
+from ragaudit.prover.lifecycle import closing
 from ragaudit.prover.settings import VerifierSettings
 from ragaudit.prover.store.states import State
+from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, checked_keys
+from ragaudit.prover.window.log_transaction import WindowFence
+from ragaudit.prover.window.records import entries
+from ragaudit.verifier.service import cosigner, handover
 from restoring import BackUp
 
 pytestmark = ON_EACH_ENGINE
@@ -40,34 +52,14 @@ def ask_something(scenario: Any) -> None:
     scenario.service.driver.checkpoint("w1")
 
 
-def to_challenge(scenario: Any) -> None:
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
-    scenario.service.driver.step("w1")
-    scenario.clock.at(scenario.policy().sampling_instant)
-    scenario.drive(State.CHALLENGED)
-
-
-def to_verdict(scenario: Any) -> dict[str, Any]:
-    """Run to the end and return the verdict's predicate."""
-    scenario.service.driver.step("w1")
-    scenario.clock.at(scenario.policy().release_time // 1000)
-    for _ in range(200):
-        if scenario.state() is State.ARCHIVED:
-            break
-        scenario.service.driver.step("w1")
-        scenario.verifier.get("/v1/windows/w1/progress")
-    envelope = json.loads(scenario.service.windows.get("w1").verdict)
-    return json.loads(b64_decode(envelope["payload"]))["predicate"]
-
-
 def test_a_whole_window_passes(make_scenario: Any, embedder: Any) -> None:
     scenario = make_scenario(embedder=lambda _: embedder)
     scenario.open()
     ask_something(scenario)
     assert scenario.service.windows.unfinished() == ["w1"]
-    to_challenge(scenario)
-    verdict = to_verdict(scenario)
+    scenario.hand_over()
+    scenario.draw()
+    verdict = scenario.decide()
     assert verdict["result"] == "PASS", verdict["checks"]
     assert scenario.state() is State.ARCHIVED and scenario.service.windows.unfinished() == []
     counts = verdict["counts"]
@@ -84,7 +76,8 @@ def test_proofs_are_handed_over_at_the_policys_time_and_not_when_they_are_made(
 ) -> None:
     scenario.open()
     ask_something(scenario)
-    to_challenge(scenario)
+    scenario.hand_over()
+    scenario.draw()
     release = scenario.policy().release_time
     assert release == 1000 * (scenario.policy().sampling_instant + 60)
 
@@ -117,15 +110,13 @@ def test_it_passes_with_a_restart_at_every_state(scenario: Any) -> None:
     scenario.restart()
     assert scenario.ask().status_code == 200
     scenario.service.driver.checkpoint("w1")
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
+    scenario.close()
     scenario.restart()
     scenario.service.driver.step("w1")
     scenario.restart()
-    scenario.clock.at(scenario.policy().sampling_instant)
-    scenario.drive(State.CHALLENGED)
+    scenario.draw()
     scenario.restart()
-    verdict = to_verdict(scenario)
+    verdict = scenario.decide()
     assert verdict["result"] == "PASS", verdict["checks"]
 
 
@@ -190,8 +181,9 @@ def test_a_late_window_is_refused_with_a_signed_verdict(scenario: Any) -> None:
 def test_the_next_window_names_the_last_ones_checkpoint(scenario: Any) -> None:
     scenario.open()
     scenario.ask()
-    to_challenge(scenario)
-    to_verdict(scenario)
+    scenario.hand_over()
+    scenario.draw()
+    scenario.decide()
     scenario.create("w2")
     final = scenario.service.windows.get("w1").final_checkpoint
     policy = loads(scenario.service.windows.get("w2").policy)
@@ -205,7 +197,8 @@ def test_the_close_entry_claims_and_counts(scenario: Any) -> None:
     scenario.open()
     for account in ("ada", "cyd"):
         scenario.ask(account, query="the very same words")
-    to_challenge(scenario)
+    scenario.hand_over()
+    scenario.draw()
     from ragaudit.prover.window.records import entries
 
     with scenario.service.store.read() as connection:
@@ -289,7 +282,8 @@ class TestVerifierMessages:
     def test_challenges(self, scenario: Any) -> None:
         scenario.open()
         ask_something(scenario)
-        to_challenge(scenario)
+        scenario.hand_over()
+        scenario.draw()
         live, good = scenario.service.open_windows.get("w1"), self.challenge(scenario)
         worker = scenario.service.driver._challenges
         assert worker.check(live, Challenge.from_json(good))
@@ -323,14 +317,15 @@ class TestVerifierMessages:
     def test_nothing_outside_the_sample_is_opened(self, scenario: Any) -> None:
         scenario.open(audit={"mode": "B", "beta": "0.5", "tenants": {"eta": "0.5", "minimum": 1}})
         ask_something(scenario)
-        to_challenge(scenario)
+        scenario.hand_over()
+        scenario.draw()
         live = scenario.service.open_windows.get("w1")
         opened = []
         honest = live.seed.open
         live.seed.open = lambda slot, counter: (
             opened.append((slot, counter)) or honest(slot, counter)  # type: ignore[func-returns-value]
         )
-        verdict = to_verdict(scenario)
+        verdict = scenario.decide()
         sampled = {each for s in self.challenge(scenario)["strata"] for each in s["sample"]}
         assert verdict["result"] == "PASS" and len(opened) == len(sampled) < 6
 
@@ -389,3 +384,212 @@ class TestVerifierMessages:
         named = VerifierSettings(arbiter_key=shown.arbiter.raw.hex())
         assert checked_keys(shown, named) is shown
         assert checked_keys(shown, VerifierSettings(allow_unpinned=True)) is shown
+
+
+# The handover of a log in parts: broken off, gone on with, and begun again.
+
+PART = 2
+
+
+@pytest.fixture
+def ended(scenario: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A window of several parts that is over, and not handed over."""
+    for module in (closing, handover):
+        monkeypatch.setattr(module, "PART_ENTRIES", PART)
+    scenario.open()
+    for _ in range(4):
+        assert scenario.ask("ada").status_code == 200
+    scenario.service.driver.checkpoint("w1")
+    scenario.close()
+    return scenario
+
+
+def hand_over(scenario: Any) -> None:
+    scenario.service.driver.step("w1")
+    assert scenario.service.windows.get("w1").handed_over
+
+
+def test_a_handover_goes_on_where_it_was_broken_off(
+    ended: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, send = [], VerifierClient.put_part
+
+    def put_part(client: VerifierClient, window: str, number: int, data: bytes) -> None:
+        if number == 2 and 2 not in sent:
+            sent.append(2)
+            raise VerifierUnreachable("broken off", where="records")
+        sent.append(number)
+        send(client, window, number, data)
+
+    monkeypatch.setattr(VerifierClient, "put_part", put_part)
+    with pytest.raises(VerifierUnreachable, match="broken off"):
+        hand_over(ended)
+    # Another process, of which nothing is known but what database and verifier hold.
+    ended.restart()
+    hand_over(ended)
+    with ended.service.store.read() as connection:
+        logged = len(list(entries(connection, "w1")))
+    last = (logged - 1) // PART
+    assert last > 2
+    assert sent == [0, 1, 2, *range(2, last + 1)]
+
+
+def test_what_the_verifier_holds_of_another_log_is_begun_again(ended: Any) -> None:
+    service = ended.service
+    live = service.open_windows.get("w1")
+    with service.store.read() as connection:
+        first = list(entries(connection, "w1", 0, PART))
+    other = [replace(first[0], salt=bytes(32)), *first[1:]]
+    service.driver._verifier.put_part("w1", 0, write_handover(other))
+    with pytest.raises(VerifierRefused, match="another digest"):
+        hand_over(ended)
+    hand_over(ended)
+    closer = service.driver._closing
+    parts = b"".join(closer.handover(live, number) for number in range(9))
+    read = list(read_handover(io.BytesIO(parts)))
+    assert [entry.index for entry in read] == list(range(len(read)))
+    assert all((entry.kind == "record") == bool(entry.sketch) for entry in read)
+
+
+# Each fault beside the check that stops it, and what comes of it where that check is removed.
+
+SKEW = 5
+
+
+class Drawing(Mechanism):
+    """Remembers the noise of every record; may be slow between drawing it and the log."""
+
+    def __init__(self, embedder: Any) -> None:
+        super().__init__(embedder)
+        self.drawn: list[list[int]] = []
+        self.meanwhile: Any = lambda: None
+
+    def draw_noise(self, *arguments: Any) -> Any:
+        noise = super().draw_noise(*arguments)
+        self.drawn.append(noise.tolist())
+        self.meanwhile()
+        return noise
+
+
+def record_of(answer: Any) -> Record:
+    assert answer.status_code == 200, answer.text
+    return Record.parse(bytes.fromhex(answer.json()["public"]["body"]))
+
+
+# --- the fence's comparison in every transaction that commits ---
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_lost_records_and_the_comparison_of_the_head(
+    make_scenario: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+) -> None:
+    if not checked:
+        monkeypatch.setattr(
+            WindowFence, "check_head", lambda self, connection: self.entries.head(connection)
+        )
+        monkeypatch.setattr(WindowFence, "check_account", lambda *_: None)
+    scenario = make_scenario(mechanism=Drawing)
+    scenario.open()
+    scenario.ask()
+    database = BackUp(scenario.settings.store.url)
+    before = record_of(scenario.ask(query="trains"))
+    database.restore()
+    again = scenario.ask(query="violin")
+    if checked:
+        assert again.status_code == 503 and "behind the fence" in again.json()["detail"]
+        return
+    # Another question under the same counter, with the same noise: it can be subtracted.
+    assert record_of(again).counter == before.counter
+    drawn = scenario.service.mechanism.drawn
+    assert drawn[-1] == drawn[-2] != drawn[0]
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_lost_promise_and_the_comparison_of_the_counter(
+    scenario: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+) -> None:
+    """The log did not grow with the promise, so that its head says nothing."""
+    if not checked:
+        monkeypatch.setattr(WindowFence, "check_account", lambda *_: None)
+    scenario.open()
+    database = BackUp(scenario.settings.store.url)
+    first = Promise.from_json(scenario.promise(0, query="trains").json())
+    database.restore()
+    again = scenario.promise(0, query="violin")
+    if checked:
+        assert again.status_code == 503 and "counter is behind the fence" in again.json()["detail"]
+        return
+    second = Promise.from_json(again.json())  # two for one counter: evidence, check 12
+    assert second.record.counter == first.record.counter and second.identity != first.identity
+
+
+# --- times: what they have to do with the checkpoints around them ---
+
+
+@pytest.fixture
+def timed(make_scenario: Any, embedder: Any) -> Any:
+    """A scenario whose window can be audited, and whose answers can be slow."""
+    return make_scenario(embedder=lambda _: embedder, mechanism=Drawing)
+
+
+def failed(scenario: Any) -> list[str]:
+    """Run the window to its end; return the names of the checks that failed."""
+    scenario.hand_over()
+    scenario.draw()
+    checks = scenario.decide()["checks"]
+    return [each["id"] for each in checks if each["status"] == "FAIL"]
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_late_request_for_a_cosignature(
+    timed: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+) -> None:
+    """It hangs for longer than the skew, and does not cover an entry that is made meanwhile."""
+    honest = cosigner.add_checkpoint
+    if not checked:
+        monkeypatch.setattr(
+            cosigner,
+            "add_checkpoint",
+            lambda *arguments, **options: honest(*arguments, **{**options, "read": None}),
+        )
+    timed.open()
+    record_of(timed.ask())
+    forward, waits = timed.transport.handle_request, iter([True])
+
+    def slow(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("add-checkpoint") and next(waits, False):
+            record_of(timed.ask("cyd"))
+            timed.clock.now += 1000 * (SKEW + 2)
+        return forward(request)
+
+    monkeypatch.setattr(timed.transport, "handle_request", slow)
+    if checked:
+        with pytest.raises(Exception, match="answered 503"):
+            timed.service.driver.checkpoint("w1")
+    timed.service.driver.checkpoint("w1")
+    assert failed(timed) == ([] if checked else ["schedule"])
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_an_answer_that_takes_longer_than_the_skew(
+    timed: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+) -> None:
+    """A checkpoint is cosigned while it is computed: its time is that of its commit, or too old."""
+    if not checked:
+        record = Admitted.record
+        monkeypatch.setattr(
+            Admitted, "record", lambda *arguments: replace(record(*arguments), time=timed.clock())
+        )
+        monkeypatch.setattr(Selected, "stamp", lambda self, current, record: record)
+    timed.open()
+
+    def meanwhile() -> None:
+        timed.service.mechanism.meanwhile = lambda: None
+        record_of(timed.ask("cyd"))
+        timed.clock.now += 1000 * (SKEW + 2)
+        timed.service.driver.checkpoint("w1")
+
+    timed.service.mechanism.meanwhile = meanwhile
+    record_of(timed.ask("ada"))
+    timed.service.driver.checkpoint("w1")
+    assert failed(timed) == ([] if checked else ["schedule"])

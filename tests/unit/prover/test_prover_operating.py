@@ -1,14 +1,27 @@
 """What an operator lives through: stuck windows, other tenants, changed keys, full disks."""
 
+import json
+import logging
 import os
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from fastapi.testclient import TestClient
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from ragaudit.client.cli import app
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.window_chain import Link, WindowChain
+from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.checks import run_checks
@@ -18,16 +31,22 @@ from ragaudit.prover.errors import (
     NotPinned,
     UnpinnedVerifier,
     VerifierRefused,
+    VerifierUnreachable,
     WrongState,
 )
 from ragaudit.prover.http.app import create_app
-from ragaudit.prover.keys import load_key
+from ragaudit.prover.keys import create_key, load_key
 from ragaudit.prover.service import Service
-from ragaudit.prover.settings import VerifierSettings
+from ragaudit.prover.settings import SurfaceSettings, VerifierSettings
 from ragaudit.prover.store.fences import check_folder, check_space
 from ragaudit.prover.store.states import State
+from ragaudit.prover.surfaces.chroma import collection_id
 from ragaudit.prover.verifier.connection import check_pins
 from ragaudit.verifier.service import providers
+from scenario import ProverScenario
+from surface_window import CHROMA, SURFACES, VECTOR, WINDOW, logged, start
+from typer.testing import CliRunner
+from whole_windows import verdict
 
 
 def forget_the_provider(scenario: Any) -> None:
@@ -274,3 +293,369 @@ def test_the_driver_lets_go_of_what_is_finished(scenario: Any) -> None:
     scenario.service.open_windows.forget("w1")
     assert fence._fence is None
     assert scenario.ask().status_code == 200  # an open window is loaded again
+
+
+# What accounts and strangers try against an honest provider: its window passes all the same.
+
+SKEW_MS = 5_000
+
+
+def check_passes(scenario: Any) -> None:
+    """Run the window to its end."""
+    decided = verdict(scenario)
+    wrong = [each for each in decided["checks"] if each["status"] in {"FAIL", "NOT RUN"}]
+    assert decided["result"] == "PASS", wrong
+
+
+def test_a_stranger_cannot_have_an_old_head_cosigned(scenario: Any) -> None:
+    """It would make every entry since then seem back-dated: all of a verifier's absence."""
+    scenario.open()
+    assert scenario.ask("ada").status_code == 200
+    scenario.service.driver.checkpoint("w1")
+    assert scenario.ask("ada").status_code == 200
+    scenario.transport.down = True
+    with pytest.raises(VerifierUnreachable):
+        scenario.service.driver.checkpoint("w1")
+    shown = scenario.api.get("/v1/windows/w1/log/checkpoint").content
+    assert scenario.ask("ada").status_code == 200  # after the head that was signed
+    scenario.clock.now += 4 * SKEW_MS
+    scenario.transport.down = False
+    log = scenario.service.open_windows.get("w1").log
+    old, new = log.checkpoints.latest(1).head.size, parse_checkpoint(shown).head.size
+    request = AddCheckpointRequest(old, log.entries.consistency_proof(old, new), shown)
+    scenario.verifier.post("/cosigner/add-checkpoint", content=request.encode())
+    check_passes(scenario)
+
+
+def test_a_nonce_that_is_revealed_at_the_last_moment(
+    scenario: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer takes its time, and checkpoints are made meanwhile."""
+    scenario.open()
+    promised = scenario.promise(0)
+    live, honest = scenario.service.open_windows.get("w1"), Mechanism.draw_noise
+
+    def slow(self: Any, *arguments: Any) -> Any:
+        monkeypatch.undo()
+        scenario.clock.now += SKEW_MS
+        assert scenario.ask("cyd").status_code == 200
+        scenario.clock.now += 3_000
+        scenario.service.driver.checkpoint("w1")
+        return honest(self, *arguments)
+
+    promise = Promise.from_json(promised.json())
+    scenario.clock.now = promise.record.time + live.policy.promise_life - 500
+    monkeypatch.setattr(Mechanism, "draw_noise", slow)
+    assert scenario.reveal(0).status_code == 409
+    claim = {"promise": promise.to_json(), "nonce": scenario.chains["bob"].nonce(0).hex()}
+    taken = scenario.verifier.post("/v1/windows/w1/claims", json=claim)
+    assert taken.status_code == 422  # nobody can bring it up any more
+    check_passes(scenario)
+
+
+# Between two windows: retries are answered from the store, all else is told when to come back.
+
+ENABLED = ["openai", "chroma", "qdrant", "dify"]
+
+
+def ask(
+    scenario: ProverScenario, surface: str, n: int = 3, account: str = "ada", key: str = ""
+) -> Any:
+    """A question on a surface with what each leaves to a default left out."""
+    body: dict[str, Any]
+    idempotent = {"Idempotency-Key": key} if key else {}
+    match surface:
+        case "openai":
+            path, body = "/v1/vector_stores/handbook/search", {"query": "bread"}
+            body |= {"max_num_results": n} if n != 3 else {}
+        case "dify":
+            path = "/retrieval"
+            body = {"knowledge_id": "handbook", "query": "bread"}
+            body["retrieval_setting"] = {"top_k": n, "score_threshold": 0.0}
+        case "chroma":
+            path = f"{CHROMA}/{collection_id('handbook')}/query"
+            body = {"query_embeddings": [VECTOR], "n_results": n}
+        case _:
+            path = "/collections/handbook/points/query"
+            body = {"query": VECTOR, "limit": n}
+    return scenario.api.post(path, json=body, headers={**scenario.headers(account), **idempotent})
+
+
+def no_window(surface: str, answer: Any) -> str:
+    """The text of a 503 in the surface's own shape."""
+    assert answer.status_code == 503, answer.text
+    body = answer.json()
+    match surface:
+        case "openai":
+            text = body["error"]["message"]
+        case "dify":
+            text = body["error_msg"]
+        case "chroma":
+            text = body["message"]
+        case _:
+            text = body["status"]["error"]
+    assert isinstance(text, str) and "no window is open" in text
+    return str(answer.headers["Retry-After"])
+
+
+def end(scenario: ProverScenario) -> None:
+    scenario.service.driver.checkpoint("w1")
+    scenario.clock.at(scenario.policy().end)
+
+
+@pytest.mark.parametrize("surface", ENABLED)
+def test_a_retry_is_answered_after_the_end(scenario: ProverScenario, surface: str) -> None:
+    start(scenario, {**WINDOW, "retry_seconds": 3600})
+    first = ask(scenario, surface)
+    assert first.status_code == 200, first.text
+    count = logged(scenario)
+    end(scenario)
+    # Some moments behind: the state says that it is open.
+    for state in (State.OPEN, State.CLOSED):
+        scenario.drive(state)
+        again = ask(scenario, surface)
+        assert again.status_code == 200, again.text
+        assert again.json() == first.json()
+        assert again.headers["Ragaudit-Receipt"] == first.headers["Ragaudit-Receipt"]
+        assert no_window(surface, ask(scenario, surface, 2)) == "60"
+    assert logged(scenario) == count
+
+
+def test_a_retry_is_answered_after_the_verdict(scenario: ProverScenario) -> None:
+    start(scenario, {**WINDOW, "retry_seconds": 3600})
+    first = {surface: ask(scenario, surface) for surface in ENABLED}
+    own = {"query": "rolls", "kind": "text", "top_k": 2}
+    key = {**scenario.headers("ada"), "Idempotency-Key": "k1"}
+    file = scenario.api.post("/v1/windows/w1/query", json=own, headers=key)
+    assert file.status_code == 200
+    assert verdict(scenario)["result"] == "PASS"
+    assert scenario.state() is State.ARCHIVED
+    for surface, answer in first.items():
+        assert ask(scenario, surface).json() == answer.json()
+        assert no_window(surface, ask(scenario, surface, 2)) == "60"
+    again = scenario.api.post("/v1/windows/w1/query", json=own, headers=key)
+    assert (again.status_code, again.content) == (200, file.content)
+    other = scenario.api.post("/v1/windows/w1/query", json={**own, "top_k": 1}, headers=key)
+    assert other.status_code == 409 and "used for another request" in other.text
+    del key["Idempotency-Key"]
+    new = scenario.api.post("/v1/windows/w1/query", json={**own, "top_k": 1}, headers=key)
+    assert new.status_code == 409 and "refusal" in new.json()
+
+
+def test_a_retry_that_is_too_late_is_none(scenario: ProverScenario) -> None:
+    start(scenario, {**WINDOW, "retry_seconds": 60})
+    assert ask(scenario, "openai").status_code == 200
+    end(scenario)
+    scenario.drive(State.CLOSED)
+    assert no_window("openai", ask(scenario, "openai")) == "60"
+
+
+def test_a_retry_by_key_is_known_however_late(scenario: ProverScenario) -> None:
+    start(scenario, {**WINDOW, "retry_seconds": 0})
+    first = ask(scenario, "chroma", key="first")
+    end(scenario)
+    scenario.drive(State.CLOSED)
+    again = ask(scenario, "chroma", key="first")
+    assert (again.status_code, again.content) == (200, first.content)
+
+
+def test_nobody_gets_the_answer_of_another(scenario: ProverScenario) -> None:
+    start(scenario, {**WINDOW, "retry_seconds": 3600})
+    assert ask(scenario, "openai", account="ada").status_code == 200
+    end(scenario)
+    scenario.drive(State.CLOSED)
+    assert no_window("openai", ask(scenario, "openai", account="bob")) == "60"
+
+
+@pytest.mark.parametrize("surface", ENABLED)
+def test_the_next_window_is_announced(scenario: ProverScenario, surface: str) -> None:
+    start(scenario, WINDOW)
+    end(scenario)
+    scenario.drive(State.CLOSED)
+    scenario.service.create_window("w2", WINDOW)
+    soon = scenario.service.policy_of("w2").start - scenario.policy().end
+    assert no_window(surface, ask(scenario, surface)) == str(soon)
+    scenario.clock.at(scenario.service.policy_of("w2").start - 7)
+    assert no_window(surface, ask(scenario, surface)) == "7"
+
+
+def test_a_window_that_was_stopped_is_none(scenario: ProverScenario) -> None:
+    start(scenario, {**WINDOW, "retry_seconds": 3600})
+    first = ask(scenario, "openai")
+    scenario.service.stop_window("w1")
+    assert ask(scenario, "openai").json() == first.json()
+    assert no_window("openai", ask(scenario, "openai", 2)) == "60"
+
+
+@pytest.mark.parametrize("surface", ENABLED)
+def test_before_the_first_window(scenario: ProverScenario, surface: str) -> None:
+    given = SurfaceSettings.model_validate(SURFACES)
+    scenario.settings = scenario.settings.model_copy(update={"surfaces": given})
+    scenario.restart()
+    assert no_window(surface, ask(scenario, surface)) == "60"
+    scenario.service.create_window("w1", WINDOW)
+    scenario.clock.at(scenario.service.policy_of("w1").start - 30)
+    assert no_window(surface, ask(scenario, surface)) == "30"
+
+
+# The chain of windows as the service publishes it (docs/spec/08-services.md §8.11).
+
+
+def shown(scenario: ProverScenario) -> list[tuple[str, int | None, str | None]]:
+    chain = WindowChain.from_json(scenario.api.get("/v1/window-chain").json())
+    links: tuple[Link, ...] = chain.verify([scenario.policy().keys.verifier])
+    return [(link.window, link.size, link.continues) for link in links]
+
+
+def test_each_window_is_shown_with_its_end_and_the_one_it_continues(make_scenario: Any) -> None:
+    scenario: ProverScenario = make_scenario()
+    assert scenario.api.get("/v1/window-chain").json()["windows"] == []
+    scenario.open()
+    assert shown(scenario) == [("w1", None, None)]
+    scenario.ask()
+    assert verdict(scenario)["result"] == "PASS"
+    scenario.create("w2")
+    scenario.drive(State.COUNTERSIGNED, "w2")
+    # A window that nobody countersigned is none of the chain.
+    scenario.create("w3")
+    final, keys = scenario.service.windows.get("w1").final_checkpoint, scenario.policy().keys
+    assert final is not None
+    end = verify_cosigned(final, keys.log, CosignerPolicy((keys.cosigner,), 1)).signed.head
+    assert shown(scenario) == [("w1", end.size, None), ("w2", None, "w1")]
+
+
+def test_the_providers_key_is_changed_between_windows(make_scenario: Any) -> None:
+    """The log's key is another one in each window anyway."""
+    scenario: ProverScenario = make_scenario()
+    file, verifier = scenario.settings.keys.provider_file, cast(Any, scenario.verifier.app)
+    pinned = verifier.state.service.database
+    old_file = file.read_bytes()
+    scenario.open()
+    receipt = scenario.ask().json()["public"]
+    file.unlink()
+    new = create_key(file).public
+    # Not within a window: its policy names the key that signs.
+    scenario.restart()
+    with pytest.raises(KeyChanged):
+        scenario.service.start()
+    new_file = file.read_bytes()
+    file.write_bytes(old_file)
+    scenario.restart()
+    assert verdict(scenario)["result"] == "PASS"
+    old = scenario.policy().keys.provider
+    file.write_bytes(new_file)
+    providers.remove(pinned, "provider.example")
+    providers.add(pinned, "provider.example", new)
+    scenario.restart()
+    scenario.open("w2")
+    assert scenario.ask(name="w2").status_code == 200
+    scenario.service.driver.checkpoint("w2")
+    chain = WindowChain.from_json(scenario.api.get("/v1/window-chain").json())
+    links = chain.verify([scenario.policy("w2").keys.verifier])
+    assert [link.provider_key for link in links] == [old, new]
+    assert [link.continues for link in links] == [None, "w1"]
+    assert len({link.log for link in links}) == 2
+    shown = scenario.folder / "chain.json"
+    shown.write_bytes(chain.encode())
+    pin = scenario.policy("w2").keys.verifier.raw.hex()
+    said = CliRunner().invoke(app, ["verify-windows", str(shown), "--verifier-key", pin]).output
+    first, second = said.splitlines()
+    assert "provider key" not in first
+    assert second.endswith(f"new provider key {new.raw.hex()}")
+    # What was signed before stays what it was, under the key of its own window.
+    PublicReceipt.from_json({**receipt, "proof": None}).verify(old)
+    assert scenario.api.get(f"/v1/windows/w1/receipts/{receipt['index']}/proof").status_code == 200
+
+
+# What the prover's operator sees: metrics of windows and budgets, the audit stream of answers.
+
+QUERY = "how do I return a product"
+
+
+def metrics(scenario: Any) -> dict[tuple[str, str], float]:
+    """The gauges of windows by name and label."""
+    text = generate_latest(scenario.service.observer.metrics.registry).decode()
+    return {
+        (sample.name.removeprefix("ragaudit_"), "".join(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def watched(scenario: Any, **operation: Any) -> None:
+    """Start the prover again with other settings of its section `operation`."""
+    changed = scenario.settings.operation.model_copy(update=operation)
+    scenario.settings = scenario.settings.model_copy(update={"operation": changed})
+    scenario.restart()
+
+
+def test_windows_and_budgets_are_shown_under_aliases_only(scenario: Any) -> None:
+    watched(scenario, tenant_aliases={"one": "first"})
+    assert metrics(scenario)["window_age_seconds", ""] == 0
+    scenario.open()
+    before = metrics(scenario)
+    assert before["windows", "open"] == 1 and before["windows", "draft"] == 0
+    assert before["window_documents", ""] == 24
+    assert scenario.ask(query=QUERY).status_code == 200
+    scenario.clock.at(scenario.policy().start + 7)
+    after = metrics(scenario)
+    assert [int(each["window_age_seconds", ""]) for each in (before, after)] == [0, 7]
+    assert after["budget_remaining", "first"] == before["budget_remaining", "first"] - 1
+    assert after["budget_remaining", "other"] == before["budget_remaining", "other"]
+    assert not {"one", "two", "w1", "ada"} & {label for _, label in after}
+
+
+def test_a_database_that_is_away_leaves_the_rest_of_the_metrics(
+    scenario: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(scenario.service.windows, "all", away)
+    found = metrics(scenario)
+    assert ("windows", "open") not in found and ("requests_in_flight", "") in found
+
+
+def test_an_answer_is_in_log_and_audit_stream_by_its_receipt(
+    scenario: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    stream = tmp_path / "audit.jsonl"
+    scenario.open()
+    watched(scenario, audit_file=stream)
+    caplog.set_level(logging.INFO)
+    with scenario.service.observer:
+        index = json.loads(scenario.ask(query=QUERY).content)["public"]["index"]
+        assert scenario.ask("bob", query=QUERY).status_code == 409
+        scenario.api.get("/v1/operator/windows", headers=scenario.operator)
+        scenario.api.post("/v1/operator/windows/w9/close", headers=scenario.operator)
+        scenario.api.post("/v1/windows/w1/query", headers={"Authorization": "Bearer guess"})
+    asked, declined, operated = map(json.loads, stream.read_text().splitlines())
+    assert asked["user"]["name"] == "ada" and asked["organization"]["name"] == "one"
+    assert asked["ragaudit"] == {
+        "surface": "account", "window": "w1", "receipt": {"index": index},
+    }  # fmt: skip
+    assert declined["user"]["name"] == "bob" and declined["event"]["reason"] == "account-anchored"
+    assert operated["event"]["action"] == "closeWindow"
+    assert f"answered: receipt w1.{index}" in caplog.text
+    assert QUERY not in stream.read_text() and QUERY not in caplog.text
+
+
+def test_a_stream_that_loses_events_is_not_ready(scenario: Any, tmp_path: Path) -> None:
+    stream = tmp_path / "audit.jsonl"
+    watched(scenario, audit_file=stream)
+    with scenario.service.observer:
+        stream.unlink()
+        stream.mkdir()
+        scenario.api.post("/v1/operator/windows/w9/close", headers=scenario.operator)
+        assert scenario.api.get("/readyz").status_code == 503
+
+
+def test_the_observer_is_open_while_the_service_runs(scenario: Any, tmp_path: Path) -> None:
+    settings = scenario.settings.operation.model_copy(update={"audit_file": tmp_path / "a.jsonl"})
+    changed = scenario.settings.model_copy(update={"operation": settings})
+    app = create_app(changed, components=scenario.components)
+    assert not (tmp_path / "a.jsonl").exists()
+    scenario.service.stop()
+    with TestClient(app):
+        assert (tmp_path / "a.jsonl").exists()
+    assert (tmp_path / "a.jsonl").read_text() == ""

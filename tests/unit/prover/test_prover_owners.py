@@ -66,9 +66,7 @@ class Owner:
 
 
 def closed(scenario: ProverScenario) -> None:
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
-    scenario.service.driver.step("w1")
+    scenario.hand_over()
     scenario.service.driver.checkpoint("w1")
 
 

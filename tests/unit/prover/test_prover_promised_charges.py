@@ -7,13 +7,8 @@ from databases import ON_EACH_ENGINE
 from generation_channel import (
     QUESTION,
     ask,
-    channel,
     count,
-    make_channel,
-    model,
-    model_url,
     open_channel,
-    real_channel,
 )
 from ragaudit.client.checks import CoreOperations
 from ragaudit.ledger.messages.entries import Charge, Generated, Opening, Record, Void
@@ -22,12 +17,10 @@ from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import WindowView, check_file
 from ragaudit.ledger.messages.receipts import GeneratedFile
 from ragaudit.prover.store import tables
-from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import entries
 from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
-
-__all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
+from whole_windows import finish
 
 pytestmark = ON_EACH_ENGINE
 
@@ -57,13 +50,6 @@ def logged(scenario: ProverScenario, *kinds: Any) -> list[Any]:
         found = list(entries(connection, "w1"))
     by_kind = {kind.KIND: kind for kind in kinds}
     return [by_kind[each.kind].parse(each.body) for each in found if each.kind in by_kind]
-
-
-def end(scenario: ProverScenario) -> None:
-    scenario.service.driver.checkpoint("w1")
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
-    scenario.service.driver.step("w1")
 
 
 def test_the_charge_is_logged_before_the_promise_and_the_nonce_with_the_answer(
@@ -224,7 +210,7 @@ def test_a_revealed_charge_is_never_voided(
     assert ask(channel, "bob", counter=0).content == promise.encode()
     # At the end it is answered as soon as it can be; until then the log stays open.
     with pytest.raises(GeneratorUnavailable):
-        end(channel)
+        finish(channel)
     assert logged(channel, Generated, Void) == []
     monkeypatch.setattr(NextTokens, "next_tokens", answering)
     channel.service.driver.step("w1")
@@ -235,7 +221,7 @@ def test_a_revealed_charge_is_never_voided(
 def test_what_nobody_revealed_is_voided_at_the_end(channel: ProverScenario) -> None:
     open_channel(channel)
     promise_of(channel, 0)
-    end(channel)
+    finish(channel)
     assert [type(one) for one in logged(channel, Generated, Void)] == [Void]
     assert reveal(channel, 0).status_code == 409
 
@@ -247,6 +233,6 @@ def test_a_claimed_charge_is_answered_at_the_end(channel: ProverScenario) -> Non
     # It was claimed: whether the prover got the nonce, nobody can tell.
     channel.clock.now = promise.superseded_from(channel.policy())
     assert ask(channel, "bob", counter=0).content == promise.encode()
-    end(channel)
+    finish(channel)
     (answer,) = logged(channel, Generated, Void)
     assert answer.nonce == channel.chains["bob"].nonce(0)

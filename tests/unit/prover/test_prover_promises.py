@@ -11,7 +11,6 @@ from ragaudit.ledger.messages.entries import Opening, Record
 from ragaudit.ledger.messages.promises import ClaimsPage, Promise
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_file
 from ragaudit.prover.errors import VerifierMessageRejected
-from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import note_nonce
 from ragaudit.verifier.service import intake
 
@@ -219,9 +218,7 @@ def test_an_answered_promise_is_served_after_the_window(scenario: Any) -> None:
 
 def close(scenario: Any) -> list[Record]:
     """Close the log and return its records."""
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
-    scenario.service.driver.step("w1")
+    scenario.hand_over()
     return [
         Record.parse(bytes.fromhex(each["body"]))
         for each in _entries(scenario)
@@ -279,8 +276,7 @@ def test_pages_of_claims_that_do_not_go_on(
     scenario: Any, monkeypatch: pytest.MonkeyPatch, following: Any
 ) -> None:
     scenario.open()
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
+    scenario.close()
     page = {"claims": [], "next": following}
     monkeypatch.setattr(ClaimsPage, "to_json", lambda _: page)
     with pytest.raises(VerifierMessageRejected, match="page of claims"):
@@ -310,8 +306,7 @@ def test_claims_that_are_not_ours_are_dropped(scenario: Any, what: str) -> None:
         nonce = "00" * 32
     else:
         promised["format"] = "other"
-    scenario.clock.at(scenario.policy().end)
-    scenario.drive(State.CLOSED)
+    scenario.close()
     live = scenario.service.open_windows.get("w1")
     before = live.log.entries.head()
     closing = scenario.service.driver._closing

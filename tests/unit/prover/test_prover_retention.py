@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from databases import ON_EACH_ENGINE
-from finished_windows import Finished, finished
+from finished_windows import Finished
 from ragaudit.encoding.errors import RagauditError, RejectedError, TooEarly
 from ragaudit.ledger.messages.custody import ProviderDeletion
 from ragaudit.prover.errors import VerifierUnreachable, WrongState
@@ -15,8 +15,6 @@ from ragaudit.prover.lifecycle.retention import DAY_MS, Retention
 from ragaudit.prover.store.states import State
 from ragaudit.verifier.later_statements import Judged
 from scenario import ProverScenario
-
-__all__ = ["finished"]
 
 pytestmark = ON_EACH_ENGINE
 
@@ -59,8 +57,7 @@ def test_only_a_finished_window_is_deleted(scenario: ProverScenario) -> None:
     scenario.drive(State.CLOSED)
     scenario.service.driver.step("w1")
     # Whatever the operator wants: an audit and a dispute may still ask for it.
-    scenario.clock.at(scenario.policy().sampling_instant)
-    scenario.drive(State.CHALLENGED)
+    scenario.draw()
     with pytest.raises(WrongState, match="the window is challenged"):
         found.retention.state("w1")
     assert 0 not in {count for name, count in found.rows().items() if name != "prover_response"}

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finished_windows import QUESTION, Finished, finished
+from finished_windows import QUESTION, Finished
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, NotFound, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
@@ -16,8 +16,6 @@ from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.later_statements import Judged
 from scenario import ProverScenario
 from typer.testing import CliRunner
-
-__all__ = ["finished"]
 
 
 def test_no_byte_of_a_question_stays_in_the_file(finished: Finished) -> None:

@@ -25,10 +25,8 @@ from ragaudit.prover.work import JOBS
 from ragaudit.serving.jobs.job import Job, JobTable, Outcome
 from ragaudit.verifier.later_statements import Judged
 from scenario import ProverScenario
-from several_provers import at_once, join, take
+from several_provers import at_once, take
 from sqlalchemy import func, select
-
-__all__ = ["join"]
 
 
 @pytest.fixture

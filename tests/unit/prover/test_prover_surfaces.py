@@ -1,22 +1,33 @@
 """The surfaces before a real window: exact answers, receipts, end users, and what is charged."""
 
+import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import jwt
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.prover.errors import UnknownAccount
+from ragaudit.prover.errors import BackendUnavailable, MalformedQuery, UnknownAccount
+from ragaudit.prover.lifecycle.retention import Export
+from ragaudit.prover.settings import DelegationSettings, LimitSettings
 from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.surfaces.caller import named_user, names_user
 from ragaudit.prover.surfaces.chroma import collection_id
+from ragaudit.prover.surfaces.prover_port import ServicePort
 from ragaudit.prover.surfaces.queries import PRIVATE_DISTANCE
 from ragaudit.prover.window.registrations import find
 from scenario import ProverScenario
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from surface_app import serving
 from surface_window import CHROMA, NOISED, SURFACES, VECTOR, WINDOW, logged, start, texts
 
 
@@ -310,3 +321,409 @@ class TestEndUsers:
             assert answer.status_code == 401 and token not in answer.text
         # The header that these settings do not name means nothing.
         assert ask(scenario, "openai", **{"Ragaudit-User": "grace"}).status_code == 200
+
+
+# What an application could try against the surfaces of a real window.
+
+BATCH = "/collections/handbook/points/query/batch"
+
+
+class Store:
+    """Takes writes, and notes in which order they and the marks come."""
+
+    def __init__(self, *, fails: bool = False, full: bool = False) -> None:
+        self.events: list[str] = []
+        self._fails, self._full = fails, full
+        self.backend = self.refresher = self
+
+    def mark_stale(self, tenant: str) -> None:
+        if self._full:
+            raise BackendUnavailable("no room")
+        self.events.append(f"{tenant} is stale")
+
+    def forward_write(self, tenant: str, operation: str, body: bytes) -> Any:
+        self.events.append("write")
+        if self._fails:
+            raise BackendUnavailable("the answer is lost")
+        return SimpleNamespace(status=201, body=body)
+
+
+def port(store: Store) -> ServicePort:
+    return ServicePort(store)  # type: ignore[arg-type]
+
+
+class TestWrites:
+    """A write is marked before it is passed on, so that no end of the process hides it."""
+
+    def test_marked_before_and_after(self) -> None:
+        store = Store()
+        assert port(store).forward("one", "add", b"{}").status == 201
+        # After, too: a version that is read between mark and write has the mark, not the write.
+        assert store.events == ["one is stale", "write", "one is stale"]
+
+    def test_marked_whatever_comes_of_it(self) -> None:
+        store = Store(fails=True)
+        with pytest.raises(BackendUnavailable):
+            port(store).forward("one", "add", b"{}")
+        assert store.events == ["one is stale", "write", "one is stale"]
+
+    def test_without_a_mark_nothing_is_written(self) -> None:
+        store = Store(full=True)
+        with pytest.raises(BackendUnavailable):
+            port(store).forward("one", "add", b"{}")
+        assert store.events == []
+
+
+@pytest.mark.parametrize("length", [253, 254, 255])
+def test_a_batch_whose_keys_become_too_long_costs_nothing(
+    scenario: ProverScenario, length: int
+) -> None:
+    start(scenario, WINDOW)
+    before = logged(scenario)
+    searches = [{"query": [1.0 + n, *VECTOR[1:]], "limit": 1} for n in range(11)]
+    headers = {**scenario.headers("ada"), "Idempotency-Key": "k" * length}
+    answer = scenario.api.post(BATCH, json={"searches": searches}, headers=headers)
+    # The eleventh key has two digits: ten queries would be charged before it is refused.
+    assert answer.status_code == 400 and logged(scenario) == before
+
+
+class TestEndUsersWhoAttack:
+    """Names of end users are invented by whoever sends them."""
+
+    DELEGATION: ClassVar[dict[str, Any]] = {"accounts": ["ada"], "register_tenants": ["one", "two"]}
+
+    def search(self, scenario: ProverScenario, *users: bytes, account: str = "ada") -> Any:
+        given = [
+            (name.encode(), value.encode()) for name, value in scenario.headers(account).items()
+        ]
+        return scenario.api.post(
+            "/v1/vector_stores/handbook/search",
+            json={"query": "bread", "max_num_results": 1},
+            headers=[*given, *((b"Ragaudit-User", user) for user in users)],
+        )
+
+    def accounts(self, scenario: ProverScenario) -> list[str | tuple[str, str]]:
+        return [
+            each.name if each.user is None else (each.name, each.user)
+            for each in scenario.service.accounts.all()
+        ]
+
+    def test_no_more_of_them_than_slots(self, scenario: ProverScenario) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        for n in range(2):
+            assert self.search(scenario, b"user%d" % n).status_code == 503
+        # Four slots, two of which were taken before.
+        for n in range(2, 5):
+            answer = self.search(scenario, b"user%d" % n)
+            assert answer.status_code == 409 and "no slot is left" in answer.text
+        assert self.accounts(scenario) == ["ada", ("ada", "user0"), ("ada", "user1"), "bob", "cyd"]
+
+    def test_paths_that_ask_nothing_make_no_more_of_them(self, scenario: ProverScenario) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        for n in range(5):
+            headers = {**scenario.headers("ada"), "Ragaudit-User": f"user{n}"}
+            for path in (
+                "/collections",
+                "/collections/handbook/points/scroll",
+                "/v1/receipts/w1.0",
+            ):
+                scenario.api.get(path, headers=headers)
+        assert len(self.accounts(scenario)) == 5
+
+    def test_two_of_them_are_refused(self, scenario: ProverScenario) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        before = logged(scenario)
+        answer = self.search(scenario, b"grace", b"hedy")
+        assert answer.status_code == 400 and "twice" in answer.text
+        assert self.search(scenario, b"grace", b"grace").status_code == 400
+        assert self.search(scenario, b"grace", account="bob").status_code == 403
+        assert logged(scenario) == before and len(self.accounts(scenario)) == 3
+
+    def test_asked_by_the_provers_own_path_too(self, scenario: ProverScenario) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        before = logged(scenario)
+        for account, status in (("ada", 503), ("bob", 409)):
+            answer = scenario.api.post(
+                "/v1/windows/w1/query",
+                json={"query": "bread", "kind": "text", "top_k": 1},
+                headers={**scenario.headers(account), "Ragaudit-User": "grace"},
+            )
+            # Neither asks in its own name: grace waits to be activated, and bob may name nobody.
+            assert answer.status_code == status, answer.text
+        # Her registration, and no record.
+        assert logged(scenario) == before + 1 and ("ada", "grace") in self.accounts(scenario)
+
+    def test_its_account_and_registration_are_its_own(self, scenario: ProverScenario) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        named = {"Ragaudit-User": "grace"}
+        shown = {}
+        for account, more in (("ada", {}), ("ada", named), ("bob", named)):
+            headers = {**scenario.headers(account), **more}
+            if account == "bob":
+                proof = scenario.api.get("/v1/windows/w1/account/count", headers=headers)
+                assert proof.status_code == 409, "an account that may name nobody did"
+            answers = [
+                scenario.api.get("/v1/windows/w1/account", headers=headers),
+                scenario.api.post("/v1/windows/w1/registration", json={}, headers=headers),
+            ]
+            if account == "bob":
+                assert [each.status_code for each in answers] == [409, 409]
+                continue
+            assert [each.status_code for each in answers] == [200, 200], answers[1].text
+            own, registered = (each.json() for each in answers)
+            assert own["pseudonym"] == registered["pseudonym"]
+            shown[len(more)] = own["pseudonym"]
+        live = scenario.service.open_windows.get("w1")
+        assert shown == {
+            0: live.pseudonym_of("ada").hex(),
+            1: live.pseudonym_of("ada", "grace").hex(),
+        }
+
+    def test_its_lines_of_the_audit_stream_and_its_export_are_its_own(
+        self, scenario: ProverScenario, tmp_path: Path
+    ) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        stream = tmp_path / "audit.jsonl"
+        settings = scenario.settings
+        operation = settings.operation.model_copy(update={"audit_file": stream})
+        scenario.settings = settings.model_copy(update={"operation": operation})
+        scenario.restart()
+        with scenario.service.observer:
+            for account, user in (("ada", b"grace"), ("ada", b""), ("bob", b"grace")):
+                self.search(scenario, *([user] if user else []), account=account)
+        users = [json.loads(line)["user"] for line in stream.read_text().splitlines()]
+        grace = {"name": "ada", "effective": {"name": "grace"}}
+        # Who tries to name somebody, and may not, is in it too.
+        assert users == [grace, {"name": "ada"}, {"name": "bob"}]
+        file = io.BytesIO()
+        said = AccessBody.from_json({"reader": "B. Ito", "reason": "a test"})
+        key, clock = scenario.service.retention.key, scenario.clock
+        Export(scenario.service.store, key, clock).write("ada", (), said, file, user="grace")
+        live = scenario.service.open_windows.get("w1")
+        assert live.pseudonym_of("ada", "grace").hex() in file.getvalue().decode()
+        with pytest.raises(UnknownAccount, match="end user"):
+            Export(scenario.service.store, key, clock).write("bob", (), said, file, user="grace")
+
+    def test_one_of_them_by_any_way(self, scenario: ProverScenario) -> None:
+        start(scenario, WINDOW, delegation=self.DELEGATION)
+        self.search(scenario, "Zoë".encode())
+        assert ("ada", "Zoë") in self.accounts(scenario)
+
+
+def test_two_idempotency_keys_are_refused(scenario: ProverScenario) -> None:
+    start(scenario, WINDOW)
+    before = logged(scenario)
+    given = [*scenario.headers("ada").items(), ("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
+    answer = scenario.api.post(
+        "/v1/vector_stores/handbook/search", json={"query": "bread"}, headers=given
+    )
+    assert answer.status_code == 400 and logged(scenario) == before
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        [(b"ragaudit-user", b"\xff")],
+        [(b"ragaudit-user", b"a"), (b"ragaudit-user", b"a")],
+        [(b"ragaudit-user", b"a"), (b"ragaudit-user-token", b"t")],
+        [(b"ragaudit-user-token", b"t"), (b"ragaudit-user-token", b"t")],
+    ],
+)
+def test_a_user_has_one_name(raw: list[tuple[bytes, bytes]]) -> None:
+    keys = {"issuer": "i", "audience": "a", "jwks_url": "http://keys.example"}
+    settings = DelegationSettings.model_validate(
+        {"accounts": ("ada",), "jwt": keys, "header": "Ragaudit-User"}
+    )
+    with pytest.raises(MalformedQuery):
+        named_user(settings, Headers(raw=raw), lambda token: token)
+    good = Headers(raw=[(b"ragaudit-user", "Zoë".encode())])
+    assert named_user(settings, good, lambda token: token) == "Zoë"
+    token = Headers(raw=[(b"ragaudit-user-token", b"t")])
+    assert named_user(settings, token, lambda given: f"of {given}") == "of t"
+
+
+def test_beside_tokens_a_bare_name_counts_only_where_it_was_asked_for() -> None:
+    keys = {"issuer": "i", "audience": "a", "jwks_url": "http://keys.example"}
+    for given, header in (
+        ({}, "Ragaudit-User"),
+        ({"jwt": None}, "Ragaudit-User"),
+        ({"jwt": keys}, None),
+        ({"jwt": keys, "header": "X-User"}, "X-User"),
+        ({"header": None}, None),
+    ):
+        settings = DelegationSettings.model_validate(given)
+        assert settings.header == header, given
+        # As settings are written and read again.
+        assert DelegationSettings.model_validate(settings.model_dump()).header == header
+    only_tokens = DelegationSettings.model_validate({"jwt": keys})
+    assert not names_user(only_tokens, Headers({"Ragaudit-User": "grace"}))
+    assert names_user(only_tokens, Headers({"Ragaudit-User-Token": "t"}))
+
+
+# What clients of others do by themselves: they ask again after an answer that was lost, and wait
+# where they are told to.
+
+
+class Gateway:
+    """Passes requests on, notes what was answered to POST, and loses the first answers to it.
+
+    Attributes:
+        cut: whether the connection ends within a lost answer; otherwise it becomes a 502.
+    """
+
+    def __init__(self, app: ASGIApp, lost: int, *, cut: bool = False) -> None:
+        self.app = app
+        self.lost = lost
+        self.cut = cut
+        self.receipts: list[str] = []
+        self.told: list[tuple[int, str | None]] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def passed(message: Message) -> None:
+            if message["type"] == "http.response.start" and scope["method"] == "POST":
+                headers = {name.lower(): value.decode() for name, value in message["headers"]}
+                if b"ragaudit-receipt" in headers:
+                    self.receipts.append(headers[b"ragaudit-receipt"])
+                if self.lost and message["status"] < 300:
+                    self.lost -= 1
+                    message = {**message, "status": 502}
+                    if self.cut:
+                        self.told.append((0, None))
+                        # The server ends the connection of an application that fails in an answer.
+                        await send({**message, "status": 200})
+                        raise ConnectionAbortedError
+                wait = headers.get(b"retry-after")
+                self.told.append((message["status"], wait))
+            await send(message)
+
+        await self.app(scope, receive, passed)
+
+
+@contextmanager
+def openai_client(scenario: ProverScenario, lost: int) -> Iterator[tuple[Any, Gateway]]:
+    openai = pytest.importorskip("openai", reason="openai is missing")
+    gateway = Gateway(scenario.api.app, lost)
+    with (
+        serving(gateway, lifespan="off") as port,
+        openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=scenario.keys["ada"]) as it,
+    ):
+        yield it, gateway
+
+
+@pytest.mark.slow
+def test_openais_library_gets_the_answer_that_was_lost(scenario: ProverScenario) -> None:
+    """It repeats by itself, twice, and names no key for it."""
+    start(scenario, WINDOW)
+    before = logged(scenario)
+    with openai_client(scenario, lost=2) as (client, gateway):
+        page = client.vector_stores.search("handbook", query="bread", max_num_results=3)
+    assert [status for status, _ in gateway.told] == [502, 502, 200]
+    assert len(page.data) == 3
+    assert gateway.receipts == [page.model_extra["ragaudit_receipts"][0]] * 3
+    assert logged(scenario) == before + 1
+
+
+@pytest.mark.slow
+def test_openais_library_waits_and_is_answered(scenario: ProverScenario) -> None:
+    """Whoever asks too often hears when to come again, and its program sees nothing of it."""
+    limits = LimitSettings(account_per_second=1)
+    scenario.settings = scenario.settings.model_copy(update={"limits": limits})
+    start(scenario, WINDOW)
+    before = logged(scenario)
+    with openai_client(scenario, lost=0) as (client, gateway):
+        # One of three within a second is too many, however slow the machine is.
+        for text in ("bread", "butter", "salt", "honey"):
+            assert client.vector_stores.search("handbook", query=text).data
+    waits = [wait for status, wait in gateway.told if status == 429]
+    assert set(waits) <= {"1"} and logged(scenario) == before + 4
+
+
+def test_a_budget_that_is_used_up_says_when_to_come_again(scenario: ProverScenario) -> None:
+    start(scenario, {**WINDOW, "queries_per_account": 1})
+    openai = pytest.importorskip("openai", reason="openai is missing")
+    with openai_client(scenario, lost=0) as (client, gateway):
+        assert client.vector_stores.search("handbook", query="bread").data
+        with pytest.raises(openai.RateLimitError) as caught:
+            client.with_options(max_retries=0).vector_stores.search("handbook", query="butter")
+        # What was answered is answered again, whatever is left.
+        assert client.vector_stores.search("handbook", query="bread").data
+    assert gateway.told[1][0] == 429 and int(str(gateway.told[1][1])) > 1
+    assert "used up" in caught.value.body["message"]
+
+
+def chroma(port: int, key: str) -> Any:
+    chromadb = pytest.importorskip("chromadb", reason="chromadb is missing")
+    settings = chromadb.config.Settings(anonymized_telemetry=False)
+    headers = {"x-chroma-token": key}
+    client = chromadb.HttpClient(host="127.0.0.1", port=port, headers=headers, settings=settings)
+    return client.get_collection("handbook", embedding_function=None)
+
+
+def ask_chroma(port: int, key: str) -> Callable[[list[float]], list[str]]:
+    collection = chroma(port, key)
+    return lambda vector: list(
+        collection.query(query_embeddings=[vector], n_results=3)["ids"][0]
+    )  # fmt: skip
+
+
+def ask_qdrant(port: int, key: str) -> Callable[[list[float]], list[str]]:
+    qdrant_client = pytest.importorskip("qdrant_client", reason="qdrant-client is missing")
+    client = qdrant_client.QdrantClient(
+        url=f"http://127.0.0.1:{port}", api_key=key, check_compatibility=False
+    )
+    return lambda vector: [
+        point.payload["page_content"]
+        for point in client.query_points("handbook", query=vector, limit=3).points
+    ]
+
+
+# The whole answer as the text of an error, its status, or the end of the connection.
+LOST = r"ids|502|peer closed"
+# Chroma's client leaves its connections to the collector of garbage, Qdrant's warns of plain HTTP.
+QUIET = pytest.mark.filterwarnings("ignore")
+
+
+@QUIET
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("library", [ask_chroma, ask_qdrant])
+def test_clients_of_stores_leave_it_to_the_program_to_ask_again(
+    scenario: ProverScenario, library: Any, cut: bool
+) -> None:
+    start(scenario, WINDOW)
+    before = logged(scenario)
+    gateway = Gateway(scenario.api.app, lost=1, cut=cut)
+    with serving(gateway, lifespan="off") as port:
+        ask = library(port, scenario.keys["ada"])
+        with pytest.raises(Exception, match=LOST):
+            ask(VECTOR)
+        # Nothing was sent twice; what the program asks again is answered from the record.
+        assert len(gateway.told) == 1 and logged(scenario) == before + 1
+        assert len(ask(VECTOR)) == 3
+    assert len(gateway.told) == 2 and len(set(gateway.receipts)) == 1
+    assert logged(scenario) == before + 1
+
+
+@QUIET
+@pytest.mark.slow
+@pytest.mark.parametrize("library", [ask_chroma, ask_qdrant])
+def test_clients_of_stores_raise_when_the_budget_is_used_up(
+    scenario: ProverScenario, library: Any
+) -> None:
+    start(scenario, {**WINDOW, "queries_per_account": 1})
+    gateway = Gateway(scenario.api.app, lost=0)
+    with serving(gateway, lifespan="off") as port:
+        ask = library(port, scenario.keys["ada"])
+        assert len(ask(VECTOR)) == 3
+        with pytest.raises(Exception, match=r"used up|Too Many") as caught:
+            ask(VECTOR[::-1])
+        assert len(ask(VECTOR)) == 3
+    # They neither wait nor repeat. Qdrant's says how long the program should wait.
+    assert [status for status, _ in gateway.told] == [200, 429, 200]
+    wait = int(str(gateway.told[1][1]))
+    assert wait > 1
+    if library is ask_chroma:
+        assert type(caught.value).__name__ == "RateLimitError" and "used up" in str(caught.value)
+    else:
+        assert type(caught.value).__name__ == "ResourceExhaustedResponse"
+        assert caught.value.retry_after_s == wait  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """Time stamps of opening and end: asked for, stored, handed over, judged; OpenSSL's, and ours."""
 
-import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,11 @@ import pytest
 from databases import ON_EACH_ENGINE
 from exact_windows import ask, start
 from ragaudit.encoding.errors import MalformedSettings
-from ragaudit.encoding.text import b64_decode
 from ragaudit.lab.scenario.third_parties import authority as scenario_authority
 from ragaudit.ledger.messages.evidence import TimeStamp
 from ragaudit.prover.errors import VerifierRefused
 from ragaudit.prover.lifecycle.cosigning import Stamping
 from ragaudit.prover.settings import StampSettings
-from ragaudit.prover.store.states import State
 from scenario import ProverScenario
 from time_authority import Authority, AuthorityServer
 
@@ -29,9 +27,8 @@ def openssl(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def server(openssl: Authority) -> Iterator[AuthorityServer]:
-    made = AuthorityServer(openssl)
-    yield made
-    made.close()
+    with closing(AuthorityServer(openssl)) as made:
+        yield made
 
 
 class Stamped:
@@ -59,23 +56,10 @@ class Stamped:
 
     def finish(self) -> Any:
         """The predicate of the verdict."""
-        scenario = self.scenario
-        policy = scenario.policy()
-        scenario.clock.at(policy.end)
-        scenario.drive(State.CLOSED)
-        scenario.service.driver.step("w1")
+        self.scenario.hand_over()
         self.round()
-        scenario.clock.at(policy.sampling_instant)
-        scenario.drive(State.CHALLENGED)
-        scenario.service.driver.step("w1")
-        scenario.clock.at(policy.release_time // 1000)
-        for _ in range(200):
-            if scenario.state() is State.ARCHIVED:
-                break
-            scenario.service.driver.step("w1")
-            scenario.verifier.get("/v1/windows/w1/progress")
-        envelope = json.loads(scenario.service.windows.get("w1").verdict or b"")
-        return json.loads(b64_decode(envelope["payload"]))["predicate"]
+        self.scenario.draw()
+        return self.scenario.decide()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.store import tables
 from scenario import ProverScenario
 from sqlalchemy import select
-from whole_windows import challenged, decided, verdict
+from whole_windows import challenged, verdict
 
 NEW = Document("one-new", "a document that is new")
 ALL = {"rows": {"beta": "0.3", "eta": "0.1", "minimum": 100}}
@@ -108,7 +108,7 @@ def test_what_was_opened_stays_across_a_restart_and_a_change(
     scenario.restart()
     scenario.service.driver.step("w1")
     assert evidence(scenario) == opened
-    assert of_rows(decided(scenario))["status"] == "PASS"
+    assert of_rows(scenario.decide())["status"] == "PASS"
 
 
 def test_a_store_that_is_away_keeps_no_proof_waiting(
@@ -130,7 +130,7 @@ def test_a_store_that_is_away_keeps_no_proof_waiting(
         proven = set(connection.scalars(select(tables.response.c.position)))
     assert proven == challenge.sampled != frozenset()
     monkeypatch.setattr(scenario.service.backend, "fetch", fetch)
-    assert of_rows(decided(scenario))["status"] == "PASS"
+    assert of_rows(scenario.decide())["status"] == "PASS"
 
 
 def test_a_sample_of_rows_that_does_not_recompute_is_not_answered(

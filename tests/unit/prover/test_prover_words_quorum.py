@@ -6,13 +6,11 @@ from pathlib import Path
 import httpx
 import pytest
 from further_cosigners import CosignedProver
-from generation_channel import QUESTION, channel, make_channel, model, model_url, real_channel
+from generation_channel import QUESTION
 from ragaudit.client.results import CheckedAnswer
 from ragaudit.ledger.messages.receipt_check import StepResult
 from scenario import ProverScenario
 from words_clients import Open, clients_of
-
-__all__ = ["channel", "make_channel", "model", "model_url", "real_channel"]
 
 
 @pytest.fixture

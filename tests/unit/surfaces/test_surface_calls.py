@@ -1,14 +1,33 @@
 """Every call of every surface: what comes back, what it costs, and how it says no."""
 
+from __future__ import annotations
+
 import base64
+import importlib
+import json
+import logging
+import pkgutil
 import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from memory_taken import peak
+from pydantic import TypeAdapter
+from ragaudit.encoding import json_structure
+from ragaudit.encoding.errors import MalformedError, MalformedRequest
+from ragaudit.encoding.json_structure import check_structure
+from ragaudit.prover import surfaces
 from ragaudit.prover.surfaces.chroma import collection_id
+from ragaudit.prover.surfaces.dialects import MAX_MEMBERS, Body, read_member
 from ragaudit.prover.surfaces.queries import PRIVATE_DISTANCE
+from ragaudit.serving.exchange import Exchange, begun
+from ragaudit.serving.observed import Observed, Observer
+from ragaudit.serving.settings import OperationSettings
 from surface_app import KEYS, MemoryPort, surface_app
 from surface_calls import (
     ASKING,
@@ -21,6 +40,7 @@ from surface_calls import (
     QDRANT_KEY,
     VECTOR,
     ask,
+    assert_shape,
     receipts_of,
     tool,
 )
@@ -282,3 +302,238 @@ def test_the_smallest_surface_stays_small() -> None:
 
     code = Path(str(adapter.__file__)).read_text(encoding="utf-8").splitlines()
     assert len([line for line in code if line.strip()]) <= 130
+
+
+# Chat completions: what every client sends is taken, and what nobody can honour is refused.
+
+PATH = "/v1/chat/completions"
+HEADERS = {"Authorization": "Bearer key-acme"}
+BODY = {"model": "handbook", "messages": [{"role": "user", "content": "why?"}]}
+
+
+def test_settings_that_change_nothing_are_taken_and_named(
+    api: TestClient, port: MemoryPort
+) -> None:
+    cases: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({}, ()),
+        ({"n": 1, "stream": False}, ()),
+        ({"n": None, "stream": None, "temperature": None, "user": None}, ()),
+        ({"temperature": 0}, ("temperature",)),
+        ({"temperature": 0.7, "seed": -1}, ("seed", "temperature")),
+        ({"max_tokens": 5, "max_completion_tokens": 5}, ("max_completion_tokens", "max_tokens")),
+        ({"top_p": 1.0, "user": "u-1"}, ("top_p", "user")),
+        ({"tools": [], "tool_choice": "none", "logprobs": False, "stop": None}, ()),
+        ({"response_format": {"type": "text"}}, ()),
+    ]
+    for more, ignored in cases:
+        answer = api.post(PATH, json={**BODY, **more}, headers=HEADERS)
+        assert answer.status_code == 200, (more, answer.text)
+        assert port.ignored[-1] == ignored, more
+    assert len(port.ignored) == len(cases)
+
+
+def test_another_kind_of_answer_is_refused_by_name(api: TestClient, port: MemoryPort) -> None:
+    function = {"type": "function", "function": {"name": "f"}}
+    cases: list[tuple[str, Any, int]] = [
+        ("n", 2, 403),
+        ("stream", True, 403),
+        ("tools", [function], 403),
+        ("tool_choice", "auto", 403),
+        ("parallel_tool_calls", True, 403),
+        ("functions", [{"name": "f"}], 403),
+        ("function_call", "auto", 403),
+        ("logprobs", True, 403),
+        ("top_logprobs", 3, 403),
+        ("response_format", {"type": "json_object"}, 403),
+        ("stop", ["\n"], 403),
+        # Of no possible value, or nobody's.
+        ("n", 0, 400),
+        ("n", "1", 400),
+        ("temperature", 3, 400),
+        ("temperature", "0", 400),
+        ("top_p", -0.1, 400),
+        ("max_tokens", 0, 400),
+        ("max_completion_tokens", 1.5, 400),
+        ("seed", "x", 400),
+        ("user", 7, 400),
+        ("stream", "no", 400),
+        ("frequency_penalty", 0.5, 400),
+        ("modalities", ["audio"], 400),
+        ("surprise", None, 400),
+    ]
+    for name, value, status in cases:
+        answer = api.post(PATH, json={**BODY, name: value}, headers=HEADERS)
+        assert answer.status_code == status, (name, value, answer.text)
+        assert name in answer.text, (name, answer.text)
+        assert_shape("openai", answer)
+    assert not port.ignored, "something was asked"
+
+
+# What an application puts into the lists of a surface's bodies takes memory in proportion.
+
+ITEMS: tuple[Any, ...] = (
+    1, 0.125, 123456789, "ab", "abcdefghijklmn", None, [], {}, {"a": 1}, [1] * 99, ["ab" * 9] * 9,
+)  # fmt: skip
+COUNT = 1000
+# Beside the JSON's own, for a byte: the library makes each list anew.
+MODEL = 8
+
+
+def bodies() -> list[type[Body]]:
+    """Every class of a body, or of a part of one, of every surface."""
+    for module in pkgutil.walk_packages(surfaces.__path__, f"{surfaces.__name__}."):
+        importlib.import_module(module.name)
+    found, new = set(), {Body}
+    while new:
+        new = {kind for parent in new for kind in parent.__subclasses__()}
+        found |= new
+    return sorted(found, key=lambda kind: (kind.__module__, kind.__name__))
+
+
+def hostile(kind: type[Body]) -> Iterator[tuple[str, Any]]:
+    for name, field in kind.model_fields.items():
+        for item in ITEMS:
+            yield name, {field.alias or name: [item] * COUNT}
+            yield name, {field.alias or name: [[item] * COUNT]}
+        # Long enough that such an object may be long.
+        members = {f"a member of a name with {number:6d}": 0 for number in range(COUNT)}
+        yield f"members of {name}", {field.alias or name: members}
+    yield "unknown members", {f"member {number}": 0 for number in range(COUNT)}
+
+
+def test_memory_is_bounded_by_the_bytes_received(monkeypatch: pytest.MonkeyPatch) -> None:
+    # So that what is tried here, which is short, is what a long body may be.
+    monkeypatch.setattr(json_structure, "SPARE_BYTES", 0)
+    kinds = bodies()
+    assert len(kinds) > 10
+    for kind in kinds:
+        adapter = TypeAdapter(kind)
+        for name, document in hostile(kind):
+
+            def read(document: Any = document, adapter: Any = adapter) -> object:
+                with suppress(MalformedRequest):
+                    return read_member(adapter, document, "body")
+                return None
+
+            data = json.dumps(document, separators=(",", ":")).encode()
+            try:
+                check_structure(data)
+            except MalformedError:
+                continue
+            size = len(data)
+            read()  # what is made at a first time is no memory of a body
+            allowed = MODEL * size + 2**15
+            taken = peak(read, allowed)
+            assert taken <= allowed, f"{kind.__name__}.{name}: {taken / size:.1f}"
+
+
+def test_members_are_counted_before_they_are_named() -> None:
+    class Known(Body):
+        name: str = ""
+
+    adapter = TypeAdapter(Known)
+    members = {f"member {number}": 0 for number in range(MAX_MEMBERS + 1)}
+    with pytest.raises(MalformedRequest, match="too many members"):
+        read_member(adapter, members, "body")
+
+
+# What is said of requests: never a query, whichever way it arrives.
+
+SECRET = "the merger with Initech"
+
+
+def odd_messages() -> list[bytes]:
+    """Messages to the endpoint of MCP that hold a query, and are wrong in one way each."""
+    good = tool("search", query=SECRET)
+    wrong: list[Any] = [
+        {**good, "params": {"name": SECRET, "arguments": {}}},
+        {**good, "params": {"name": "search", "arguments": {"query": [SECRET]}}},
+        {**good, "params": {"name": "search", "arguments": {SECRET: SECRET}}},
+        {**good, "params": {"name": ["search"], "arguments": SECRET}},
+        {**good, "method": SECRET},
+        {**good, "method": f"notifications/{SECRET}"},
+        {**good, "id": [SECRET]},
+        {**good, "jsonrpc": SECRET},
+        [good, good],
+        SECRET,
+        {"jsonrpc": "2.0", "id": 7, "result": {"text": SECRET}},
+    ]
+    return [*(json.dumps(each).encode() for each in wrong), b'{"query": "' + SECRET.encode()]
+
+
+@pytest.mark.parametrize("message", odd_messages())
+def test_odd_messages_are_not_logged(
+    api: TestClient, port: MemoryPort, caplog: pytest.LogCaptureFixture, message: bytes
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        headers = {**MCP_HEADERS, "Content-Type": "application/json"}
+        answer = api.post("/mcp", content=message, headers=headers)
+    assert answer.status_code < 500
+    assert SECRET not in caplog.text and not port.asked
+
+
+@pytest.mark.parametrize("name", ["openai", "dify", "mcp"])
+def test_queries_are_not_logged(
+    api: TestClient, port: MemoryPort, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    path, headers, body = ASKING[name]
+    text = json.dumps(body).replace("bread", SECRET)
+    with caplog.at_level(logging.DEBUG):
+        given = {**headers, "Content-Type": "application/json"}
+        assert api.post(path, content=text, headers=given).status_code == 200
+    assert port.asked and SECRET not in caplog.text
+
+
+def test_an_error_that_mcp_calls_a_result_is_counted_as_one(api: TestClient) -> None:
+    exchange = Exchange()
+    with begun(exchange):
+        answer = api.post("/mcp", json=tool("fetch", id="acme-1"), headers=MCP_HEADERS)
+    assert answer.status_code == 200 and answer.json()["result"]["isError"]
+    assert exchange.reason == "not-found"
+    assert ask(api, "mcp").status_code == 200
+
+
+def test_each_write_is_a_line_of_the_audit_stream(port: MemoryPort, tmp_path: Path) -> None:
+    stream = tmp_path / "audit.jsonl"
+    delegation = {"accounts": ["ada"], "register_tenants": ["acme"]}
+    app = surface_app(
+        port,
+        writes={"accounts": ["ada"], "users": {"ada": ["grace"]}},
+        delegation=delegation,
+    )
+    row = {"ids": ["a", "b"], "documents": [SECRET, SECRET]}
+    where = {"n": 11}
+    calls: list[tuple[str, Any, str, str, int]] = [
+        ("add", row, "", "creation", 2),
+        ("upsert", row, "grace", "change", 2),
+        ("update", row, "hedy", "access", 0),  # who may not
+        ("delete", {"ids": ["a"]}, "", "deletion", 1),
+        ("delete", {"where": where}, "", "deletion", 0),
+        ("delete", {"ids": [SECRET], "where": where}, "", "deletion", 1),
+        ("delete", {}, "", "access", 0),  # nothing
+    ]
+    settings = OperationSettings(audit_file=stream)
+    with Observer(settings, service="ragaudit-prover", name="example.org") as observer:
+        app.add_middleware(Observed, observer=observer)
+        with TestClient(app) as api:
+            for operation, body, user, _, _ in calls:
+                headers = {**CHROMA_KEY, **({"Ragaudit-User": user} if user else {})}
+                api.post(f"{HANDBOOK}/{operation}", json=body, headers=headers)
+    lines = stream.read_text().splitlines()
+    assert SECRET not in stream.read_text()
+    filters = set()
+    for line, (operation, body, user, kind, count) in zip(lines, calls, strict=True):
+        event = json.loads(line)
+        name = {"name": "ada", "effective": {"name": user}} if user else {"name": "ada"}
+        assert event["user"] == name and event["organization"] == {"name": "acme"}
+        assert event["event"]["type"][0] == kind, (operation, body)
+        written = event["ragaudit"].get("write")
+        if kind == "access":
+            assert written is None and event["event"]["outcome"] == "failure"
+            continue
+        assert event["event"]["outcome"] == "success" and written["operation"] == operation
+        ids = [sha256(each.encode()).hexdigest() for each in body.get("ids", [])]
+        assert written["ids"] == ids and len(ids) == count
+        assert ("where" in written) == ("where" in body)
+        filters |= {written["where"]} if "where" in written else set()
+    assert len(filters) == 1 and len(next(iter(filters))) == 64

@@ -68,10 +68,7 @@ def chroma_program(client: Any) -> dict[str, Any]:
 
 
 def test_a_program_of_chroma_does_not_see_the_difference(port: MemoryPort, address: int) -> None:
-    command = chroma_server.program()
-    if command is None:
-        pytest.skip("chromadb is not installed")
-    with chroma_server.ChromaServer(command) as server:
+    with chroma_server.ChromaServer() as server:
         rows = port.rows["acme"]
         with chroma_client(server.port) as store:
             collection = store.create_collection(
