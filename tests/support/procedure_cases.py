@@ -80,15 +80,16 @@ def audit(
 
 
 def assert_caught(
-    items: Mapping[str, bytes],
     window: Window,
     owner: str | tuple[str, ...],
     reason: str,
+    items: Mapping[str, bytes] | None = None,
     *,
     pins: Pins | None = None,
 ) -> Outcome:
     """Exactly the owning checks fail, one says why, and without them the cheat passes."""
     owners = (owner,) if isinstance(owner, str) else owner
+    items = window.items() if items is None else items
     outcome = audit(items, window, pins=pins)
     shown = [(c.id, str(c.status), c.reason) for c in outcome.checks if c.status != Status.PASS]
     assert outcome.failed == owners, shown

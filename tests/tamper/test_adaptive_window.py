@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from judged_windows import judged
+from judged_windows import judged, open_checks, outcome_of, played
 from procedure_cases import use_cached_table
 from ragaudit.circuits.selection import scores
 from ragaudit.lab.scenario.accounts import Account
@@ -20,39 +20,25 @@ from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import Replay
 from ragaudit.ledger.messages.entries import Charge
 from ragaudit.ledger.messages.receipts import GeneratedAnswer
-from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy.accounting.generation import ChannelEpsilon
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer, TokenVoters
 from ragaudit.privacy.mechanisms.retrieval import Row
 from ragaudit.privacy.mechanisms.samplers import Coins, KeyedCoins
 from ragaudit.privacy.mechanisms.streams import Adaptive, Bin, DocumentBudgets, MuragAda
 from ragaudit.verifier.engines import engine
-from ragaudit.verifier.procedure import Outcome
 
 use_cached_table()
 
 
-class Played:
+def window_of_counts() -> AdaptiveWindow:
     """The honest window, made once."""
-
-    window: AdaptiveWindow
-    items: dict[str, bytes]
-
-
-@pytest.fixture(scope="module")
-def played() -> Played:
-    made = Played()
-    made.window = AdaptiveWindow()
-    made.items = made.window.items()
-    return made
+    window = played(AdaptiveWindow)[0]
+    assert isinstance(window, AdaptiveWindow)
+    return window
 
 
-def open_checks(outcome: Outcome) -> dict[str, str]:
-    return {c.id: str(c.status) for c in outcome.checks if c.status is not Status.PASS}
-
-
-def test_an_honest_window_passes_and_says_what_it_costs(played: Played) -> None:
-    outcome = judged(played.window, played.items)
+def test_an_honest_window_passes_and_says_what_it_costs() -> None:
+    outcome = outcome_of(AdaptiveWindow)
     assert (outcome.result, open_checks(outcome)) == ("PASS", {})
     costs = outcome.generation
     assert isinstance(costs, ChannelEpsilon)
@@ -63,9 +49,10 @@ def test_an_honest_window_passes_and_says_what_it_costs(played: Played) -> None:
     assert "released sums" in outcome.check("replay").reason
 
 
-def test_the_window_does_what_the_mechanism_does(played: Played) -> None:
+def test_the_window_does_what_the_mechanism_does() -> None:
     """Counts, sums, thresholds, charges and answers of acme, question by question."""
-    window, terms = played.window, played.window.policy.generation
+    window = window_of_counts()
+    terms = window.policy.generation
     assert terms is not None
     uses = terms.uses * terms.epsilon
     edges = [127 * 127, *window.adaptive.edges]
@@ -98,27 +85,31 @@ def test_the_window_does_what_the_mechanism_does(played: Played) -> None:
     assert min(read) < max(read) == len(window.adaptive.edges)
 
 
-def test_a_void_opens_its_rows_and_no_answer(played: Played) -> None:
-    (void,) = (one for one in played.window.charged if one.answer is None)
-    name = names.replay_name(void.index)
-    replay = Replay.parse(played.items[name])
+def replay_of(asked: Charged) -> tuple[str, Replay]:
+    """The item with an entry's replay, and the replay."""
+    name = names.replay_name(asked.index)
+    return name, Replay.parse(played(AdaptiveWindow)[1][name])
+
+
+def test_a_void_opens_its_rows_and_no_answer() -> None:
+    window, items = window_of_counts(), played(AdaptiveWindow)[1]
+    (void,) = (one for one in window.charged if one.answer is None)
+    name, replay = replay_of(void)
     assert replay.rows and (replay.answer, replay.salt_a, replay.votes) == (None, None, ())
-    missing = {item: data for item, data in played.items.items() if item != name}
-    assert judged(played.window, missing).failed == ("replay",)
-    answered = next(one for one in played.window.charged if one.answer is not None)
-    other = Replay.parse(played.items[names.replay_name(answered.index)])
+    missing = {item: data for item, data in items.items() if item != name}
+    assert judged(window, missing).failed == ("replay",)
+    _, other = replay_of(next(one for one in window.charged if one.answer is not None))
     with_answer = replace(replay, answer=other.answer, salt_a=other.salt_a).encode()
-    outcome = judged(played.window, {**played.items, name: with_answer})
+    outcome = judged(window, {**items, name: with_answer})
     assert outcome.failed == ("replay",)
     assert "to a void" in outcome.check("replay").reason
 
 
-def test_an_answer_that_is_not_opened_fails(played: Played) -> None:
-    asked = next(one for one in played.window.charged if one.answer is not None)
-    name = names.replay_name(asked.index)
-    replay = Replay.parse(played.items[name])
+def test_an_answer_that_is_not_opened_fails() -> None:
+    window, items = window_of_counts(), played(AdaptiveWindow)[1]
+    name, replay = replay_of(next(one for one in window.charged if one.answer is not None))
     closed = Replay.of_void(replay.blinding, replay.rows).encode()
-    outcome = judged(played.window, {**played.items, name: closed})
+    outcome = judged(window, {**items, name: closed})
     assert outcome.failed == ("replay",)
     assert "no answer is opened" in outcome.check("replay").reason
 
@@ -166,16 +157,10 @@ class SumsUnderMurag(GeneratingWindow):
         return super().generate(asked, slots, voters, KeyedCoins(self.coin_key(asked)))
 
 
-def test_sums_that_no_policy_asks_for_fail() -> None:
-    outcome = judged(SumsUnderMurag())
-    assert outcome.failed == ("charges",)
-    assert "none under this policy" in outcome.check("charges").reason
-
-
 @pytest.mark.slow
-def test_the_other_implementation_says_the_same(played: Played) -> None:
-    outcome = judged(played.window, played.items)
-    again = judged(played.window, played.items, engine=engine("reference"))
+def test_the_other_implementation_says_the_same() -> None:
+    outcome = outcome_of(AdaptiveWindow)
+    again = outcome_of(AdaptiveWindow, engine=engine("reference"))
     assert {c.id: c.status for c in again.checks} == {c.id: c.status for c in outcome.checks}
     assert again.generation == outcome.generation
 
@@ -192,7 +177,16 @@ class AnchoredAccount(AdaptiveWindow):
         return [*kept, ("void", 2, 50), ("checkpoint", 52)]
 
 
-def test_an_anchored_account_is_not_charged() -> None:
-    outcome = judged(AnchoredAccount())
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (SumsUnderMurag, "none under this policy"),
+        (AnchoredAccount, "plain under murag-ada"),
+    ],
+)
+def test_charges_that_the_policy_does_not_have_fail(
+    kind: type[GeneratingWindow], reason: str
+) -> None:
+    outcome = judged(kind())
     assert outcome.failed == ("charges",)
-    assert "plain under murag-ada" in outcome.check("charges").reason
+    assert reason in outcome.check("charges").reason

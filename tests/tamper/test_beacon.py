@@ -6,21 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_windows import assert_caught, outcome_of, played
+from judged_windows import assert_caught, outcome_of, played, rechecked, stated
 from procedure_cases import use_cached_table
 from ragaudit.lab.attacks.cheats import third_parties as cheats
 from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.third_parties import CHAIN, BeaconWindow
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.messages import beacon
-from ragaudit.verifier.bundle import write_bundle
-from ragaudit.verifier.engines import engine
-from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Status
-from ragaudit.verifier.recheck import Recheck, recheck
 
 use_cached_table()
-TIME = 1_900_000_500_000
 
 
 def test_an_honest_window_says_which_rounds_were_mixed_in() -> None:
@@ -62,22 +57,8 @@ def test_a_round_that_the_policy_does_not_name() -> None:
     assert "a round of a beacon that the policy does not name" in outcome.check("sampling").reason
 
 
-def rechecked(path: Path, **given: Any) -> Recheck:
-    window, items = played(BeaconWindow)
-    evidence = Evidence.of(items)
-    signed = outcome_of(BeaconWindow).sign(window.verdict_key, evidence.digests(), time=TIME)
-    write_bundle(path, evidence, signed, part="all")
-    return recheck(
-        path,
-        engine=given.get("engine", engine("core")),
-        verdict_key=window.verdict_key.public,
-        pins=window.pins,
-        embedder=window.embedder,
-    )
-
-
 def test_rounds_are_checked_again_offline(tmp_path: Path) -> None:
-    done = rechecked(tmp_path / "all.zip")
+    done = rechecked(tmp_path, *played(BeaconWindow), stated(outcome_of(BeaconWindow)))
     assert done.differences == () and done.complete
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_windows import judged
+from judged_windows import judged, open_checks, outcome_of, public, rechecked, signed, stated
+from judged_windows import played as made_once
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.scenario.charging import Charged, CopyGenerator
@@ -21,19 +22,14 @@ from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import Replay
 from ragaudit.ledger.messages.manifests import EmbedderManifest, Vocabulary
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.verdict import Predicate, Status, Verdict
+from ragaudit.ledger.messages.verdict import Predicate, Status
 from ragaudit.privacy.accounting.generation import ChannelEpsilon
-from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.engines import engine
-from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import Outcome
 from ragaudit.verifier.procedure.covered import ASSUMPTIONS, KNOWN_MODELS, UNLOGGED, VOIDED
-from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.report import render_html, render_text
 from ragaudit.verifier.terms import Terms
 
 use_cached_table()
-TIME = 1_900_000_500_000
 
 
 class Unreplayed(GeneratingWindow):
@@ -81,27 +77,10 @@ class OtherWords(CopyGenerator):
     vocabulary = Vocabulary(("a", "b"), 0)
 
 
-PLAYED: dict[str, tuple[GeneratingWindow, dict[str, bytes]]] = {}
-
-
 def played(kind: type[GeneratingWindow]) -> tuple[GeneratingWindow, dict[str, bytes]]:
-    if kind.__name__ not in PLAYED:
-        window = kind()
-        PLAYED[kind.__name__] = window, window.items()
-    return PLAYED[kind.__name__]
-
-
-def outcome_of(kind: type[GeneratingWindow], **given: Any) -> Outcome:
-    window, items = played(kind)
-    return judged(window, items, **given)
-
-
-def open_checks(outcome: Outcome) -> dict[str, str]:
-    return {c.id: str(c.status) for c in outcome.checks if c.status is not Status.PASS}
-
-
-def public(items: dict[str, bytes]) -> dict[str, bytes]:
-    return {name: data for name, data in items.items() if name.startswith(names.PUBLIC)}
+    window, items = made_once(kind)
+    assert isinstance(window, GeneratingWindow)
+    return window, items
 
 
 def test_an_honest_window_passes_and_says_what_it_costs() -> None:
@@ -148,8 +127,8 @@ def test_void_charges_are_counted_by_account_and_said() -> None:
         "Of the charges 1 are void: documents paid for them as for answers, and none was given."
     )
     # Whoever reads a verdict derives it again.
-    predicate = outcome.predicate(time=TIME)
-    value = predicate.to_json()
+    value = stated(outcome)
+    predicate = outcome.predicate(time=1)
     assert Predicate.from_json(value).claims == predicate.claims
     for changed in ({"voids": 2}, {"voids": True}, {"voids": -1}, {"voids": "1"}, {"more": 1}):
         claims = value["claims"]
@@ -160,7 +139,7 @@ def test_void_charges_are_counted_by_account_and_said() -> None:
         Predicate.from_json({**value, "counts": {**value["counts"], "voids": 0}})
 
 
-def test_an_honest_window_with_an_anchored_account_passes(tmp_path: Path) -> None:
+def test_an_honest_window_with_an_anchored_account_passes() -> None:
     outcome = outcome_of(AnchoredQuestions)
     assert outcome.result == "PASS", [(c.id, c.status, c.reason) for c in outcome.checks]
     assert outcome.counts["charges_anchored"] == outcome.counts["charges_plain"] == 2
@@ -250,20 +229,9 @@ def test_budgets_are_checked_from_the_public_part() -> None:
 
 @pytest.mark.parametrize("part", ["all", "public"])
 def test_a_verdict_is_shown_and_repeated(tmp_path: Path, part: Any) -> None:
-    window, items = played(Unreplayed)
-    outcome = outcome_of(Unreplayed, generator=None)
-    signed = outcome.sign(window.verdict_key, Evidence.of(items).digests(), time=TIME)
-    path = tmp_path / "bundle.zip"
-    write_bundle(path, Evidence.of(items), signed, part=part)
-    done = recheck(
-        path,
-        engine=engine("core"),
-        verdict_key=window.verdict_key.public,
-        pins=window.pins,
-        embedder=window.embedder,
-    )
-    assert done.differences == ()
-    verdict = Verdict.verify(signed, window.verdict_key.public)
+    predicate = stated(outcome_of(Unreplayed, generator=None))
+    assert rechecked(tmp_path, *played(Unreplayed), predicate, part).differences == ()
+    verdict = signed(predicate)
     for page in (render_html(verdict), render_text(verdict)):
         words = " ".join(page.replace("&#39;", "'").split())
         assert "CONDITIONAL" in words

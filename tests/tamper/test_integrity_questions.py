@@ -31,10 +31,6 @@ class OneEntryOff(IntegrityWindow):
         return honest
 
 
-def test_a_vector_is_rounded_exactly() -> None:
-    assert_caught(OneEntryOff(), "embedding", "is not what the vector sent rounds to")
-
-
 def test_vectors_need_no_embedder() -> None:
     window = IntegrityWindow(overrides={"query_kinds": ["vector"]})
     script = [event for event in window.script() if event[0] not in {"query", "search"}]
@@ -90,11 +86,6 @@ class ForVectorsAlone(IntegrityWindow):
         return EmbedderManifest.of_none(self.dimension)
 
 
-def test_texts_need_an_embedder_that_is_committed_to() -> None:
-    """Whatever vector such a text is given, nobody could say that it is another one's."""
-    assert_caught(ForVectorsAlone(), "commitments", "no embedder, and a policy with texts")
-
-
 def test_vectors_need_no_embedder_that_is_committed_to() -> None:
     window = ForVectorsAlone(overrides={"query_kinds": ["vector"]})
     script = [event for event in window.script() if event[0] not in {"query", "search"}]
@@ -127,3 +118,16 @@ def test_a_kind_that_the_policy_does_not_have() -> None:
     outcome = judged(AsksAnything(overrides={"query_kinds": ["text"]}))
     assert outcome.failed == ("embedding",), [(c.id, c.reason) for c in outcome.checks]
     assert "a vector" in outcome.check("embedding").reason
+
+
+@pytest.mark.parametrize(
+    ("cheat", "owner", "reason"),
+    [
+        (OneEntryOff, "embedding", "is not what the vector sent rounds to"),
+        (ForVectorsAlone, "commitments", "no embedder, and a policy with texts"),
+    ],
+)
+def test_a_rule_broken_once_is_caught_by_its_owner(
+    cheat: type[IntegrityWindow], owner: str, reason: str
+) -> None:
+    assert_caught(cheat(), owner, reason)

@@ -7,25 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_windows import judged
+from judged_windows import open_checks, outcome_of, rechecked, signed, stated
+from judged_windows import played as made_once
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.lab.attacks.cheats.generation_answers import TOLERATES
 from ragaudit.lab.scenario.charging import CopyGenerator
 from ragaudit.lab.scenario.generating import AnsweringModel, KeywordWindow
 from ragaudit.ledger.messages.receipts import GeneratedKeywords
-from ragaudit.ledger.messages.verdict import Status, Verdict
 from ragaudit.privacy.accounting.generation import KeywordChannelEpsilon, read_channel
-from ragaudit.verifier.bundle import write_bundle
-from ragaudit.verifier.engines import engine
-from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import Outcome
-from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.report import render_html, render_text
 
 use_cached_table()
-TIME = 1_900_000_500_000
-PLAYED: dict[type[KeywordWindow], tuple[KeywordWindow, dict[str, bytes]]] = {}
 
 
 class JoinedKeywords(KeywordWindow):
@@ -42,6 +35,9 @@ class NothingPasses(KeywordWindow):
 
 class Tolerant(KeywordWindow):
     """Two votes of an answer may be others than those of the verifier's model."""
+
+    def __init__(self) -> None:
+        super().__init__(terms=TOLERATES)
 
     def terms_json(self) -> dict[str, Any]:
         return {**super().terms_json(), "replay": {"differing_votes": 2}}
@@ -69,18 +65,9 @@ class NoFinalText(AnsweringModel):
 
 
 def played(kind: type[KeywordWindow]) -> tuple[KeywordWindow, dict[str, bytes]]:
-    if kind not in PLAYED:
-        window = kind(terms=TOLERATES) if issubclass(kind, Tolerant) else kind()
-        PLAYED[kind] = window, window.items()
-    return PLAYED[kind]
-
-
-def outcome_of(kind: type[KeywordWindow], **given: Any) -> Outcome:
-    return judged(*played(kind), **given)
-
-
-def open_checks(outcome: Outcome) -> dict[str, str]:
-    return {c.id: str(c.status) for c in outcome.checks if c.status is not Status.PASS}
+    window, items = made_once(kind)
+    assert isinstance(window, KeywordWindow)
+    return window, items
 
 
 def answers(kind: type[KeywordWindow]) -> list[GeneratedKeywords]:
@@ -148,20 +135,9 @@ def test_votes_that_the_policy_lets_differ_are_no_fault_and_establish_nothing() 
 
 
 def test_a_verdict_is_shown_and_repeated(tmp_path: Path) -> None:
-    window, items = played(KeywordWindow)
-    outcome = outcome_of(KeywordWindow, generator=None)
-    signed = outcome.sign(window.verdict_key, Evidence.of(items).digests(), time=TIME)
-    path = tmp_path / "bundle.zip"
-    write_bundle(path, Evidence.of(items), signed, part="all")
-    done = recheck(
-        path,
-        engine=engine("core"),
-        verdict_key=window.verdict_key.public,
-        pins=window.pins,
-        embedder=window.embedder,
-    )
-    assert done.differences == ()
-    verdict = Verdict.verify(signed, window.verdict_key.public)
+    predicate = stated(outcome_of(KeywordWindow, generator=None))
+    assert rechecked(tmp_path, *played(KeywordWindow), predicate).differences == ()
+    verdict = signed(predicate)
     for page in (render_html(verdict), render_text(verdict)):
         words = " ".join(page.split())
         assert "at delta 3e-06" in words

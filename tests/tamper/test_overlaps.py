@@ -109,8 +109,8 @@ def test_only_windows_that_overlap_are_evidence(changes: dict[str, Any], reason:
     window, items = played()
     changes = {**changes, **({"window": window.policy.window} if "window" in changes else {})}
     item = {names.OVERLAPS: beside(window, window.policy, **changes)}
-    assert_caught({**items, **item}, window, "policy", reason)
-    assert_caught({**items, names.OVERLAPS: b"[]"}, window, "policy", "not by rising name")
+    assert_caught(window, "policy", reason, {**items, **item})
+    assert_caught(window, "policy", "not by rising name", {**items, names.OVERLAPS: b"[]"})
 
 
 def test_no_window_is_countersigned_that_breaks_the_terms_of_another() -> None:

@@ -1,4 +1,4 @@
-"""Cheats in what was opened and proved (checks 17 to 19): each fails its owner."""
+"""Cheats in what was opened and proved, and about who acted together (checks 17 to 21)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from procedure_cases import assert_caught, use_cached_table
+from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.tagged import decode, enc
-from ragaudit.lab.attacks.cheats.embedding import LongQuery
 from ragaudit.lab.attacks.cheats.selection import Noiseless, OtherIndex
 from ragaudit.lab.scenario.accounts import Account, Asked
+from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.commitments import KeyOpening, counter_key, key_leaf, slot_key
-from ragaudit.ledger.messages.entries import Record
+from ragaudit.ledger.messages.entries import Close, Record
 from ragaudit.ledger.messages.items import response_name
 from ragaudit.ledger.messages.requests import QUESTION_TAG, Openings
+from ragaudit.verifier.procedure import Status
 
 use_cached_table()
 
@@ -41,12 +43,6 @@ class MisplacedKey(Window):
     def noise_secret(self, record: Record) -> bytes:
         other = record if record.slot else replace(record, counter=(record.counter + 1) % 4)
         return super().noise_secret(other)
-
-
-@pytest.mark.parametrize("cheat", [OtherKey, MisplacedKey])
-def test_keys_that_were_not_committed(cheat: type[Window]) -> None:
-    window = cheat()
-    assert_caught(window.items(), window, "seed", "not the committed value")
 
 
 class EqualKeys(Window):
@@ -78,11 +74,6 @@ class EqualKeys(Window):
         slot, counter = asked.record.slot, asked.record.counter
         path = self.trees[slot].inclusion_proof(counter)
         return KeyOpening(asked.key, path, self.top.inclusion_proof(slot))
-
-
-def test_equal_keys_were_committed() -> None:
-    window = EqualKeys()
-    assert_caught(window.items(), window, "seed", "committed again")
 
 
 # --- 18: embedding ------------------------------------------------------------------------
@@ -128,21 +119,6 @@ class EmbedsAnotherText(Window):
         return super().embed("!" + text if text.startswith("second question of a") else text)
 
 
-@pytest.mark.parametrize(
-    ("cheat", "reason"),
-    [
-        (OpensAnotherVector, "record 6: another query vector"),
-        (LongQuery, "squared norm"),
-        (Filtered, "a filter, which the policy does not have"),
-        (FalseSketch, "not the sketch of the query vector"),
-        (EmbedsAnotherText, "the text's embedding is"),
-    ],
-)
-def test_queries(cheat: type[Window], reason: str) -> None:
-    window = cheat()
-    assert_caught(window.items(), window, "embedding", reason)
-
-
 def respond(window: Window, index: int, field: int, value: bytes) -> dict[str, bytes]:
     """The evidence with one field of one response replaced."""
     items = window.items()
@@ -167,7 +143,7 @@ def respond(window: Window, index: int, field: int, value: bytes) -> dict[str, b
 )
 def test_openings_that_do_not_open(field: int, value: bytes, reason: str) -> None:
     window = Window()
-    assert_caught(respond(window, 6, field, value), window, "embedding", reason)
+    assert_caught(window, "embedding", reason, respond(window, 6, field, value))
 
 
 def test_a_text_that_is_not_utf8() -> None:
@@ -182,7 +158,7 @@ def test_a_text_that_is_not_utf8() -> None:
 
     window = Binary()
     asked = enc(QUESTION_TAG, "text", b"\xff")
-    assert_caught(respond(window, 6, 5, asked), window, "embedding", "not UTF-8")
+    assert_caught(window, "embedding", "not UTF-8", respond(window, 6, 5, asked))
 
 
 def test_a_text_that_is_due_is_withheld() -> None:
@@ -191,7 +167,7 @@ def test_a_text_that_is_due_is_withheld() -> None:
     fields = list(decode(RESPONSE, items[response_name(6)], 13))
     fields[4] = fields[5] = b""
     items[response_name(6)] = enc(RESPONSE, *fields)
-    assert_caught(items, window, "embedding", "the text is missing")
+    assert_caught(window, "embedding", "the text is missing", items)
 
 
 def test_a_text_that_the_policy_keeps_closed() -> None:
@@ -200,7 +176,7 @@ def test_a_text_that_the_policy_keeps_closed() -> None:
     fields = list(decode(RESPONSE, items[response_name(6)], 13))
     fields[4], fields[5] = b"s" * 32, b"text"
     items[response_name(6)] = enc(RESPONSE, *fields)
-    assert_caught(items, window, "embedding", "keeps closed")
+    assert_caught(window, "embedding", "keeps closed", items)
 
 
 # --- 19: selection ------------------------------------------------------------------------
@@ -269,7 +245,122 @@ class ProofOfAnotherRecord(Window):
 )
 def test_selections(cheat: type[Window]) -> None:
     window = cheat()
-    outcome = assert_caught(window.items(), window, "selection", "does not hold")
+    outcome = assert_caught(window, "selection", "does not hold")
     if cheat is OtherIndex:
         named = (outcome.check("selection").reason, *outcome.check("selection").evidence)
         assert {text.split(":")[0] for text in named} == {"record 5", "record 9"}
+
+
+# --- 20, 21: coalition and epsilon --------------------------------------------------------
+
+
+class Together(Window):
+    """Three accounts of acme ask the same within a second; the policy plans for two."""
+
+    def script(self) -> list[Event]:
+        script = super().script()
+        same = [
+            ("query", name, "the question that they agreed upon", 1, 90)
+            for name in ("alice", "bob", "carol")
+        ]
+        return [*script, *same]
+
+
+class Understated(Together):
+    def alter_close(self, body: Close) -> Close:
+        return replace(body, coalition_claim=2)
+
+
+def test_more_accounts_than_planned_for() -> None:
+    window = Together()
+    outcome = audit(window.items(), window)
+    assert outcome.result == "EXCEEDED"
+    assert outcome.failed == ()
+    assert outcome.check("coalition").status is Status.EXCEEDED
+    assert outcome.coalition == {"claimed": 3, "estimated": 3, "max": 2}
+    assert outcome.epsilon is not None and outcome.epsilon.headline.queries == 12
+    assert "for 3 accounts" in outcome.check("epsilon").reason
+
+
+def test_a_coalition_claim_that_is_too_small() -> None:
+    window = Understated()
+    items = window.items()
+    outcome = assert_caught(window, "coalition", "claims 2 accounts, the sketches give 3", items)
+    assert outcome.coalition == {"claimed": 2, "estimated": 3, "max": 2}
+
+
+def test_a_coalition_claim_that_is_too_large() -> None:
+    class Overstated(Window):
+        def alter_close(self, body: Close) -> Close:
+            return replace(body, coalition_claim=2)
+
+    window = Overstated()
+    assert_caught(window, "coalition", "claims 2 accounts, the sketches give 1")
+
+
+@pytest.mark.parametrize(
+    ("salt", "made", "reason"),
+    [
+        (b"s" * 32, None, "another sketch than the committed one"),
+        (b"s", None, "another sketch than the committed one"),
+        (None, bytes(8), "another sketch than the committed one"),
+    ],
+)
+def test_sketches_that_were_not_committed(
+    salt: bytes | None, made: bytes | None, reason: str
+) -> None:
+    window = Window()
+    items = window.items()
+    kept = window.sketches[6]
+    window.sketches[6] = (salt or kept[0], made or kept[1])
+    items[names.RECORDS] = window.handover()
+    assert_caught(window, "coalition", reason, items)
+
+
+def test_sketches_of_another_length() -> None:
+    class Short(Window):
+        def make_sketch(self, account: Account, embedding: npt.NDArray[np.int16]) -> bytes:
+            return super().make_sketch(account, embedding)[:4]
+
+        def estimate(self) -> int:
+            return 1
+
+    # Both owners see it: the sketch is not the vector's, and not of the policy's length.
+    window = Short()
+    outcome = audit(window.items(), window)
+    assert outcome.failed == ("embedding", "coalition")
+    assert "a sketch of 32 bits" in outcome.check("coalition").reason
+
+
+class BeyondReach(Together):
+    """For the two accounts of the policy there is a finite epsilon, for three there is none."""
+
+    sigma = "0.9"
+
+
+def test_no_finite_epsilon_for_the_coalition_that_showed() -> None:
+    window = BeyondReach(overrides={"epsilon_acc": "60"})
+    items = window.items()
+    outcome = audit(items, window)
+    assert outcome.failed == ("epsilon",)
+    assert "no finite epsilon for 3 accounts" in outcome.check("epsilon").reason
+    assert outcome.result == "FAIL"
+    assert audit(items, window, without=("epsilon",)).result == "EXCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("cheat", "owner", "reason"),
+    [
+        (OtherKey, "seed", "not the committed value"),
+        (MisplacedKey, "seed", "not the committed value"),
+        (EqualKeys, "seed", "committed again"),
+        (OpensAnotherVector, "embedding", "record 6: another query vector"),
+        (Filtered, "embedding", "a filter, which the policy does not have"),
+        (FalseSketch, "embedding", "not the sketch of the query vector"),
+        (EmbedsAnotherText, "embedding", "the text's embedding is"),
+    ],
+)
+def test_a_rule_broken_once_is_caught_by_its_owner(
+    cheat: type[Window], owner: str, reason: str
+) -> None:
+    assert_caught(cheat(), owner, reason)

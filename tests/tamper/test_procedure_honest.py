@@ -5,15 +5,20 @@ import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from for_each import for_each
 from procedure_cases import audit, use_cached_table
+from ragaudit.encoding import canonical_json
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, START
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages import items as names
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Status, run, run_opening_checks
+from ragaudit.verifier.procedure.checks import listed
 
 use_cached_table()
 
@@ -173,3 +178,25 @@ print(json.dumps([outcome.result, outcome.engine]))
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == ["PASS", "reference"]
+
+
+@for_each(
+    ("policy", "more"),
+    [
+        ({}, []),
+        ({"account_index": True}, [22]),
+        ({"account_index": 1}, []),
+        ({"cosigners": {}}, [23]),
+        ({"cosigners": "required"}, []),
+        ({"owners": {"rows": None}}, [31]),
+        ({"owners": {"rows": {}}}, [31, 32]),
+        ({"owners": {"rows": {"beta": 7}}}, [31, 32]),
+        ({"owners": None}, []),
+        ({"owners": True}, [31]),
+    ],
+)
+def test_the_list_of_checks_follows_a_policy_that_cannot_be_read(
+    policy: dict[str, Any], more: list[int]
+) -> None:
+    found = listed(Evidence.of({names.POLICY: canonical_json.dumps(policy)}))
+    assert [check.number for check in found] == [*range(1, 22), *more]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_windows import assert_caught, outcome_of, played
+from judged_windows import assert_caught, outcome_of, played, rechecked, stated
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.cheats.third_parties import StampsTheEndLate
@@ -14,14 +14,9 @@ from ragaudit.lab.scenario.third_parties import StampedWindow, authority
 from ragaudit.ledger.log import timestamps
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.evidence import TimeStamp, TimeStamps
-from ragaudit.verifier.bundle import write_bundle
-from ragaudit.verifier.engines import engine
-from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Status
-from ragaudit.verifier.recheck import Recheck, recheck
 
 use_cached_table()
-TIME = 1_900_000_500_000
 
 
 def test_an_honest_window_says_by_when_its_log_existed() -> None:
@@ -69,39 +64,20 @@ def test_other_roots_vouch_for_nothing() -> None:
     assert_caught(window, "time-stamps", "a trusted root's", held)
 
 
-def rechecked(path: Path) -> Recheck:
-    window, items = played(StampedWindow)
-    evidence = Evidence.of(items)
-    signed = outcome_of(StampedWindow).sign(window.verdict_key, evidence.digests(), time=TIME)
-    write_bundle(path, evidence, signed, part="all")
-    return recheck(
-        path,
-        engine=engine("core"),
-        verdict_key=window.verdict_key.public,
-        pins=window.pins,
-        embedder=window.embedder,
-    )
-
-
 def test_stamps_are_checked_again_offline(tmp_path: Path) -> None:
-    done = rechecked(tmp_path / "all.zip")
+    done = rechecked(tmp_path, *played(StampedWindow), stated(outcome_of(StampedWindow)))
     assert done.differences == () and done.complete
 
 
 def test_without_the_library_the_check_is_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, items = played(StampedWindow)
-    evidence = Evidence.of(items)
-    signed = outcome_of(StampedWindow).sign(window.verdict_key, evidence.digests(), time=TIME)
-    write_bundle(tmp_path / "all.zip", evidence, signed, part="all")
+    predicate = stated(outcome_of(StampedWindow))
 
     def missing() -> Any:
         raise UnsupportedError("the library for time stamps is not installed")
 
     monkeypatch.setattr(timestamps, "_library", missing)
-    done = recheck(
-        tmp_path / "all.zip", engine=engine("core"), verdict_key=window.verdict_key.public
-    )
+    done = rechecked(tmp_path, *played(StampedWindow), predicate)
     assert any("24 time-stamps" in text for text in done.not_repeated)
     assert not any("time-stamps:" in text for text in done.differences)

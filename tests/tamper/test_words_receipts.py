@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from judged_windows import judged
+from judged_windows import judged, outcome_of, said
+from judged_windows import played as made_once
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RagauditError
@@ -34,25 +34,16 @@ from ragaudit.verifier.accounts import account_records
 from ragaudit.verifier.arbiter import Arbiter
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import CHECKS, Outcome
+from ragaudit.verifier.procedure import CHECKS
 from ragaudit.verifier.procedure.statement_checks import judge
 
 use_cached_table()
 
 
-PLAYED: dict[type[SubmittedAnswers], tuple[SubmittedAnswers, dict[str, bytes]]] = {}
-
-
 def played(kind: type[SubmittedAnswers]) -> tuple[SubmittedAnswers, dict[str, bytes]]:
-    """A window of this kind and its evidence, made once: nobody changes them."""
-    if kind not in PLAYED:
-        window = kind()
-        PLAYED[kind] = window, window.items()
-    return PLAYED[kind]
-
-
-def outcome_of(kind: type[SubmittedAnswers], **given: Any) -> Outcome:
-    return judged(*played(kind), **given)
+    window, items = made_once(kind)
+    assert isinstance(window, SubmittedAnswers)
+    return window, items
 
 
 def test_receipts_of_logged_answers_are_counted_and_found() -> None:
@@ -126,7 +117,7 @@ def test_receipts_that_contradict_the_log(cheat: type[SubmittedAnswers], reason:
     outcome = outcome_of(cheat)
     assert (outcome.result, outcome.failed) == ("FAIL", ("receipts",))
     window, _ = played(cheat)
-    texts = " ".join((outcome.check("receipts").reason, *outcome.check("receipts").evidence))
+    texts = said(outcome, "receipts")
     assert f"receipt for charge entry {window.charged[0].index}" in texts
     assert reason in texts
     removed = tuple(check for check in CHECKS if check.id != "receipts")
@@ -162,8 +153,7 @@ def test_what_a_receipt_binds_and_the_log_does_not_have(
 ) -> None:
     outcome = outcome_of(cheat)
     assert outcome.failed == ("disputes",)
-    said = (outcome.check("disputes").reason, *outcome.check("disputes").evidence)
-    assert any(step in text for text in said)
+    assert step in said(outcome, "disputes")
     removed = tuple(check for check in CHECKS if check.id != "disputes")
     assert outcome_of(cheat, checks=removed).result == "PASS"
 
@@ -193,8 +183,8 @@ def test_nobody_disputes_the_answer_of_another() -> None:
     changed = {**items, names.DISPUTES: canonical_json.dumps([kept])}
     outcome = judged(window, changed)
     assert outcome.result == "PASS"
-    said = " ".join(outcome.check("disputes").evidence)
-    assert "dismissed" in said and "no record or charge entry of this account" in said
+    found = said(outcome, "disputes")
+    assert "dismissed" in found and "no record or charge entry of this account" in found
 
 
 def test_what_an_account_changes_in_its_file_accuses_nobody() -> None:
@@ -235,5 +225,4 @@ def test_a_fork_in_either_proof_is_seen() -> None:
     outcome = outcome_of(ShowsAnotherLog)
     assert outcome.failed == ("split-view",)
     entry = played(ShowsAnotherLog)[0].charged[0].index
-    said = (outcome.check("split-view").reason, *outcome.check("split-view").evidence)
-    assert any(f"checkpoint in the receipt for charge entry {entry}" in text for text in said)
+    assert f"checkpoint in the receipt for charge entry {entry}" in said(outcome, "split-view")

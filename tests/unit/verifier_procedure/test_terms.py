@@ -340,7 +340,7 @@ def test_the_terms_of_the_audit_are_the_countersigned_ones() -> None:
     items = window.items()
     assert audit(items, window).terms == SMALL_TERMS.digest.hex()
     looser = Terms.of({**SMALL_TERMS.to_json(), "most_epsilon_acc": "1000"})
-    assert_caught({**items, names.TERMS: looser.canonical}, window, "policy", "other terms than")
+    assert_caught(window, "policy", "other terms than", {**items, names.TERMS: looser.canonical})
     missing = {name: data for name, data in items.items() if name != names.TERMS}
     assert audit(missing, window).failed == ("policy",)
 
@@ -355,5 +355,5 @@ def test_the_terms_may_demand_a_share_of_anchored_records() -> None:
             return super().statements()[:1]
 
     unshown = Unshown(terms=demanding)
-    assert_caught(unshown.items(), unshown, "nonces", "claimed anchored share of 1/2")
+    assert_caught(unshown, "nonces", "claimed anchored share of 1/2")
     assert canonical_json.loads(demanding.canonical)["least_claimed_anchored_share"] == "0.5"
