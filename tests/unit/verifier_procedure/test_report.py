@@ -1,18 +1,33 @@
-"""Both reports of a verdict: complete, accessible, nothing in them becomes markup."""
+"""The report: findings, channels, claims, guarantees, and what a verdict does not cover."""
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.ledger.messages.signed import key_id
+from ragaudit.ledger.messages.verdict import Verdict
+from ragaudit.ledger.messages.verdict_exports import VerificationResult
+from ragaudit.privacy.accounting.generation import (
+    ChannelCosts,
+    ChannelEpsilon,
+    KeywordChannelEpsilon,
+)
+from ragaudit.privacy.guarantees import TotalVariation
+from ragaudit.verifier.command.cli import _show
 from ragaudit.verifier.procedure import CHECKS, Outcome, Status, covered
 from ragaudit.verifier.report import render_html, render_text, wording
+from ragaudit.verifier.report.oscal import assessment_results
+from ragaudit.verifier.report.view import ChannelView, channel_view
 from report_cases import KEY, KEYS, SCOPE, TABLE, Page, outcome, signed, strata
+from report_cases_claims import UNAPPLIED, unnoised
 
 HOSTILE = '<script>alert("x")</script>&<img src=x onerror=y>'
 
@@ -324,3 +339,288 @@ def test_no_other_module_has_a_copy_of_a_disclaimer() -> None:
     for text in (*everything, *covered.ASSUMPTIONS, verdicts.WORTHLESS):
         for sentence in re.split(r"(?<=[.:]) ", text):
             assert len(sentence) < 30 or sentence not in code
+
+
+PURE = ChannelEpsilon("murag", 3, Fraction(3, 2), 1, 1000, 3)
+KEYWORDS = KeywordChannelEpsilon(
+    2, Fraction(1, 2), Fraction(8), Fraction(1, 10**6), Fraction(1, 10**6), 100
+)
+NULL = NeighboringRelation.NULL_REPLACE
+
+
+def shown(costs: ChannelCosts, relation: NeighboringRelation) -> ChannelView:
+    table = replace(TABLE, parameters=replace(TABLE.parameters, relation=relation))
+    predicate = replace(outcome().predicate(time=1), generation=costs.to_json())
+    view = channel_view(predicate, table)
+    assert view is not None
+    return view
+
+
+@pytest.mark.parametrize("costs", [PURE, KEYWORDS], ids=["pure", "keywords"])
+def test_both_channels_together_add_up_epsilon_and_delta_of_one_relation(
+    costs: ChannelCosts,
+) -> None:
+    assert TABLE.parameters.relation is NeighboringRelation.REPLACE
+    for relation, loss in (
+        (NeighboringRelation.REPLACE, costs.replace_one), (NULL, costs.replace_one_null),
+    ):  # fmt: skip
+        epsilon, delta = loss if isinstance(loss, tuple) else (loss, Fraction(0))
+        both = Fraction(str(TABLE.headline.epsilon)) + epsilon
+        said = shown(costs, relation).together
+        assert said.startswith(f"Both channels together: epsilon {both} (")
+        whole = Fraction(TABLE.parameters.delta_policy) + delta
+        assert f" at delta {float(whole):.3g} for 2 accounts under {relation.value}" in said
+
+
+def test_what_keywords_cost_has_a_delta() -> None:
+    said = shown(KEYWORDS, NULL).sentence
+    assert "at delta 3e-06 for one document changed to or from a null row" in said
+    assert "at delta 5e-06 for one replaced by another" in said
+    assert "at delta" not in shown(PURE, NULL).sentence
+
+
+NOT_CLAIMED = "No epsilon is claimed: the policy of this window adds no noise."
+
+
+def shown_claims(verdict: Verdict) -> tuple[str, str]:
+    """Both reports, white space made even."""
+    return Page(render_html(verdict)).text, " ".join(render_text(verdict).split())
+
+
+def test_the_first_line_says_that_no_epsilon_is_claimed() -> None:
+    verdict = signed(unnoised())
+    assert render_text(verdict).splitlines()[0] == NOT_CLAIMED
+    body = render_html(verdict).partition("<body>")[2]
+    assert body.index(NOT_CLAIMED) < body.index("<h1>")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "results"),
+    [
+        ({}, ("PASS", "PASS", "NOT CLAIMED")),
+        ({"selection": Status.FAIL}, ("FAIL", "FAIL", "NOT CLAIMED")),
+    ],
+)
+def test_reports_show_both_claims(
+    statuses: dict[str, Status], results: tuple[str, str, str]
+) -> None:
+    verdict = signed(unnoised(**statuses))
+    claims = verdict.predicate.claims
+    assert (verdict.result, claims.integrity, claims.privacy) == results
+    for text in shown_claims(verdict):
+        assert f"Integrity {claims.integrity}: {claims.statements[0]}" in text
+        assert f"Privacy {claims.privacy}: {claims.statements[1]}" in text
+
+
+def exceeded() -> Verdict:
+    """More accounts than planned, answers that nobody computed again, and no stamps in time."""
+    open_ = {"replay", "time-stamps"}
+    base = outcome()
+    checks = tuple(
+        replace(check, status=Status.NOT_ESTABLISHED)
+        if check.id in open_
+        else replace(check, status=Status.EXCEEDED)
+        if check.id == "coalition"
+        else check
+        for check in base.checks
+    )
+    return signed(replace(base, checks=checks, result="EXCEEDED"))
+
+
+def test_exceeded_hides_neither_conditional_nor_what_is_not_established(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    verdict = exceeded()
+    _show(verdict, as_json=False)
+    command = " ".join(capsys.readouterr().out.split())
+    oscal = assessment_results(verdict).decode().replace("\\\\", "")
+    for text in (*shown_claims(verdict), command, oscal):
+        for said in (
+            "more accounts look as if they act together than the policy plans for",
+            "epsilon is conditional on it",
+            "times that were promised is not established",
+        ):
+            assert said in text, said
+    for text in shown_claims(verdict):
+        assert "risk translate" not in text
+    # The list of what passed names them too.
+    properties = VerificationResult.of(verdict).properties
+    assert [name for name in properties if "_PASS" not in name] == [
+        "RAGAUDIT_CHECK_COALITION_EXCEEDED",
+        "RAGAUDIT_CHECK_TIME_STAMPS_NOT_ESTABLISHED",
+        "RAGAUDIT_CHECK_REPLAY_NOT_ESTABLISHED",
+    ]
+
+
+def test_no_report_of_a_window_without_noise_speaks_of_a_guarantee() -> None:
+    for text in shown_claims(signed(unnoised())):
+        assert "guarantee is called" not in text
+        assert "added the noise" not in text
+        assert "OTHER WAYS TO COUNT" not in text
+        assert "risk translate" not in text
+
+
+def test_checks_that_do_not_apply_are_listed_and_do_not_stand_out() -> None:
+    page, text = shown_claims(signed(unnoised()))
+    assert "What did not pass" not in page
+    assert "WHAT DID NOT PASS" not in text
+    assert text.count("NOT APPLICABLE") == len(UNAPPLIED)
+
+
+def test_a_window_with_noise_shows_both_claims_and_its_guarantee() -> None:
+    verdict = signed(outcome())
+    for text in shown_claims(verdict):
+        assert "Integrity PASS: Every answer that was checked" in text
+        assert "Privacy PASS: The noise that was promised" in text
+        assert "guarantee is called" in text
+        assert NOT_CLAIMED not in text
+
+
+def test_public_columns_are_listed() -> None:
+    for text in shown_claims(signed(unnoised())):
+        assert "colour" in text
+        assert covered.COLUMNS in text
+
+
+def test_the_command_shows_both_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = signed(unnoised())
+    _show(verdict, as_json=False)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "integrity: PASS" in text
+    assert "privacy: NOT CLAIMED: No epsilon is claimed" in text
+    _show(verdict, as_json=True)
+    assert json.loads(capsys.readouterr().out)["claims"]["privacy"]["result"] == "NOT CLAIMED"
+
+
+# --- the guarantee, and how good it looks ---------------------------------------------------------
+
+
+def with_advantage(advantage: str) -> Outcome:
+    membership = TotalVariation.of(advantage, TABLE.parameters.relation)
+    return outcome(epsilon=replace(TABLE, risk=replace(TABLE.risk, membership=membership)))
+
+
+@pytest.mark.parametrize(
+    ("advantage", "word", "tone"),
+    [
+        ("0.010000", "meaningful", "good"),
+        ("0.099999", "meaningful", "good"),
+        ("0.100000", "weak", "warn"),
+        ("0.499999", "weak", "warn"),
+        ("0.500000", "empty", "hollow"),
+        ("0.900000", "empty", "hollow"),
+    ],
+)
+def test_a_pass_looks_as_good_as_its_guarantee(advantage: str, word: str, tone: str) -> None:
+    verdict = signed(with_advantage(advantage))
+    html = render_html(verdict)
+    assert f'<header class="{tone}">' in html
+    assert f"<small>the guarantee is {word}</small>" in html
+    assert f"PASS: the guarantee is {word}" in render_text(verdict)
+    for report in (Page(html).text, " ".join(render_text(verdict).split())):
+        assert f"Membership advantage {advantage}" in report
+        assert "weak from 0.1 on, empty from 0.5 on" in report
+
+
+def test_the_guarantee_stands_first_in_one_sentence_and_the_rest_below_in_order() -> None:
+    page = Page(render_html(signed(outcome()))).text
+    text = " ".join(render_text(signed(outcome())).split())
+    for report in (page, text):
+        headline = TABLE.headline.epsilon
+        places = [
+            report.index(part)
+            for part in (
+                "Anybody who sees every answer of 2 accounts together",
+                f"epsilon {headline} at delta 0.00001 under replace",
+                "Every mandatory check passed", "One account alone",
+                "All records of the largest tenant", "As many queries as were asked",
+                "by Rényi accounting", "by another library", "if noise were continuous",
+                "Closed form of the source paper",
+            )
+        ]  # fmt: skip
+        assert places == sorted(places)
+    assert page.index("What was audited") < page.index("Other ways to count")
+
+
+@pytest.mark.parametrize(
+    "value", [outcome("FAIL"), outcome("REFUSED"), outcome(worthless=True)], ids=lambda o: o.result
+)
+def test_where_there_is_no_guarantee_none_is_printed(value: Outcome) -> None:
+    verdict = signed(value)
+    for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
+        assert "uarantee of this window" not in report
+        assert not re.search("guarantee is (meaningful|weak|empty)", report)
+        assert "Anybody who sees" not in report
+        assert "ther ways to count" not in report.lower()
+        assert "None of this is established" in report
+        assert report.index("None of this is established") < report.index("One account alone")
+        assert "risk translate" not in report
+    assert '<header class="bad">' in render_html(verdict)
+
+
+def test_a_table_that_is_none_gives_no_sentence_and_no_green() -> None:
+    whole = TABLE.to_json()
+    above_one = {**whole, "risk": {**whole["risk"], "membership_advantage": "2.000000"}}
+    for epsilon in ({}, {"headline": {"epsilon": "1"}}, above_one, {**whole, "moons": 3}):
+        html = render_html(signed(outcome(), epsilon=epsilon))
+        assert '<header class="hollow">' in html
+        assert "Anybody who sees" not in html
+
+
+def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
+    chapter = Path(__file__).parents[3] / "docs/spec/10-verdict.md"
+    text = " ".join(chapter.read_text(encoding="utf-8").split())
+    found = re.findall(r"- `([NAI][0-9]+)`[:,][^“]*“([^”]*)”", text)
+    conditional = (covered.UNSAMPLED, covered.DISPUTED, covered.SHOWN, covered.PLAIN)
+    expected = (*covered.NOT_COVERED, covered.UNOWNED, *conditional)
+    generating = (covered.UNLOGGED, covered.RENEWED, covered.VOIDED)
+    changing = (covered.COLUMNS, covered.VERSIONS, covered.EPOCHS)
+    second = (*changing, *generating, covered.WITHHELD_UNCOUNTED, covered.IDS)
+    assert [each for name, each in found if name[0] == "N"] == [*expected, *second]
+    assert [each for name, each in found if name[0] == "A"] == list(covered.ASSUMPTIONS)
+    everything = covered.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
+    least = (*expected[:-4], covered.WITHHELD_UNCOUNTED)
+    assert everything == (*expected, covered.WITHHELD_UNCOUNTED)
+    assert covered.not_covered("A", {"disputes_open": 0, "plain": None}) == least
+    generated = covered.not_covered("A", {}, generation=True)
+    assert generated == (*least[:-1], *generating[:2], covered.WITHHELD_UNCOUNTED)
+    assert covered.VOIDED in covered.not_covered("A", {"voids": 1}, generation=True)
+    known = covered.assumptions(None, ("the embedder", "the generator"))
+    *same, models = known
+    assert tuple(same) == covered.ASSUMPTIONS[:-1]
+    added = models.removeprefix(covered.ASSUMPTIONS[-1]).strip()
+    assert f"“{added}”" in text and added.startswith("The verifier's terms list")
+    named = dict(found)
+    order = ["I1", "I2", "N4", "I3", "I4", "I7", "N6", "I5", "N8", "I6", "N11", "N12", "N13"]
+    counts = {"disputes_open": 1, "anchored": 0, "plain": 1, "versions": 1, "epochs": 1}
+    unnoised = covered.not_covered("B", counts, noised=False, columns=True)
+    assert unnoised == tuple(named[name] for name in order)
+    assert covered.SAMPLE_ALONE in text
+    assert f"“{covered.HIDDEN}”" in text
+    directed = covered.not_covered("A", {}, by_direction=True)
+    assert directed[2] == covered.HIDDEN
+    assert directed == (*least[:2], covered.HIDDEN, *least[3:])
+
+
+def test_what_owners_can_check_is_said_in_the_place_of_the_providers_word() -> None:
+    chapter = Path(__file__).parents[3] / "docs/spec/10-verdict.md"
+    text = " ".join(chapter.read_text(encoding="utf-8").split())
+    replaced = {
+        "N5": (covered.NOT_COVERED[4], covered.OWNED),
+        "N6": (covered.UNOWNED, covered.UNOWNED_ROWS),
+        "I4": (covered.DOCUMENTS, covered.OWNED_DOCUMENTS),
+    }
+    assert f"`N5` is “{covered.OWNED}”" in text and f"`N6` is “{covered.UNOWNED_ROWS}”" in text
+    assert f"`I4` (below) is “{covered.OWNED_DOCUMENTS}”" in text
+    for noised, names in ((True, ("N5", "N6")), (False, ("I4", "N6"))):
+        before = covered.not_covered("B", {"plain": 1}, noised=noised)
+        after = covered.not_covered("B", {"plain": 1}, noised=noised, owned=True)
+        changed = dict(replaced[name] for name in names)
+        more = (covered.IDS,) if noised else ()
+        assert after == (*(changed.get(each, each) for each in before), *more)
+        assert set(changed) <= set(before)
+        sampled = covered.not_covered("B", {"plain": 1}, noised=noised, owned=True, rows=True)
+        assert f"“{covered.COMPARED}”" in text
+        assert [each for each in sampled if each not in after] == [
+            f"{replaced[names[0]][1]} {covered.COMPARED}"
+        ]
