@@ -34,7 +34,7 @@ from ragaudit.ledger.messages.disputes import (
 )
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.handover import read_handover, write_handover
-from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
+from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms, SubmitterTerms
 from ragaudit.ledger.messages.requests import Question
 from ragaudit.ledger.messages.verdict import Verdict, VerdictRejected, sign_statement, statement
 from ragaudit.privacy.accounting.report import epsilon_report
@@ -255,8 +255,7 @@ def test_sample_draw(draw: dict[str, Any]) -> None:
             mode=audit["mode"],
             beta=audit["beta"],
             tenants=StratumTerms(**audit["tenants"]),
-            submitters=StratumTerms(audit["submitters"]["eta"], audit["submitters"]["minimum"]),
-            submitters_by=audit["submitters"]["by"],
+            submitters=SubmitterTerms(**audit["submitters"]),
             deadline_seconds=1,
         ),
         seed=seed,

@@ -14,6 +14,7 @@ from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import QueryKind
+from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR
 from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.verifier.procedure import Status
 
@@ -100,7 +101,7 @@ class AsksAnything(IntegrityWindow):
     def ask(self, *given: Any) -> Any:
         honest = self.policy
         # Under the digest of the window's policy, with the requests of a more liberal one.
-        terms = replace(honest.retrieval, query_kinds=BOTH, filters=True)
+        terms = replace(honest.retrieval, query_kinds=BOTH, filter_grammar=FILTER_GRAMMAR)
         self.policy = replace(honest, retrieval=terms)
         try:
             return super().ask(*given)

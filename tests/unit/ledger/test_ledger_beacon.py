@@ -94,7 +94,7 @@ def test_another_chains_key_is_rejected(engine: Engine) -> None:
         "334cf11213945d57e5ac7d055d042b7e024aa2b2f08f0a91260805272dc51051"
         "c6e47ad4fa403b02b4510b647ae3d1770bac0326a805bbefd48056c8c121bdb8"
     )
-    chain = BeaconChain(generator, 3, QUICKNET.genesis, QUICKNET.group_hash, "mine")
+    chain = BeaconChain.of(generator, 3, QUICKNET.genesis, QUICKNET.group_hash, "mine")
     assert chain.hash != QUICKNET.hash
     with pytest.raises(RejectedError, match="does not verify"):
         FIRST.verify(chain, 123, engine=engine)

@@ -327,7 +327,7 @@ def test_checkpoints_of_a_long_window_are_spaced_out_within_the_merge_delay() ->
         ("beacon", {"kind": "nist"}),
         ("filter_grammar", "v1"),
         ("proof_mode", "eager"),
-        ("tenants", [{"id": "alpha", "owner_key": "00" * 32}]),
+        ("tenants", [{"id": "alpha", "owner_key": hex_key(9)}]),
     ],
 )
 def test_what_is_not_known_is_unsupported(path: Any, value: Any) -> None:

@@ -3,11 +3,12 @@
 import hashlib
 import hmac
 from fractions import Fraction
+from typing import Literal
 
 import pytest
 from ragaudit.encoding.tagged import enc
 from ragaudit.encoding.text import parse_decimal
-from ragaudit.ledger.messages.policy import AuditTerms, StratumTerms
+from ragaudit.ledger.messages.policy import AuditTerms, StratumTerms, SubmitterTerms
 from ragaudit.privacy.sample import (
     LoggedRecord,
     bad_records,
@@ -22,9 +23,14 @@ SEED = bytes(range(32))
 A, B = b"\xaa" * 32, b"\x0b" * 32
 
 
-def rule(mode: str, beta: str, tenants: StratumTerms, submitters: StratumTerms | None = None,
-         by: str = "account") -> AuditTerms:  # fmt: skip
-    return AuditTerms(mode, beta, tenants, submitters or StratumTerms("0.5", 0), by, 60)
+def rule(
+    mode: Literal["A", "B"],
+    beta: str,
+    tenants: StratumTerms,
+    submitters: tuple[str, int] = ("0.5", 0),
+    by: Literal["account", "tenant"] = "account",
+) -> AuditTerms:
+    return AuditTerms(mode, beta, tenants, SubmitterTerms(*submitters, by), 60)
 
 
 RULE_B = rule("B", "0.05", StratumTerms("0.000001", 0))
@@ -48,7 +54,7 @@ def test_seed_and_order_are_the_specified_hashes() -> None:
 
 
 def test_strata_are_tenants_in_policy_order_then_accounts_rising() -> None:
-    terms = rule("B", "0.05", StratumTerms("0.01", 5), StratumTerms("0.5", 2))
+    terms = rule("B", "0.05", StratumTerms("0.01", 5), ("0.5", 2))
     found = strata(
         records(12), tenants=["beta", "acme", "quiet"], receipts={1, 2, 3, 7}, rule=terms
     )
@@ -62,7 +68,7 @@ def test_strata_are_tenants_in_policy_order_then_accounts_rising() -> None:
 
 
 def test_strata_of_submitters_may_be_their_tenants() -> None:
-    terms = rule("B", "0.05", StratumTerms("0.01", 5), StratumTerms("0.5", 2), by="tenant")
+    terms = rule("B", "0.05", StratumTerms("0.01", 5), ("0.5", 2), by="tenant")
     found = strata(records(12), tenants=["beta", "quiet", "acme"], receipts={1, 2, 3}, rule=terms)
     assert [(s.id, s.population) for s in found[3:]] == [
         ("receipts:beta", (3,)),
@@ -98,13 +104,13 @@ def test_a_small_stratum_is_taken_whole() -> None:
 def test_each_kind_of_stratum_has_its_own_eta() -> None:
     """Submitting every receipt must not turn mode B into mode A."""
     logged = [LoggedRecord(i, "acme", bytes([i // 50]) * 32) for i in range(1000)]
-    terms = rule("B", "0.1", StratumTerms("0.0009765625", 10), StratumTerms("0.5", 1))
+    terms = rule("B", "0.1", StratumTerms("0.0009765625", 10), ("0.5", 1))
     drawn = draw_sample(logged, tenants=["acme"], receipts=set(range(1000)), rule=terms, seed=SEED)
     sizes = [len(each.sample) for each in drawn]
     assert sizes[0] == stratum_size(1000, Fraction(1, 10), terms.tenants) == 64
     assert sizes[1:] == [7] * 20
     assert len({index for each in drawn for index in each.sample}) < 250
-    same = rule("B", "0.1", StratumTerms("0.0009765625", 10), StratumTerms("0.0009765625", 1))
+    same = rule("B", "0.1", StratumTerms("0.0009765625", 10), ("0.0009765625", 1))
     drawn = draw_sample(logged, tenants=["acme"], receipts=set(range(1000)), rule=same, seed=SEED)
     assert len({index for each in drawn for index in each.sample}) > 700  # what one eta would do
 

@@ -198,7 +198,7 @@ class RoundFinder:
         chain = policy.beacon.chain
         return {
             "chain": chain.hash.hex(),
-            "name": chain.beacon_id,
+            "name": chain.name,
             "mixed_in": rounds,
             "waits_for": waits,
             "failures": failures,

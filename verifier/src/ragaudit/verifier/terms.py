@@ -363,7 +363,7 @@ TERMS: Final[tuple[Term, ...]] = (
     _term("most_differing_votes", "the number of votes of an answer that may differ", 0, 10**6,
           lambda p: 0 if p.generation is None else p.generation.differing_votes or 0),
     _term("least_generation_proofs", "1 if all charges are proven, 0 if those of the sample,", 0, 1,
-          lambda p: int(p.generation is None or p.generation.prove == "all")),
+          lambda p: int(p.generation is None or p.generation.charges.prove == "all")),
     _term("most_void_share", "the share of a tenant's charges that have no answer", "1", 1, None),
     _term("least_answer_delay_seconds", "the time from a charge to its answer", 2, 3600,
           lambda p: 3600 if p.generation is None else p.generation.answer_delay_seconds),

@@ -107,7 +107,7 @@ def keyword_plan(terms: Terms, murag: Sequence[StreamPlan], votes: int) -> Keywo
     rounded = max(_MILLIONTH, found.epsilon_choice.quantize(_MILLIONTH, ROUND_FLOOR))
     most = floor_ratio(Fraction(4 * LARGEST_EXPONENT, terms.voters))
     # Whoever reads the policy decides what it can have.
-    voting = KeywordVoting.read(
+    voting = KeywordVoting.from_json(
         {
             "kind": "dp-ksa", "epsilon_choice": str(min(Fraction(rounded), most)),
             "sigma": str(Fraction(found.sigma.quantize(_MILLIONTH, ROUND_CEILING))),

@@ -289,7 +289,7 @@ class SigningChain:
         """
         self._secret = int.from_bytes(sha256(name.encode()).digest(), "big") % pairing.ORDER
         key, group = bytes.fromhex(_PUBLIC_KEYS[name]), sha256(b"group").digest()
-        self.chain = BeaconChain(key, period, genesis, group, name)
+        self.chain = BeaconChain.of(key, period, genesis, group, name)
 
     def round(self, number: int) -> BeaconRound:
         """Return a round, whether it is due or not.

@@ -14,12 +14,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from ragaudit.encoding.canonical_json import dumps, loads_any
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.kernel import Digest, Form, Hex, Integer, Message, Name
 
 SIGNATURE_BYTES = 48  # a point of G1, compressed
 PUBLIC_KEY_BYTES = 96  # a point of G2, compressed
@@ -42,8 +43,20 @@ Engine = Callable[[bytes, bytes, bytes], bool]
 points of the groups."""
 
 
-@dataclass(frozen=True)
-class BeaconChain:
+class Known(Form):
+    """The one text that version 1 knows how to honour."""
+
+    def __init__(self, known: str) -> None:
+        super().__init__("string", enum=[known])
+        self._known = known
+
+    def read(self, value: Any) -> str:
+        if value != self._known:
+            raise UnsupportedError("not supported", expected=self._known)
+        return self._known
+
+
+class BeaconChain(Message, where="chain"):
     """A chain of rounds: who signs them, and when.
 
     Attributes:
@@ -51,21 +64,27 @@ class BeaconChain:
         period: seconds between rounds.
         genesis: time of round 1, Unix seconds.
         group_hash: 32 bytes.
-        beacon_id: its name.
+        name: of the chain, for people.
+        hash: 32 bytes, by which drand's API names the chain.
+        scheme: of signatures; there is one.
     """
 
-    public_key: bytes
-    period: int
-    genesis: int
-    group_hash: bytes
-    beacon_id: str
+    ERROR: ClassVar[type[MalformedError]] = MalformedError
 
-    @property
-    def hash(self) -> bytes:
-        """Return the chain hash, 32 bytes, by which drand's API names the chain."""
-        numbers = self.period.to_bytes(4, "big") + self.genesis.to_bytes(8, "big")
-        name = self.beacon_id.encode()
-        return hashlib.sha256(numbers + self.public_key + self.group_hash + name).digest()
+    public_key: Annotated[bytes, Hex(PUBLIC_KEY_BYTES)]
+    period: Annotated[int, Integer(1, MAX_PERIOD)]
+    genesis: Annotated[int, Integer(1, MAX_GENESIS)]
+    group_hash: Digest
+    name: Name
+    hash: Digest
+    scheme: Annotated[str, Known(SCHEME)] = SCHEME
+
+    @classmethod
+    def of(cls, public_key: bytes, period: int, genesis: int, group_hash: bytes, name: str) -> Self:
+        """Return the chain of these members, with its hash."""
+        numbers = period.to_bytes(4, "big") + genesis.to_bytes(8, "big")
+        data = numbers + public_key + group_hash + name.encode()
+        return cls(public_key, period, genesis, group_hash, name, hashlib.sha256(data).digest())
 
     def time(self, number: int) -> int:
         """Return when a round is due, Unix seconds.
@@ -83,42 +102,15 @@ class BeaconChain:
         """
         return max(1, 1 - (self.genesis - instant) // self.period)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the chain with its hash, as a policy names it (docs/spec/05-records.md §5.2)."""
-        return {
-            "scheme": SCHEME,
-            "hash": self.hash.hex(),
-            "public_key": self.public_key.hex(),
-            "period": self.period,
-            "genesis": self.genesis,
-            "group_hash": self.group_hash.hex(),
-            "name": self.beacon_id,
-        }
-
-    @classmethod
-    def read(cls, f: Fields) -> Self:
-        """Return the chain among members that have the names of `to_json`.
-
-        Raises:
-            MalformedError: not a chain, or one with another hash than is said.
-            UnsupportedError: another scheme of signatures.
-        """
-        if f.raw("scheme") != SCHEME:
-            raise UnsupportedError("scheme of a beacon", where=f.path("scheme"), expected=SCHEME)
-        chain = cls(
-            public_key=f.hex("public_key", PUBLIC_KEY_BYTES),
-            period=f.integer("period", 1, MAX_PERIOD),
-            genesis=f.integer("genesis", 1, MAX_GENESIS),
-            group_hash=f.hex("group_hash", 32),
-            beacon_id=f.text("name", 1, 64),
-        )
+    def _check(self) -> None:
         # Who reads a policy compares the hash with the published one: it must be of what is used.
-        if f.hex("hash", 32) != chain.hash:
-            raise f.error("hash", "not the chain's", chain.hash.hex())
+        chain = self.of(self.public_key, self.period, self.genesis, self.group_hash, self.name)
+        if self.hash != chain.hash:
+            raise MalformedError("not the chain's", where="hash", expected=chain.hash.hex())
         # With the identity for a key, no signature would ever verify.
-        if not chain.public_key[0] & _COMPRESSED or chain.public_key[0] & _INFINITY:
-            raise f.error("public_key", "not a public key", "a point of G2, compressed")
-        return chain
+        if not self.public_key[0] & _COMPRESSED or self.public_key[0] & _INFINITY:
+            expected = "a point of G2, compressed"
+            raise MalformedError("not a public key", where="public_key", expected=expected)
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -128,23 +120,37 @@ class BeaconChain:
             data: JSON in any spelling.
 
         Raises:
-            MalformedError, UnsupportedError: as `read`.
+            MalformedError: not a chain, or one with another hash than is said.
+            UnsupportedError: another scheme of signatures.
         """
         if len(data) > MAX_ANSWER_BYTES:
             raise MalformedError("too long", where="chain", expected=f"{MAX_ANSWER_BYTES} bytes")
-        names = "public_key period genesis_time hash groupHash schemeID metadata"
-        info = Fields(loads_any(data), names, MalformedError, "chain").value
-        metadata = Fields(info["metadata"], "beaconID", MalformedError, "chain.metadata")
-        shown = {"genesis": "genesis_time", "group_hash": "groupHash", "scheme": "schemeID"}
-        own = {name: info[shown.get(name, name)] for name in CHAIN_MEMBERS.split()[:-1]}
-        own["name"] = metadata.raw("beaconID")
-        return cls.read(Fields(own, CHAIN_MEMBERS, MalformedError, "chain"))
+        match loads_any(data):
+            case {
+                "public_key": key,
+                "period": period,
+                "genesis_time": genesis,
+                "hash": named,
+                "groupHash": group,
+                "schemeID": scheme,
+                "metadata": {"beaconID": name, **others},
+                **more,
+            } if not others and not more:
+                return cls.from_json(
+                    {
+                        "public_key": key,
+                        "period": period,
+                        "genesis": genesis,
+                        "hash": named,
+                        "group_hash": group,
+                        "scheme": scheme,
+                        "name": name,
+                    }
+                )
+        raise MalformedError("not a chain", where="chain", expected="an answer of drand's API")
 
 
-CHAIN_MEMBERS: Final = "scheme hash public_key period genesis group_hash name"
-
-
-QUICKNET = BeaconChain(
+QUICKNET = BeaconChain.of(
     public_key=bytes.fromhex(
         "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c"
         "8c4b450b6a0a6c3ac6a5776a2d1064510d1fec758c921cc22b0e17e63aaf4bcb"
@@ -153,7 +159,7 @@ QUICKNET = BeaconChain(
     period=3,
     genesis=1_692_803_367,
     group_hash=bytes.fromhex("f477d5c89f21a17c863a7f937c6a6d15859414d2be09cd448d4279af331c5d3e"),
-    beacon_id="quicknet",
+    name="quicknet",
 )
 """The League of Entropy's chain, one round in three seconds."""
 

@@ -9,15 +9,14 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, NoReturn, TypeAlias, cast
 
 import rfc8785
 from ragaudit.encoding.canonical_json import MAX_INTEGER
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.json_structure import check_depth
 from ragaudit.ledger.errors import MalformedPolicy, MalformedRecord
-from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.kernel import Message, Text
 
 ColumnType: TypeAlias = Literal["string", "integer", "number", "boolean"]
 Value: TypeAlias = "str | int | float | bool"
@@ -30,11 +29,8 @@ MAX_NAME_BYTES: Final = 128
 MAX_COLUMNS_BYTES: Final = 2**14
 """Of the text of one row's columns."""
 
-_TYPES: Final = ("string", "integer", "number", "boolean")
 
-
-@dataclass(frozen=True, slots=True)
-class PublicColumn:
+class PublicColumn(Message):
     """A column that a policy declares.
 
     Attributes:
@@ -43,7 +39,9 @@ class PublicColumn:
             "boolean".
     """
 
-    name: str
+    ERROR: ClassVar[type[MalformedError]] = MalformedPolicy
+
+    name: Annotated[str, Text(1, MAX_NAME_BYTES)]
     type: ColumnType
 
     def accepts(self, value: object) -> bool:
@@ -59,30 +57,6 @@ class PublicColumn:
                 if type(value) is int:
                     return -MAX_INTEGER <= value <= MAX_INTEGER
                 return type(value) is float and math.isfinite(value)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as the policy has it."""
-        return {"name": self.name, "type": self.type}
-
-
-def read_public_columns(f: Fields) -> tuple[PublicColumn, ...]:
-    """Return the member ``public_columns`` of a policy.
-
-    Args:
-        f: the policy.
-
-    Raises:
-        MalformedPolicy: not a list of columns, their names rising (by UTF-8 bytes) and distinct.
-    """
-    found = []
-    for where, item in f.objects("public_columns", 0, MAX_COLUMNS):
-        column = Fields(item, "name type", MalformedPolicy, where)
-        name = column.text("name", 1, MAX_NAME_BYTES)
-        found.append(PublicColumn(name, cast("ColumnType", column.choice("type", *_TYPES))))
-    names = [column.name.encode() for column in found]
-    if names != sorted(set(names)):
-        raise f.error("public_columns", "names not rising and distinct")
-    return tuple(found)
 
 
 def canonical_text(value: object) -> str:

@@ -3,16 +3,13 @@
 A reader demands one exact shape: whatever else it let pass, two parties could read differently.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.kernel import (
     ANYTHING,
-    BOOLEAN,
     FAULTS,
-    KEY,
     ORIGIN,
     Choice,
     Form,
@@ -99,22 +96,14 @@ class Fields:
         """Return a member as it is."""
         return self._value[name]
 
-    def optional(
-        self, read: Callable[Concatenate[str, P], T], name: str, *args: P.args, **kwargs: P.kwargs
-    ) -> T | None:
-        """Return None for null, and anything else as ``read(name, ..)`` reads it.
-
-        Args:
-            read: a reader of this object.
-            name: of the member.
-            args, kwargs: of the reader, after the name.
-        """
-        return None if self._value[name] is None else read(name, *args, **kwargs)
-
     def message(self, name: str, kind: type[M]) -> M:
         """Return the message of ``kind`` that a member holds."""
-        found: M = self._read(name, Nested(kind))
+        found: M = self.read(name, Nested(kind))
         return found
+
+    def among(self, kind: type[M]) -> M:
+        """Return the message of ``kind`` whose members stand among those of this object."""
+        return kind.from_json({name: self._value[name] for name in kind.FORMS}, self.where)
 
     def constant(self, name: str, expected: object) -> None:
         """Demand exactly ``expected`` (a text, number, null or an object of such)."""
@@ -123,49 +112,34 @@ class Fields:
         if type(value) is not type(expected) or value != expected:
             raise self.error(name, "another value", expected=repr(expected))
 
-    def boolean(self, name: str) -> bool:
-        """Return true or false."""
-        found: bool = self._read(name, BOOLEAN)
-        return found
-
     def integer(self, name: str, low: int, high: int) -> int:
         """Return an integer in ``low``..``high``."""
-        found: int = self._read(name, Integer(low, high))
+        found: int = self.read(name, Integer(low, high))
         return found
 
     def text(self, name: str, low: int, high: int) -> str:
         """Return a text of ``low``..``high`` bytes of UTF-8."""
-        found: str = self._read(name, Text(low, high))
-        return found
-
-    def texts(self, name: str, count: int, longest: int) -> tuple[str, ...]:
-        """Return a list of at most ``count`` texts of at most ``longest`` bytes of UTF-8."""
-        found: tuple[str, ...] = self._read(name, Items(0, count, Text(0, longest)))
+        found: str = self.read(name, Text(low, high))
         return found
 
     def choice(self, name: str, *choices: str) -> str:
         """Return a text that is one of ``choices``."""
-        found: str = self._read(name, Choice(*choices))
+        found: str = self.read(name, Choice(*choices))
         return found
 
     def hex(self, name: str, length: int) -> bytes:
         """Return ``length`` bytes of lower-case hexadecimal."""
-        found: bytes = self._read(name, Hex(length))
-        return found
-
-    def public_key(self, name: str) -> PublicKey:
-        """Return an Ed25519 key, in lower-case hexadecimal."""
-        found: PublicKey = self._read(name, KEY)
+        found: bytes = self.read(name, Hex(length))
         return found
 
     def origin(self) -> str:
         """Return the member ``origin``, the name of a log."""
-        found: str = self._read("origin", ORIGIN)
+        found: str = self.read("origin", ORIGIN)
         return found
 
     def objects(self, name: str, low: int, high: int) -> Iterator[tuple[str, Any]]:
         """Return the items of a list of ``low``..``high``, each with its path, unread."""
-        for number, item in enumerate(self._read(name, Items(low, high, ANYTHING))):
+        for number, item in enumerate(self.read(name, Items(low, high, ANYTHING))):
             yield f"{self.path(name)}[{number}]", item
 
     def integers(self, name: str, count: tuple[int, int], low: int, high: int) -> tuple[int, ...]:
@@ -176,10 +150,11 @@ class Fields:
             count: least and largest number of items.
             low, high: of each item.
         """
-        found: tuple[int, ...] = self._read(name, Items(*count, Integer(low, high)))
+        found: tuple[int, ...] = self.read(name, Items(*count, Integer(low, high)))
         return found
 
-    def _read(self, name: str, form: Form) -> Any:
+    def read(self, name: str, form: Form) -> Any:
+        """Return a member as its form reads it."""
         try:
             return form.read(self._value[name])
         except FAULTS as error:

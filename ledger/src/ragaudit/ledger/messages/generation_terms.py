@@ -5,31 +5,46 @@ no rounding may decide that.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Final, Literal, cast
+from types import NoneType
+from typing import Annotated, Final, Literal, TypeAlias
 
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.encoding.text import LONGEST_WORD, parse_ratio, words
-from ragaudit.ledger.errors import MalformedPolicy
-from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.kernel import (
+    Converted,
+    Integer,
+    Items,
+    Nested,
+    OneOf,
+    OrNull,
+    Text,
+)
 from ragaudit.ledger.messages.manifests import GeneratorManifest, VocabularyTerms
+from ragaudit.ledger.messages.policy_terms import PolicyMember
+
+_LONGEST_RATIO: Final = 25
 
 
-def read_ratio(f: Fields, name: str, *, least: Fraction | None = None) -> Fraction:
-    """Return an exact fraction of one spelling, above 0 or at least ``least``; MalformedPolicy."""
-    text = f.raw(name)
-    try:
-        value = parse_ratio(text if isinstance(text, str) else "")
-    except MalformedError as error:
-        raise f.error(name, error.what, error.expected or "") from error
-    if value < least if least is not None else value <= 0:
-        raise f.error(name, "out of range", "above 0" if least is None else f"at least {least}")
-    return value
+def ratios(least: Fraction | None = None, most: int | Fraction | None = None) -> Converted:
+    """Return the form of an exact fraction of one spelling, above 0 or at least ``least``."""
+    said = "above 0" if least is None else f"at least {least}"
+    if most is not None:
+        said = f"{said}, at most {most}"
+
+    def read(text: str) -> Fraction:
+        value = parse_ratio(text)
+        low = value <= 0 if least is None else value < least
+        if low or (most is not None and value > most):
+            raise MalformedError("out of range", expected=said)
+        return value
+
+    return Converted(Text(1, _LONGEST_RATIO), read, str, f"fraction in lowest terms, {said}")
 
 
+Ratio: TypeAlias = Annotated[Fraction, ratios()]
 MAX_BINS: Final = 64
 _MAX_ENOUGH: Final = 2**32
 _LARGEST_SCALE: Final = 2**16
@@ -38,8 +53,7 @@ _LARGEST_EPSILON: Final = 44
 """Of a count: with more there is no noise to speak of."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptiveTerms:
+class AdaptiveTerms(PolicyMember):
     """Bins of scores, read from the highest down until there is enough.
 
     Attributes:
@@ -50,9 +64,9 @@ class AdaptiveTerms:
         enough: reading stops after the first released sum above it, 0..2^32.
     """
 
-    edges: tuple[int, ...]
-    epsilon: Fraction
-    enough: int
+    edges: Annotated[tuple[Annotated[int, Integer(0, SQUARED_NORM)], ...], Items(1, MAX_BINS)]
+    epsilon: Annotated[Fraction, ratios(Fraction(1, _LARGEST_SCALE), _LARGEST_EPSILON)]
+    enough: Annotated[int, Integer(0, _MAX_ENOUGH)]
 
     def threshold_of(self, sums: Sequence[int]) -> int:
         """Return tau_t, as the released sums of a question say.
@@ -73,21 +87,10 @@ class AdaptiveTerms:
             )
         return self.edges[len(sums) - 1]
 
-    @classmethod
-    def read(cls, value: Any, where: str) -> "AdaptiveTerms":
-        """Return the terms of a JSON value; MalformedPolicy."""
-        f = Fields(value, "edges epsilon enough", MalformedPolicy, where)
-        edges = f.integers("edges", (1, MAX_BINS), 0, SQUARED_NORM)
-        if any(below >= above for above, below in pairwise(edges)):
-            raise f.error("edges", "edges that do not fall", "each below the one before")
-        epsilon = read_ratio(f, "epsilon", least=Fraction(1, _LARGEST_SCALE))
-        if epsilon > _LARGEST_EPSILON:
-            raise f.error("epsilon", "out of range", f"at most {_LARGEST_EPSILON}")
-        return cls(
-            edges=edges,
-            epsilon=epsilon,
-            enough=f.integer("enough", 0, _MAX_ENOUGH),
-        )
+    def _check(self) -> None:
+        if any(below >= above for above, below in pairwise(self.edges)):
+            expected = "each below the one before"
+            raise MalformedError("edges that do not fall", where="edges", expected=expected)
 
 
 MAX_SLOTS: Final = 2**16
@@ -104,8 +107,14 @@ _MAX_STOP_WORDS: Final = 1000
 _LARGEST_SIGMA: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class TokenVoting:
+def _check_weights(name: str, epsilon: Fraction, voters: int) -> None:
+    """Check the exponent of a weight: with less than what is left of one none would be possible."""
+    if epsilon * voters > 4 * LARGEST_EXPONENT:
+        expected = f"at most {4 * LARGEST_EXPONENT} with all voters"
+        raise MalformedError("weights would be rounded away", where=name, expected=expected)
+
+
+class TokenVoting(PolicyMember):
     """The answerer DP-RAG (11.4).
 
     Attributes:
@@ -115,11 +124,12 @@ class TokenVoting:
         tokens: the most of an answer, 1..4096.
     """
 
-    epsilon_token: Fraction
-    voters: int
-    slots_per_voter: int
-    threshold: Fraction | None
-    tokens: int
+    epsilon_token: Ratio
+    voters: Annotated[int, Integer(1, MAX_SLOTS)]
+    slots_per_voter: Annotated[int, Integer(1, MAX_SLOTS)]
+    threshold: Annotated[Fraction, ratios(Fraction(0))] | None
+    tokens: Annotated[int, Integer(1, MAX_TOKENS)]
+    kind: Literal["dp-rag"] = "dp-rag"
 
     @property
     def slots(self) -> int:
@@ -131,31 +141,15 @@ class TokenVoting:
         """Of an answer at most: of each voter, and of who reads nothing, for each token."""
         return self.tokens * (self.voters + 1)
 
-    @classmethod
-    def read(cls, value: Any, where: str) -> "TokenVoting":
-        """Return the terms of a JSON value; MalformedPolicy."""
-        names = "kind epsilon_token voters slots_per_voter threshold tokens"
-        f = Fields(value, names, MalformedPolicy, where)
-        f.constant("kind", "dp-rag")
-        voters = f.integer("voters", 1, MAX_SLOTS)
-        each = read_ratio(f, "epsilon_token")
-        # eps_expo · m / 2, with eps_expo = eps_0/2: weights of 0 would make tokens impossible.
-        if each * voters > 4 * LARGEST_EXPONENT:
-            expected = f"at most {4 * LARGEST_EXPONENT} with all voters"
-            raise f.error("epsilon_token", "weights would be rounded away", expected)
-        return cls(
-            epsilon_token=each,
-            voters=voters,
-            slots_per_voter=f.integer("slots_per_voter", 1, MAX_SLOTS // voters),
-            threshold=None
-            if f.raw("threshold") is None
-            else read_ratio(f, "threshold", least=Fraction(0)),
-            tokens=f.integer("tokens", 1, MAX_TOKENS),
-        )
+    def _check(self) -> None:
+        # eps_expo · m / 2, with eps_expo = eps_0/2.
+        _check_weights("epsilon_token", self.epsilon_token, self.voters)
+        if self.slots > MAX_SLOTS:
+            expected = f"1..{MAX_SLOTS // self.voters}"
+            raise MalformedError("too many slots", where="slots_per_voter", expected=expected)
 
 
-@dataclass(frozen=True, slots=True)
-class KeywordVoting:
+class KeywordVoting(PolicyMember):
     """The answerer DP-KSA (11.5); a voter reads one slot.
 
     Attributes:
@@ -170,15 +164,18 @@ class KeywordVoting:
         final: "model", which writes the answer from the keywords, or "keywords", which are it.
     """
 
-    epsilon_choice: Fraction
-    sigma: Fraction
-    delta_test: Fraction
-    delta_conversion: Fraction
-    voters: int
-    sizes: tuple[int, ...]
-    stop_words: tuple[str, ...]
-    tokens: int
-    final: str
+    epsilon_choice: Annotated[Fraction, ratios(Fraction(1, 10**9))]
+    sigma: Annotated[Fraction, ratios(Fraction(1, 100), _LARGEST_SIGMA)]
+    delta_test: Annotated[Fraction, ratios(most=Fraction(1, 2))]
+    delta_conversion: Annotated[Fraction, ratios(most=Fraction(1, 2))]
+    voters: Annotated[int, Integer(1, MAX_RESPONSES)]
+    sizes: Annotated[tuple[Annotated[int, Integer(1, MAX_KEYWORDS)], ...], Items(1, _MAX_SIZES)]
+    stop_words: Annotated[
+        tuple[Annotated[str, Text(0, 4 * LONGEST_WORD)], ...], Items(0, _MAX_STOP_WORDS)
+    ]
+    tokens: Annotated[int, Integer(1, MAX_RESPONSE_TOKENS)]
+    final: Literal["model", "keywords"]
+    kind: Literal["dp-ksa"] = "dp-ksa"
 
     @property
     def slots(self) -> int:
@@ -198,72 +195,62 @@ class KeywordVoting:
         """
         return self.delta_conversion + uses * self.delta_test
 
-    @classmethod
-    def read(cls, value: Any, where: str) -> "KeywordVoting":
-        """Return the terms of a JSON value; MalformedPolicy."""
-        names = """kind epsilon_choice sigma delta_test delta_conversion voters sizes stop_words
-            tokens final"""
-        f = Fields(value, names, MalformedPolicy, where)
-        f.constant("kind", "dp-ksa")
-        voters = f.integer("voters", 1, MAX_RESPONSES)
-        choice = read_ratio(f, "epsilon_choice", least=Fraction(1, 10**9))
+    def _check(self) -> None:
         # d_k / s at most, with s = 4/eps_em.
-        if choice * voters > 4 * LARGEST_EXPONENT:
-            expected = f"at most {4 * LARGEST_EXPONENT} with all voters"
-            raise f.error("epsilon_choice", "weights would be rounded away", expected)
-        sizes = f.integers("sizes", (1, _MAX_SIZES), 1, MAX_KEYWORDS)
-        stop_words = f.texts("stop_words", _MAX_STOP_WORDS, 4 * LONGEST_WORD)
+        _check_weights("epsilon_choice", self.epsilon_choice, self.voters)
         # One set, one spelling.
-        rising = {
-            "sizes": list(sizes) == sorted(set(sizes)),
-            "stop_words": list(stop_words) == sorted(set(stop_words)),
-        }
-        for name, rises in rising.items():
-            if not rises:
-                raise f.error(name, "does not rise", "in order, each once")
+        if list(self.sizes) != sorted(set(self.sizes)):
+            raise MalformedError("does not rise", where="sizes", expected="in order, each once")
+        if list(self.stop_words) != sorted(set(self.stop_words)):
+            expected = "in order, each once"
+            raise MalformedError("does not rise", where="stop_words", expected=expected)
         # One that no text can hold would stop nothing.
-        if any(words(each) != {each} for each in stop_words):
-            raise f.error("stop_words", "not a word", "letters and digits, case-folded")
-        sigma = read_ratio(f, "sigma", least=Fraction(1, 100))
-        test, conversion = read_ratio(f, "delta_test"), read_ratio(f, "delta_conversion")
-        for name, number, most in (
-            ("sigma", sigma, Fraction(_LARGEST_SIGMA)),
-            ("delta_test", test, Fraction(1, 2)),
-            ("delta_conversion", conversion, Fraction(1, 2)),
-        ):
-            if number > most:
-                raise f.error(name, "out of range", f"at most {most}")
-        return cls(
-            epsilon_choice=choice,
-            sigma=sigma,
-            delta_test=test,
-            delta_conversion=conversion,
-            voters=voters,
-            sizes=sizes,
-            stop_words=stop_words,
-            tokens=f.integer("tokens", 1, MAX_RESPONSE_TOKENS),
-            final=f.choice("final", "model", "keywords"),
-        )
+        if any(words(each) != {each} for each in self.stop_words):
+            expected = "letters and digits, case-folded"
+            raise MalformedError("not a word", where="stop_words", expected=expected)
 
 
 Answerer = TokenVoting | KeywordVoting
 
 
-def read_answerer(value: Any, where: str) -> Answerer:
-    """Return the answerer of a JSON value, by its kind; MalformedPolicy."""
-    kind = value.get("kind") if isinstance(value, dict) else None
-    return (KeywordVoting if kind == "dp-ksa" else TokenVoting).read(value, where)
-
+_ANSWERER: Final = OneOf(
+    lambda value: isinstance(value, dict) and value.get("kind") == "dp-ksa",
+    Nested(KeywordVoting),
+    Nested(TokenVoting),
+)
 
 Mechanism = Literal["murag", "murag-ada", "naive"]
 Proving = Literal["sampled", "all"]
 
-_MEMBERS = """mechanism answerer epsilon uses threshold charges replay generator
-    answer_delay_seconds reuse"""
+_THRESHOLD: Final = OrNull(
+    OneOf(lambda value: isinstance(value, dict), Nested(AdaptiveTerms), Integer(0, SQUARED_NORM))
+)
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationTerms:
+class ChargeTerms(PolicyMember):
+    """What charges are proven of.
+
+    Attributes:
+        prove: whether all charge entries are proven, or those of the sample.
+        group: the most charge entries of one argument.
+    """
+
+    prove: Proving
+    group: Annotated[int, Integer(1, 2**16)]
+
+
+class ReplayTerms(PolicyMember):
+    """How an answer is replayed.
+
+    Attributes:
+        differing_votes: how many votes of one answer may differ when it is replayed, without
+            being a fault; where one does, nothing is established.
+    """
+
+    differing_votes: Annotated[int, Integer(0, 10**6)]
+
+
+class GenerationTerms(PolicyMember):
     """What a policy says of its generation channel.
 
     Attributes:
@@ -272,12 +259,10 @@ class GenerationTerms:
         epsilon: eps_q, of one question for each document that pays for it; under DP-KSA of all
             the uses of a document together, since divergences add up and epsilons do not.
         uses: M, 1..65536: uses of a document, under NAIVE questions of a tenant.
-        threshold: tau in lattice units, 0..B², under MURAG; else None.
-        adaptive: how a question finds its threshold, under MURAG-ADA; else None.
-        prove: whether all charge entries are proven, or those of the sample.
-        group: the most charge entries of one argument, 1..65536.
-        differing_votes: how many votes of one answer may differ when it is replayed, without
-            being a fault; where one does, nothing is established. None: no answer is replayed.
+        threshold: tau in lattice units, 0..B², under MURAG; how a question finds its threshold,
+            under MURAG-ADA; else None.
+        charges: how they are proven.
+        replay: None: no answer is replayed.
         generator: the committed model.
         answer_delay_seconds: between a charge and its answer.
         reuse: whether an account's identical request has its stored answer for the whole window,
@@ -285,22 +270,30 @@ class GenerationTerms:
     """
 
     mechanism: Mechanism
-    answerer: Answerer
-    epsilon: Fraction
-    uses: int
-    threshold: int | None
-    adaptive: AdaptiveTerms | None
-    prove: Proving
-    group: int
-    differing_votes: int | None
+    answerer: Annotated[Answerer, _ANSWERER]
+    epsilon: Ratio
+    uses: Annotated[int, Integer(1, 2**16)]
+    threshold: Annotated[int | AdaptiveTerms | None, _THRESHOLD]
+    charges: ChargeTerms
+    replay: ReplayTerms | None
     generator: GeneratorManifest
-    answer_delay_seconds: int
+    answer_delay_seconds: Annotated[int, Integer(1, 3600)]
     reuse: bool
+
+    @property
+    def adaptive(self) -> AdaptiveTerms | None:
+        """How a question finds its threshold, under MURAG-ADA; else None."""
+        return self.threshold if isinstance(self.threshold, AdaptiveTerms) else None
+
+    @property
+    def differing_votes(self) -> int | None:
+        """How many votes of one replayed answer may differ; None: no answer is replayed."""
+        return None if self.replay is None else self.replay.differing_votes
 
     @property
     def vocabulary(self) -> VocabularyTerms:
         """Of the committed model, which is asked for tokens; not under DP-KSA."""
-        assert self.generator.vocabulary is not None  # `read` refuses whole answers
+        assert self.generator.vocabulary is not None  # `_check` refuses whole answers
         return self.generator.vocabulary
 
     @property
@@ -325,80 +318,38 @@ class GenerationTerms:
         """Whether sampled answers are recomputed; otherwise the claim is conditional."""
         return self.differing_votes is not None
 
-    @classmethod
-    def read(cls, f: Fields, *, noised: bool) -> "GenerationTerms":
-        """Return the terms among the members of a policy.
-
-        Args:
-            f: the policy, with a member ``generation``.
-            noised: of the window: without it no keys are committed to that coins could come from.
-
-        Raises:
-            MalformedPolicy: ill-typed or out of range.
-            UnsupportedError: a mechanism, or a window, that cannot be served.
-        """
-        where = f.path("generation")
-        if not noised or f.raw("versions") is True or "text" not in f.raw("query_kinds"):
-            raise UnsupportedError(
-                "no generation channel in such a window",
-                where=where,
-                expected='privacy "gaussian", one version of each index, and texts as queries',
-            )
-        g = Fields(f.raw("generation"), _MEMBERS, MalformedPolicy, where)
-        mechanism = cast("Mechanism", g.choice("mechanism", "murag", "murag-ada", "naive"))
-        threshold = adaptive = None
-        if mechanism == "murag":
-            threshold = g.integer("threshold", 0, SQUARED_NORM)
-        elif mechanism == "murag-ada":
-            adaptive = AdaptiveTerms.read(g.raw("threshold"), g.path("threshold"))
-        else:
-            g.constant("threshold", None)
-        epsilon = read_ratio(g, "epsilon")
-        answerer = read_answerer(g.raw("answerer"), g.path("answerer"))
-        generator = g.message("generator", GeneratorManifest)
-        uses = g.integer("uses", 1, 2**16)
-        if isinstance(answerer, TokenVoting):
+    def _check(self) -> None:
+        due = {"murag": int, "murag-ada": AdaptiveTerms, "naive": NoneType}[self.mechanism]
+        if type(self.threshold) is not due:
+            what = f"not a threshold of {self.mechanism}"
+            raise MalformedError(what, where="threshold", expected="integer, object or null")
+        if isinstance(self.answerer, TokenVoting):
             # Not one private token: documents would pay for what they are not asked for.
-            least = answerer.epsilon_token + (adaptive.epsilon if adaptive else 0)
-            if epsilon < least:
-                raise g.error("epsilon", "buys no token", f"at least {least}")
-            if generator.vocabulary is None:
-                raise g.error("generator", "a model of whole answers", "one with a vocabulary")
+            least = self.answerer.epsilon_token
+            least += self.adaptive.epsilon if self.adaptive else 0
+            if self.epsilon < least:
+                expected = f"at least {least}"
+                raise MalformedError("buys no token", where="epsilon", expected=expected)
+            if self.generator.vocabulary is None:
+                expected = "one with a vocabulary"
+                raise MalformedError("whole answers", where="generator", expected=expected)
         else:
-            # There is no epsilon of one answer that the others could charge.
-            if mechanism != "murag":
-                kind = g.path("mechanism")
-                raise UnsupportedError(f"dp-ksa under {mechanism}", where=kind, expected="murag")
-            # A divergence of g rows at once is none of g times one row.
-            if f.raw("rows_per_document") != 1:
-                what = "dp-ksa with documents of several rows"
-                raise UnsupportedError(what, where=f.path("rows_per_document"), expected="1")
-            if answerer.delta(uses) >= 1:
-                raise g.error("uses", "a delta of 1 says nothing", "fewer, or smaller deltas")
-            if generator.keywords is None:
-                raise g.error("generator", "a model of tokens", "one with a prompt for keywords")
-        charges = Fields(g.raw("charges"), "prove group", MalformedPolicy, g.path("charges"))
-        differing = None
+            self._check_keywords(self.answerer)
         # Nothing tells which rows are the best of all of them: an answer would prove nothing.
-        if mechanism == "naive":
-            g.constant("replay", None)
+        if self.mechanism == "naive" and self.replay is not None:
+            raise MalformedError("a replay under naive", where="replay", expected="null")
         # Nothing else ties the released sums to the index.
-        elif g.raw("replay") is None and mechanism == "murag-ada":
-            raise g.error("replay", "null under murag-ada", "an object")
-        elif g.raw("replay") is not None:
-            replay = Fields(g.raw("replay"), "differing_votes", MalformedPolicy, g.path("replay"))
-            differing = replay.integer("differing_votes", 0, 10**6)
-        return cls(
-            mechanism=mechanism,
-            answerer=answerer,
-            epsilon=epsilon,
-            uses=uses,
-            threshold=threshold,
-            adaptive=adaptive,
-            prove=cast("Proving", charges.choice("prove", "sampled", "all")),
-            group=charges.integer("group", 1, 2**16),
-            differing_votes=differing,
-            generator=generator,
-            answer_delay_seconds=g.integer("answer_delay_seconds", 1, 3600),
-            reuse=g.boolean("reuse"),
-        )
+        if self.mechanism == "murag-ada" and self.replay is None:
+            raise MalformedError("null under murag-ada", where="replay", expected="an object")
+
+    def _check_keywords(self, answerer: KeywordVoting) -> None:
+        # There is no epsilon of one answer that the others could charge.
+        if self.mechanism != "murag":
+            what = f"dp-ksa under {self.mechanism}"
+            raise UnsupportedError(what, where="mechanism", expected="murag")
+        if answerer.delta(self.uses) >= 1:
+            expected = "fewer, or smaller deltas"
+            raise MalformedError("a delta of 1 says nothing", where="uses", expected=expected)
+        if self.generator.keywords is None:
+            expected = "one with a prompt for keywords"
+            raise MalformedError("a model of tokens", where="generator", expected=expected)

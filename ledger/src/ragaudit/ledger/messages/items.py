@@ -9,12 +9,12 @@ a bundle, reads them.
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
-from ragaudit.ledger.log.notes import MAX_NOTE_BYTES, VerifierKey
+from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
 from ragaudit.ledger.messages.kernel import (
@@ -27,6 +27,7 @@ from ragaudit.ledger.messages.kernel import (
     Message,
     Milliseconds,
     Text,
+    Vkey,
 )
 
 PUBLIC: Final = "public/"
@@ -164,11 +165,6 @@ class OpeningItem(Message, where="opening"):
     body: Annotated[bytes, Hex(limit=MAX_OPENING_BYTES)] = field(repr=False)
 
 
-LogKey: TypeAlias = Annotated[
-    VerifierKey, Converted(Text(1, 512), VerifierKey.parse, str, "vkey (6.3)")
-]
-
-
 class PreviousWindow(Message, where="previous window"):
     """`public/previous.json`: the window whose final checkpoint the policy names.
 
@@ -177,8 +173,8 @@ class PreviousWindow(Message, where="previous window"):
         final_checkpoint: of it, a cosigned note; None before its close.
     """
 
-    log: LogKey
-    cosigner: LogKey
+    log: Vkey
+    cosigner: Vkey
     final_checkpoint: Annotated[str, Text(0, MAX_NOTE_BYTES)] | None
 
     def head(self, note: bytes) -> TreeHead:

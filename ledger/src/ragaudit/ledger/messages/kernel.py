@@ -34,7 +34,7 @@ from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.signing import KEY_BYTES, SIGNATURE_BYTES, PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.log.notes import MAX_NAME_BYTES, check_name
+from ragaudit.ledger.log.notes import MAX_NAME_BYTES, VerifierKey, check_name
 from ragaudit.ledger.messages.identifiers import (
     MAX_DOCUMENT_ID_BYTES,
     check_document_id,
@@ -311,6 +311,9 @@ KEY: Final = Converted(
     examples=["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
 )
 KeyInHex: TypeAlias = Annotated[PublicKey, KEY]
+Vkey: TypeAlias = Annotated[
+    VerifierKey, Converted(Text(1, 512), VerifierKey.parse, str, "vkey (6.3)")
+]
 Count: TypeAlias = Annotated[int, Integer(0, MAX_TIME)]
 Milliseconds: TypeAlias = Annotated[int, Integer(0, MAX_TIME, "Unix milliseconds")]
 Object: TypeAlias = Annotated[dict[str, Any], OBJECT]

@@ -14,8 +14,9 @@ from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.ledger.errors import MalformedNote, MalformedPolicy, MalformedRecord
 from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.generation_terms import GenerationTerms
+from ragaudit.ledger.messages.generation_terms import GenerationTerms, KeywordVoting
 from ragaudit.ledger.messages.identifiers import check_provider, check_window, log_origin
+from ragaudit.ledger.messages.kernel import OrNull, Text
 from ragaudit.ledger.messages.policy_terms import (
     DIRECTION,
     FILTER_GRAMMAR,
@@ -26,6 +27,7 @@ from ragaudit.ledger.messages.policy_terms import (
     AuditTerms,
     BeaconTerms,
     CosignerTerms,
+    Demand,
     Estimator,
     Metric,
     NoiseTerms,
@@ -34,15 +36,14 @@ from ragaudit.ledger.messages.policy_terms import (
     QueryKind,
     RetrievalTerms,
     StratumTerms,
-    Tenants,
+    SubmitterTerms,
     exact,
-    read_audit,
-    read_estimator,
+    read_beacon,
+    read_cosigners,
     read_instants,
-    read_keys,
     read_merge_delay,
     read_previous_checkpoint,
-    read_time_stamps,
+    read_tenants,
 )
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "QueryKind",
     "RetrievalTerms",
     "StratumTerms",
+    "SubmitterTerms",
     "exact",
 ]
 
@@ -315,10 +317,11 @@ def _parse(f: Fields, canonical: bytes) -> Policy:
     end = f.integer("end", start + 1, start + MAX_WINDOW_SECONDS)
     slots = f.integer("slots", 1, 1_000_000)
     queries = f.integer("queries_per_account", 1, min(1_000_000, MAX_KEYS // slots))
-    beacon = BeaconTerms.read(f, start)
+    beacon = read_beacon(f, start)
     instants = read_instants(f, start, end, beacon)
-    audit, keys = read_audit(f), read_keys(f, log_origin(provider, window))
-    tenants = Tenants.read(f, keys)
+    audit, keys = f.message("audit", AuditTerms), f.message("keys", PolicyKeys)
+    keys.check_origin(log_origin(provider, window))
+    tenants, owners = read_tenants(f, keys)
     return Policy(
         canonical=canonical,
         provider=provider,
@@ -327,17 +330,17 @@ def _parse(f: Fields, canonical: bytes) -> Policy:
         end=end,
         previous_checkpoint=read_previous_checkpoint(f, provider, window),
         noise=_noise(f, slots, noised=noised),
-        retrieval=RetrievalTerms.read(f),
+        retrieval=f.among(RetrievalTerms),
         norm_bound=f.integer("norm_bound", B, LARGE_B),
         dimension=f.integer("dimension", 1, LIMITS.dimension),
         top_k_max=f.integer("top_k_max", 1, LIMITS.top_k),
         queries_per_account=queries,
         slots=slots,
-        tenants=tenants.names,
+        tenants=tenants,
         activation_instants=instants,
         query_text_disclosure=f.choice("query_text_disclosure", "sampled", "none"),
         embedder_tolerance=f.integer("embedder_tolerance", 0, 65_535),
-        estimator=read_estimator(f),
+        estimator=f.message("estimator", Estimator),
         audit=audit,
         merge_delay_seconds=read_merge_delay(f, instants[-1] - start),
         clock_skew_seconds=f.integer("clock_skew_seconds", 1, 86_400),
@@ -345,15 +348,15 @@ def _parse(f: Fields, canonical: bytes) -> Policy:
         claim_margin_seconds=f.integer("claim_margin_seconds", 1, min(86_400, end - start - 1)),
         release_seconds=f.integer("release_seconds", 1, audit.deadline_seconds - 1),
         keys=keys,
-        experiment_seed=f.optional(f.text, "experiment_seed", 1, 500),
+        experiment_seed=f.read("experiment_seed", OrNull(Text(1, 500))),
         account_index="account_index" in f.value,
         by_direction="coalition_estimate" in f.value,
-        cosigners=CosignerTerms.read(f, keys) if "cosigners" in f.value else None,
+        cosigners=read_cosigners(f, keys) if "cosigners" in f.value else None,
         epochs="epochs" in f.value,
-        time_stamps=read_time_stamps(f) if "time_stamps" in f.value else None,
+        time_stamps=f.message("time_stamps", Demand).required if "time_stamps" in f.value else None,
         beacon=beacon,
-        generation=GenerationTerms.read(f, noised=noised) if "generation" in f.value else None,
-        owners=tenants.owned(f),
+        generation=_generation(f, noised=noised) if "generation" in f.value else None,
+        owners=owners,
     )
 
 
@@ -373,8 +376,27 @@ def _check_supported(f: Fields, noised: bool) -> None:
 
 def _noise(f: Fields, slots: int, *, noised: bool) -> NoiseTerms | None:
     if noised:
-        return NoiseTerms.read(f, slots)
+        noise = f.among(NoiseTerms)
+        if noise.coalition_max > slots:
+            raise f.error("coalition_max", "more than slots", f"1..{slots}")
+        return noise
     # A sigma beside "none" could be read as a promise; there is nothing that it would be of.
     for name in (*NOISE_MEMBERS, "experiment_seed"):
         f.constant(name, None)
     return None
+
+
+def _generation(f: Fields, *, noised: bool) -> GenerationTerms:
+    if not noised or f.raw("versions") is True or "text" not in f.raw("query_kinds"):
+        # Without noise no keys are committed to that coins could come from.
+        raise UnsupportedError(
+            "no generation channel in such a window",
+            where="generation",
+            expected='privacy "gaussian", one version of each index, and texts as queries',
+        )
+    terms = f.message("generation", GenerationTerms)
+    # A divergence of g rows at once is none of g times one row.
+    if isinstance(terms.answerer, KeywordVoting) and f.raw("rows_per_document") != 1:
+        what = "dp-ksa with documents of several rows"
+        raise UnsupportedError(what, where="rows_per_document", expected="1")
+    return terms

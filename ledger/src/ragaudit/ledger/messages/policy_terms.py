@@ -9,7 +9,7 @@ window: the audit fails, or the verdict says that it is missing.
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Final, Literal, Self, TypeAlias, cast
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM
@@ -18,77 +18,129 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import DECIMAL, is_decimal
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
-from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, MAX_NOTE_BYTES, VerifierKey
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, MAX_NOTE_BYTES
 from ragaudit.ledger.log.tlog_policy import MAX_POLICY_BYTES, NO_QUORUM, TrustPolicy
-from ragaudit.ledger.messages.beacon import CHAIN_MEMBERS, BeaconChain
-from ragaudit.ledger.messages.columns import PublicColumn, read_public_columns
+from ragaudit.ledger.messages.beacon import BeaconChain
+from ragaudit.ledger.messages.columns import MAX_COLUMNS, PublicColumn
 from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.identifiers import check_tenant, check_window
+from ragaudit.ledger.messages.identifiers import check_window
+from ragaudit.ledger.messages.kernel import (
+    EMBEDDED,
+    Choice,
+    Converted,
+    Digest,
+    Integer,
+    Items,
+    KeyInHex,
+    Message,
+    Nested,
+    TenantName,
+    Text,
+    Vkey,
+)
 
 Metric: TypeAlias = Literal["cosine", "inner-product", "l2"]
 QueryKind: TypeAlias = Literal["text", "vector"]
 
-METRICS: Final = ("cosine", "inner-product", "l2")
 FILTER_GRAMMAR: Final = "ragaudit/v1/filter"
 DIRECTION: Final = "ragaudit/v1/direction"
 """The coalition estimate of docs/spec/07-coalition.md §7.5."""
+LONGEST_DECIMAL: Final = 22
+MAX_SLOTS: Final = 1_000_000
+MAX_TENANTS: Final = 1000
 DEFAULT_RETRY_SECONDS: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Estimator:
+class PolicyMember(Message):
+    """A member of a policy, or members that stand together."""
+
+    ERROR: ClassVar[type[MalformedError]] = MalformedPolicy
+
+
+def decimals(most: Fraction | None = None, below: int = 1) -> Text:
+    """Return the form of a decimal above 0, at most ``most`` or, without one, below ``below``."""
+    said = f"below {below}" if most is None else f"at most {most}"
+
+    def check(text: str) -> None:
+        if not is_decimal(text):
+            raise MalformedError("not a decimal", expected=DECIMAL)
+        value = Fraction(text)
+        if value <= 0 or not (value < below if most is None else value <= most):
+            raise MalformedError("out of range", expected=f"above 0, {said}")
+
+    return Text(1, LONGEST_DECIMAL, check, f"decimal above 0, {said}")
+
+
+Share: TypeAlias = Annotated[str, decimals(below=1)]
+
+
+class Estimator(PolicyMember):
     """Parameters of the coalition estimate.
 
     Attributes:
         theta: cosine from which two queries count as alike, a decimal below 1.
         tau_seconds: within which alike queries are linked.
         sketch_bits, seed: b, a multiple of 8, and 32 bytes, of the sketches.
+        hamming_threshold: 0..b.
     """
 
-    theta: str
-    tau_seconds: int
-    sketch_bits: int
-    seed: bytes
-    hamming_threshold: int
+    theta: Share
+    tau_seconds: Annotated[int, Integer(1, 10**7)]
+    sketch_bits: Annotated[int, Integer(LIMITS.sketch_bits_min, LIMITS.sketch_bits_max)]
+    seed: Digest
+    hamming_threshold: Annotated[int, Integer(0, LIMITS.sketch_bits_max)]
+
+    def _check(self) -> None:
+        if self.sketch_bits % 8:
+            raise MalformedError("not a multiple of 8", where="sketch_bits")
+        if self.hamming_threshold > self.sketch_bits:
+            expected = f"0..{self.sketch_bits}"
+            raise MalformedError("out of range", where="hamming_threshold", expected=expected)
 
 
-@dataclass(frozen=True, slots=True)
-class StratumTerms:
+class StratumTerms(PolicyMember):
     """Of one kind of strata: ``eta``, the largest probability to miss, and the least sample."""
 
-    eta: str
-    minimum: int
+    eta: Share
+    minimum: Annotated[int, Integer(0, 10**6)]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditTerms:
+class SubmitterTerms(StratumTerms):
+    """Of the strata of submitted receipts; ``by``: one per "account" or one per "tenant"."""
+
+    by: Literal["account", "tenant"]
+
+
+class AuditTerms(PolicyMember):
     """Mode A (every record) or B (samples), how each kind is drawn, and the prover's deadline.
 
     Attributes:
         beta: the share of bad records that a sample is to find.
         tenants: of the strata that hold all records of a tenant.
         submitters: of the strata that hold the records whose receipts were submitted.
-        submitters_by: whether those are one per "account" or one per "tenant".
     """
 
-    mode: str
-    beta: str
+    mode: Literal["A", "B"]
+    beta: Share
     tenants: StratumTerms
-    submitters: StratumTerms
-    submitters_by: str
-    deadline_seconds: int
+    submitters: SubmitterTerms
+    deadline_seconds: Annotated[int, Integer(1, 10**7)]
+
+    @property
+    def submitters_by(self) -> str:
+        """Whether the strata of submitters are one per "account" or one per "tenant"."""
+        return self.submitters.by
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyKeys:
+class PolicyKeys(PolicyMember):
     """The public keys of a window, pairwise different; ``arbiter`` None: it has none."""
 
-    arbiter: PublicKey | None
-    log: VerifierKey
-    provider: PublicKey
-    cosigner: VerifierKey
-    verifier: PublicKey
-    verdict: PublicKey
+    arbiter: KeyInHex | None
+    log: Vkey
+    provider: KeyInHex
+    cosigner: Vkey
+    verifier: KeyInHex
+    verdict: KeyInHex
 
     @property
     def roles(self) -> dict[str, object]:
@@ -115,6 +167,20 @@ class PolicyKeys:
             return f"the pinned key stands in the policy as keys.{role}, not as keys.verifier"
         return "the policy names another verifier than the pinned one"
 
+    def check_origin(self, origin: str) -> None:
+        """Check that the log's key is named as the origin of the window's log; MalformedPolicy."""
+        if self.log.name != origin:
+            raise MalformedPolicy("not the log's key", where="keys.log", expected=origin)
+
+    def _check(self) -> None:
+        if self.log.algorithm != ED25519:
+            raise MalformedError("not a log's key", where="log", expected="type 0x01")
+        if self.cosigner.algorithm != COSIGNATURE_V1:
+            raise MalformedError("not a cosigner's key", where="cosigner", expected="type 0x04")
+        # One key in two roles would let one party answer for the other.
+        if len(set(self.roles.values())) < len(self.roles):
+            raise MalformedError("one key in two roles", expected="different keys")
+
 
 def exact(text: str) -> Fraction:
     """Return the exact value of a policy decimal; MalformedPolicy for any other text."""
@@ -123,19 +189,7 @@ def exact(text: str) -> Fraction:
     return Fraction(text)
 
 
-def read_decimal(f: Fields, name: str, high: Fraction | None = None, below: int = 0) -> str:
-    """Return a decimal above 0, at most ``high`` or, without one, below ``below``."""
-    value = f.raw(name)
-    if not isinstance(value, str) or not is_decimal(value):
-        raise f.error(name, "not a decimal", expected=DECIMAL)
-    inside = exact(value) <= high if high is not None else exact(value) < below
-    if exact(value) <= 0 or not inside:
-        raise f.error(name, "out of range", expected=f"above 0, {high or f'below {below}'}")
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseTerms:
+class NoiseTerms(PolicyMember):
     """What a policy promises of its noise; a window without noise has none of it.
 
     Attributes:
@@ -146,160 +200,62 @@ class NoiseTerms:
         coalition_max: k_max.
     """
 
-    epsilon_acc: str
-    delta_acc: str
-    delta_policy: str
-    sigma: str
-    relation: str
-    rows_per_document: int
-    calibration: str
-    coalition_max: int
+    epsilon_acc: Annotated[str, decimals(Fraction(1000))]
+    delta_acc: Annotated[str, decimals(Fraction(1, 10))]
+    delta_policy: Annotated[str, decimals(Fraction(1, 10))]
+    sigma: Annotated[str, decimals(Fraction(2**40))]
+    relation: Annotated[str, Choice(*FIXED_SIZE)]
+    rows_per_document: Annotated[int, Integer(1, 1000)]
+    calibration: Annotated[str, Text(1, 500)]
+    coalition_max: Annotated[int, Integer(1, MAX_SLOTS)]
 
-    @classmethod
-    def read(cls, f: Fields, slots: int) -> "NoiseTerms":
-        """Return the terms among a policy's members; MalformedPolicy.
-
-        Args:
-            f: the policy.
-            slots: of the policy, the most accounts that can collude.
-        """
-        return cls(
-            epsilon_acc=read_decimal(f, "epsilon_acc", Fraction(1000)),
-            delta_acc=read_decimal(f, "delta_acc", Fraction(1, 10)),
-            delta_policy=read_decimal(f, "delta_policy", Fraction(1, 10)),
-            sigma=_sigma(f),
-            relation=f.choice("relation", *FIXED_SIZE),
-            rows_per_document=f.integer("rows_per_document", 1, 1000),
-            calibration=f.text("calibration", 1, 500),
-            coalition_max=f.integer("coalition_max", 1, slots),
-        )
+    def _check(self) -> None:
+        units = exact(self.sigma) * SQUARED_NORM
+        if not LIMITS.sigma_units_min <= units <= LIMITS.sigma_units_max:
+            expected = "16 <= sigma * 16129 <= 2^40"
+            raise MalformedError("out of range", where="sigma", expected=expected)
 
 
-NOISE_MEMBERS: Final = tuple(NoiseTerms.__dataclass_fields__)
+NOISE_MEMBERS: Final = tuple(NoiseTerms.FORMS)
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalTerms:
+class RetrievalTerms(PolicyMember):
     """What a policy says of indexes and requests.
 
     Attributes:
         metric: of the store whose order the scores repeat.
         largest_norm: decimal, the norm that is scaled to B with metric "inner-product", else None.
         public_columns: by rising name.
-        filters: whether requests may carry one (``filter_grammar``).
+        filter_grammar: of the filters that requests may carry, or "empty".
         query_kinds: "text", "vector" or both, in this order.
         retry_seconds: within which an identical request is the same one, 0..3600.
         versions: whether an index may have later versions within the window.
     """
 
     metric: Metric
-    largest_norm: str | None
-    public_columns: tuple[PublicColumn, ...]
-    filters: bool
-    query_kinds: tuple[QueryKind, ...]
-    retry_seconds: int
+    largest_norm: Annotated[str, decimals(Fraction(10**9))] | None
+    public_columns: Annotated[tuple[PublicColumn, ...], Items(0, MAX_COLUMNS)]
+    filter_grammar: Literal["empty", "ragaudit/v1/filter"]
+    query_kinds: Annotated[tuple[QueryKind, ...], Items(1, 2)]
+    retry_seconds: Annotated[int, Integer(0, 3600)]
     versions: bool
 
-    @classmethod
-    def read(cls, f: Fields) -> "RetrievalTerms":
-        """Return the terms among the members of a policy.
+    @property
+    def filters(self) -> bool:
+        """Whether requests may carry a filter."""
+        return self.filter_grammar == FILTER_GRAMMAR
 
-        Raises:
-            MalformedPolicy: one of them ill-typed or out of range.
-        """
-        metric = cast("Metric", f.choice("metric", *METRICS))
-        largest = None
-        if metric == "inner-product":
-            largest = read_decimal(f, "largest_norm", Fraction(10**9))
-        else:
-            f.constant("largest_norm", None)
-        kinds = f.raw("query_kinds")
-        if kinds not in (["text"], ["vector"], ["text", "vector"]):
-            raise f.error("query_kinds", "not a list of kinds", 'of "text", "vector", rising')
-        return cls(
-            metric=metric,
-            largest_norm=largest,
-            public_columns=read_public_columns(f),
-            filters=f.choice("filter_grammar", "empty", FILTER_GRAMMAR) == FILTER_GRAMMAR,
-            query_kinds=tuple(kinds),
-            retry_seconds=f.integer("retry_seconds", 0, 3600),
-            versions=f.boolean("versions"),
-        )
-
-
-def _sigma(f: Fields) -> str:
-    sigma = read_decimal(f, "sigma", Fraction(2**40))
-    units = exact(sigma) * SQUARED_NORM
-    if not LIMITS.sigma_units_min <= units <= LIMITS.sigma_units_max:
-        raise f.error("sigma", "out of range", expected="16 <= sigma * 16129 <= 2^40")
-    return sigma
-
-
-def read_estimator(f: Fields) -> Estimator:
-    """Return the terms of the coalition estimate among a policy\'s members; MalformedPolicy."""
-    names = "theta tau_seconds sketch_bits seed hamming_threshold"
-    e = Fields(f.raw("estimator"), names, MalformedPolicy, "estimator")
-    bits = e.integer("sketch_bits", LIMITS.sketch_bits_min, LIMITS.sketch_bits_max)
-    if bits % 8:
-        raise e.error("sketch_bits", "not a multiple of 8")
-    return Estimator(
-        theta=read_decimal(e, "theta", below=1),
-        tau_seconds=e.integer("tau_seconds", 1, 10**7),
-        sketch_bits=bits,
-        seed=e.hex("seed", 32),
-        hamming_threshold=e.integer("hamming_threshold", 0, bits),
-    )
-
-
-def read_audit(f: Fields) -> AuditTerms:
-    """Return the terms of the audit among a policy\'s members; MalformedPolicy."""
-    names = "mode beta tenants submitters deadline_seconds"
-    a = Fields(f.raw("audit"), names, MalformedPolicy, "audit")
-    tenants = Fields(a.raw("tenants"), "eta minimum", MalformedPolicy, "audit.tenants")
-    submitters = Fields(a.raw("submitters"), "by eta minimum", MalformedPolicy, "audit.submitters")
-    return AuditTerms(
-        mode=a.choice("mode", "A", "B"),
-        beta=read_decimal(a, "beta", below=1),
-        tenants=read_stratum(tenants),
-        submitters=read_stratum(submitters),
-        submitters_by=submitters.choice("by", "account", "tenant"),
-        deadline_seconds=a.integer("deadline_seconds", 1, 10**7),
-    )
-
-
-def read_stratum(f: Fields) -> StratumTerms:
-    """Return how a kind of strata is drawn, of its members ``eta`` and ``minimum``."""
-    return StratumTerms(read_decimal(f, "eta", below=1), f.integer("minimum", 0, 10**6))
-
-
-def read_keys(f: Fields, origin: str) -> PolicyKeys:
-    """Return the keys among a policy's members.
-
-    Args:
-        f: the policy.
-        origin: of the window's log, which the log key's name must be.
-
-    Raises:
-        MalformedPolicy: not keys, or one in two roles.
-    """
-    names = "arbiter log provider cosigner verifier verdict"
-    k = Fields(f.raw("keys"), names, MalformedPolicy, "keys")
-    keys = PolicyKeys(
-        arbiter=k.optional(k.public_key, "arbiter"),
-        log=VerifierKey.parse(k.text("log", 1, 512)),
-        provider=k.public_key("provider"),
-        cosigner=VerifierKey.parse(k.text("cosigner", 1, 512)),
-        verifier=k.public_key("verifier"),
-        verdict=k.public_key("verdict"),
-    )
-    if keys.log.algorithm != ED25519 or keys.log.name != origin:
-        raise k.error("log", "not the log's key", expected=f"{origin}, type 0x01")
-    if keys.cosigner.algorithm != COSIGNATURE_V1:
-        raise k.error("cosigner", "not a cosigner's key", expected="type 0x04")
-    # One key in two roles would let one party answer for the other.
-    if len(set(keys.roles.values())) < len(keys.roles):
-        raise f.error("keys", "one key in two roles", expected="different keys")
-    return keys
+    def _check(self) -> None:
+        scaled = self.metric == "inner-product"
+        if (self.largest_norm is not None) != scaled:
+            expected = "a decimal" if scaled else "null"
+            raise MalformedError("another value", where="largest_norm", expected=expected)
+        names = [column.name.encode() for column in self.public_columns]
+        if names != sorted(set(names)):
+            raise MalformedError("names not rising and distinct", where="public_columns")
+        if list(self.query_kinds) != sorted(set(self.query_kinds)):
+            expected = 'of "text", "vector", rising'
+            raise MalformedError("not a list of kinds", where="query_kinds", expected=expected)
 
 
 MAX_SECONDS: Final = 2**40
@@ -310,8 +266,7 @@ HAND_IN_SECONDS: Final = 60
 NO_BEACON: Final[dict[str, object]] = {"kind": "none"}
 
 
-@dataclass(frozen=True, slots=True)
-class BeaconTerms:
+class BeaconTerms(PolicyMember):
     """The beacon of a policy, its member ``beacon``.
 
     Attributes:
@@ -320,8 +275,9 @@ class BeaconTerms:
             before an instant is older than the round by any clock that is wrong by less.
     """
 
-    chain: BeaconChain
-    delay_seconds: int
+    chain: Annotated[BeaconChain, EMBEDDED]
+    delay_seconds: Annotated[int, Integer(0, MAX_DELAY)]
+    kind: Literal["drand"] = "drand"
 
     def round_at(self, instant: int) -> int:
         """Return R of an instant: the first round that is due delta after it, or later.
@@ -331,34 +287,29 @@ class BeaconTerms:
         """
         return self.chain.first_from(instant + self.delay_seconds)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the member."""
-        return {"kind": "drand", **self.chain.to_json(), "delay_seconds": self.delay_seconds}
 
-    @classmethod
-    def read(cls, f: Fields, start: int) -> Self | None:
-        """Return the terms among a policy's members; None for the beacon "none".
+def read_beacon(f: Fields, start: int) -> BeaconTerms | None:
+    """Return the beacon among a policy's members; None for the beacon "none".
 
-        Args:
-            f: the policy.
-            start: of the window, Unix seconds.
+    Args:
+        f: the policy.
+        start: of the window, Unix seconds.
 
-        Raises:
-            MalformedPolicy: not such terms.
-            UnsupportedError: another kind of beacon.
-        """
-        value = f.raw("beacon")
-        if value == NO_BEACON:
-            return None
-        if not isinstance(value, dict) or value.get("kind") != "drand":
-            expected = f'{NO_BEACON} or kind "drand"'
-            raise UnsupportedError("not supported", where="beacon", expected=expected)
-        b = Fields(value, f"kind {CHAIN_MEMBERS} delay_seconds", MalformedPolicy, "beacon")
-        chain = BeaconChain.read(b)
-        # A chain that has not begun: nobody knows whether it will.
-        if chain.genesis > start:
-            raise b.error("genesis", "after the window's start", "a chain that runs")
-        return cls(chain, b.integer("delay_seconds", 0, MAX_DELAY))
+    Raises:
+        MalformedPolicy: not such terms.
+        UnsupportedError: another kind of beacon.
+    """
+    value = f.raw("beacon")
+    if value == NO_BEACON:
+        return None
+    if not isinstance(value, dict) or value.get("kind") != "drand":
+        expected = f'{NO_BEACON} or kind "drand"'
+        raise UnsupportedError("not supported", where="beacon", expected=expected)
+    terms = f.message("beacon", BeaconTerms)
+    # A chain that has not begun: nobody knows whether it will.
+    if terms.chain.genesis > start:
+        raise f.error("beacon.genesis", "after the window's start", "a chain that runs")
+    return terms
 
 
 def read_instants(f: Fields, start: int, end: int, beacon: BeaconTerms | None) -> tuple[int, ...]:
@@ -439,8 +390,7 @@ def read_previous_checkpoint(f: Fields, provider: str, window: str) -> str | Non
     return note
 
 
-@dataclass(frozen=True, slots=True)
-class RowTerms:
+class RowTerms(PolicyMember):
     """How the auditor samples rows (9.11).
 
     Attributes:
@@ -448,12 +398,17 @@ class RowTerms:
         sample: how each tenant's rows are drawn.
     """
 
-    beta: str
-    sample: StratumTerms
+    beta: Share
+    sample: Annotated[StratumTerms, EMBEDDED]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the member ``rows``."""
-        return {"beta": self.beta, "eta": self.sample.eta, "minimum": self.sample.minimum}
+
+class _Owners(PolicyMember):
+    rows: RowTerms | None
+
+
+class _Tenant(PolicyMember):
+    id: TenantName
+    owner_key: KeyInHex | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,121 +428,89 @@ class OwnerTerms:
         return dict(self.keys).get(tenant)
 
 
-@dataclass(frozen=True, slots=True)
-class Tenants:
-    """The member ``tenants``: names, rising, and the keys of some of their owners."""
-
-    names: tuple[str, ...]
-    keys: tuple[tuple[str, PublicKey], ...]
-
-    @classmethod
-    def read(cls, f: Fields, keys: PolicyKeys) -> Self:
-        """Return the tenants among a policy's members.
-
-        Args:
-            f: the policy; without ``owners`` no tenant has a key.
-            keys: of the policy, none of which is an owner's.
-
-        Raises:
-            MalformedPolicy: names that do not rise, or a key of the policy.
-            UnsupportedError: an owner's key in a policy without ``owners``.
-        """
-        names, owners = [], []
-        for where, item in f.objects("tenants", 1, 1000):
-            tenant = Fields(item, "id owner_key", MalformedPolicy, where)
-            names.append(check_tenant(tenant.text("id", 1, 64)))
-            if tenant.raw("owner_key") is None:
-                continue
-            if "owners" not in f.value:
-                raise UnsupportedError("owners' keys", where=where, expected="owner_key null")
-            key = tenant.public_key("owner_key")
-            if role := keys.role(key):
-                expected = "a key of the owner's own"
-                raise tenant.error("owner_key", f"the key of keys.{role}", expected)
-            owners.append((names[-1], key))
-        if names != sorted(set(names)):
-            raise f.error("tenants", "ids not rising and distinct")
-        return cls(tuple(names), tuple(owners))
-
-    def owned(self, f: Fields) -> OwnerTerms | None:
-        """Return the terms of the member ``owners``; None in a policy without it.
-
-        Args:
-            f: the policy.
-
-        Raises:
-            MalformedPolicy: not such a member.
-        """
-        if "owners" not in f.value:
-            return None
-        owners = Fields(f.raw("owners"), "rows", MalformedPolicy, "owners")
-        if owners.raw("rows") is None:
-            return OwnerTerms(None, self.keys)
-        r = Fields(owners.raw("rows"), "beta eta minimum", MalformedPolicy, "owners.rows")
-        return OwnerTerms(RowTerms(read_decimal(r, "beta", below=1), read_stratum(r)), self.keys)
-
-
-REQUIRED: Final = "required"
-REPORTED: Final = "reported"
-
-
-def read_time_stamps(f: Fields) -> bool:
-    """Return whether the audit fails without time stamps, of the policy's member ``time_stamps``.
+def read_tenants(f: Fields, keys: PolicyKeys) -> tuple[tuple[str, ...], OwnerTerms | None]:
+    """Return the names of a policy's tenants, rising, and what their owners can check.
 
     Args:
-        f: the policy, with the member.
+        f: the policy; without ``owners`` no tenant has a key.
+        keys: of the policy, none of which is an owner's.
 
     Raises:
-        MalformedPolicy: not such a member.
+        MalformedPolicy: names that do not rise, or a key of the policy.
+        UnsupportedError: an owner's key in a policy without ``owners``.
     """
-    t = Fields(f.raw("time_stamps"), "demand", MalformedPolicy, "time_stamps")
-    return t.choice("demand", REQUIRED, REPORTED) == REQUIRED
+    tenants: tuple[_Tenant, ...] = f.read("tenants", Items(1, MAX_TENANTS, Nested(_Tenant)))
+    names = [tenant.id for tenant in tenants]
+    if names != sorted(set(names)):
+        raise f.error("tenants", "ids not rising and distinct")
+    owned = {each.id: each.owner_key for each in tenants if each.owner_key is not None}
+    for number, tenant in enumerate(tenants):
+        where = f"tenants[{number}]"
+        if tenant.owner_key is not None and "owners" not in f.value:
+            raise UnsupportedError("owners' keys", where=where, expected="owner_key null")
+        if tenant.owner_key is not None and (role := keys.role(tenant.owner_key)):
+            expected = "a key of the owner's own"
+            raise f.error(f"{where}.owner_key", f"the key of keys.{role}", expected)
+    if "owners" not in f.value:
+        return tuple(names), None
+    return tuple(names), OwnerTerms(f.message("owners", _Owners).rows, tuple(owned.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class CosignerTerms:
+class Demand(PolicyMember):
+    """Whether the audit fails without what third parties say; otherwise the verdict says so."""
+
+    demand: Literal["required", "reported"]
+
+    @property
+    def required(self) -> bool:
+        """Whether the audit fails without it."""
+        return self.demand == "required"
+
+
+def _read_trust(text: str) -> TrustPolicy:
+    try:
+        trust = TrustPolicy.parse(text.encode())
+    except MalformedError as error:
+        raise MalformedError(f"{error.where}: {error.what}", expected=error.expected) from error
+    # One spelling, so that its digest names it; where cosigners are asked is the provider's.
+    if trust.named().encode() != text.encode():
+        raise MalformedError("not canonical", expected="no logs, URLs, comments")
+    if trust.quorum == NO_QUORUM:
+        raise MalformedError("no quorum", expected="the name of a witness or group")
+    return trust
+
+
+_TRUST: Final = Converted(
+    Text(1, MAX_POLICY_BYTES), _read_trust, lambda trust: trust.encode().decode(), "trust policy"
+)
+
+
+class CosignerTerms(Demand):
     """Further cosigners and their quorum, the member ``cosigners``.
 
     Attributes:
-        required: whether the audit fails without the quorum; otherwise the verdict says so.
         trust: who they are; without logs and URLs.
     """
 
-    required: bool
-    trust: TrustPolicy
+    trust: Annotated[TrustPolicy, _TRUST]
 
     @property
     def least(self) -> int:
         """How many cosigners at least sign what passes the audit; 0 where it only reports them."""
         return self.trust.least if self.required else 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the member."""
-        demand = REQUIRED if self.required else REPORTED
-        return {"demand": demand, "trust": self.trust.encode().decode()}
 
-    @classmethod
-    def read(cls, f: Fields, keys: PolicyKeys) -> Self:
-        """Return the terms among a policy's members.
+def read_cosigners(f: Fields, keys: PolicyKeys) -> CosignerTerms:
+    """Return the further cosigners among a policy's members.
 
-        Args:
-            f: the policy, with the member.
-            keys: of the policy, none of which is a third party's.
+    Args:
+        f: the policy, with the member.
+        keys: of the policy, none of which is a third party's.
 
-        Raises:
-            MalformedPolicy: not such terms, or a trust policy that asks for nothing.
-        """
-        c = Fields(f.raw("cosigners"), "demand trust", MalformedPolicy, "cosigners")
-        text = c.text("trust", 1, MAX_POLICY_BYTES).encode()
-        try:
-            trust = TrustPolicy.parse(text)
-        except MalformedError as error:
-            raise c.error("trust", f"{error.where}: {error.what}", error.expected) from error
-        # One spelling, so that its digest names it; where cosigners are asked is the provider's.
-        if trust.named().encode() != text:
-            raise c.error("trust", "not canonical", "no logs, URLs, comments")
-        if trust.quorum == NO_QUORUM:
-            raise c.error("trust", "no quorum", "the name of a witness or group")
-        if any(key.public in keys.roles.values() for key in trust.keys):
-            raise c.error("trust", "a key of the policy", "third parties' keys")
-        return cls(c.choice("demand", REQUIRED, REPORTED) == REQUIRED, trust)
+    Raises:
+        MalformedPolicy: not such terms, or a trust policy that asks for nothing.
+    """
+    terms = f.message("cosigners", CosignerTerms)
+    if any(key.public in keys.roles.values() for key in terms.trust.keys):
+        raise f.error("cosigners.trust", "a key of the policy", "third parties' keys")
+    return terms

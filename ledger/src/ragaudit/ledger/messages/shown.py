@@ -28,7 +28,6 @@ from ragaudit.ledger.messages.entries import (
 )
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
-from ragaudit.ledger.messages.items import LogKey
 from ragaudit.ledger.messages.kernel import (
     MAX_TIME,
     OMITTED,
@@ -41,6 +40,7 @@ from ragaudit.ledger.messages.kernel import (
     Milliseconds,
     Name,
     Text,
+    Vkey,
 )
 from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
@@ -413,7 +413,7 @@ class ShownKeys(Message, where="keys"):
 
     arbiter: KeyInHex | None
     name: Annotated[str, Text(1, MAX_NAME_BYTES)]
-    cosigner: LogKey
+    cosigner: Vkey
     verifier: KeyInHex
     verdict: KeyInHex
     time: Milliseconds

@@ -98,7 +98,7 @@ def due_rows(
         noisy = running_sums(counts, terms.adaptive.epsilon, terms.adaptive.enough, coins)
         sums = tuple(int(total) for total in noisy)
         threshold = terms.adaptive.threshold_of(sums)
-    assert threshold is not None  # rows are charged
+    assert isinstance(threshold, int)  # rows are charged
     due = payable & (scores > threshold)
     blinding = _blinding()
     # The time to the entry must not say how many rows there are.

@@ -127,7 +127,7 @@ class ChallengeWorker:
                     logged_charges(connection, live.name),
                     tenants=policy.tenants,
                     rule=policy.audit,
-                    whole=policy.generation.prove == "all",
+                    whole=policy.generation.charges.prove == "all",
                     seed=seed,
                 )
         if policy.owners is not None and policy.owners.rows is not None:

@@ -316,7 +316,7 @@ class _Tenant:
         Args:
             places: n_t of the sampled entries, rising.
         """
-        size = self._terms.group
+        size = self._terms.charges.group
         groups = [places[start : start + size] for start in range(0, len(places), size)]
         if not self._terms.charges_rows:
             # Under NAIVE nothing is charged to rows, and there is nothing to prove of them.

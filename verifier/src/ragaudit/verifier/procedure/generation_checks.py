@@ -86,7 +86,7 @@ class ChargeGroups:
         """
         if number not in self._known:
             rows = self.context.accepted_index(self.tenant).rows
-            step = max(1, _AT_ONCE // (rows * self.context.generation.group))
+            step = max(1, _AT_ONCE // (rows * self.context.generation.charges.group))
             start = number - number % step
             self._verify(range(start, min(start + step, len(self.groups))))
         demand(self._known[number])
@@ -160,7 +160,7 @@ def demand_charged(context: Context, logged: LoggedCharge) -> None:
 def _groups(context: Context, numbers: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
     sampled = [context.charges.number_of(logged.index) for logged in context.challenged_charges]
     places = np.flatnonzero(np.isin(numbers, np.array(sampled, np.int64))).tolist()
-    size = context.generation.group
+    size = context.generation.charges.group
     return tuple(tuple(places[start : start + size]) for start in range(0, len(places), size))
 
 

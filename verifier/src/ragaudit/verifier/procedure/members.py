@@ -217,7 +217,7 @@ def _of_charges(name: object) -> bool:
 
 
 def _all_charges(policy: Policy) -> bool:
-    return policy.generation is not None and policy.generation.prove == "all"
+    return policy.generation is not None and policy.generation.charges.prove == "all"
 
 
 def _with_replacement(beta: Fraction, sample: int) -> Fraction:

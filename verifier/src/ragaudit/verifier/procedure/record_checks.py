@@ -666,7 +666,7 @@ def check_beacon(context: Context, found: Findings) -> None:
     # As the policy fixes them; whether they were mixed in is what the check says.
     context.stated.beacon = {
         "chain": terms.chain.hash.hex(),
-        "name": terms.chain.beacon_id,
+        "name": terms.chain.name,
         "delay_seconds": terms.delay_seconds,
         "rounds": numbers,
     }
@@ -675,4 +675,4 @@ def check_beacon(context: Context, found: Findings) -> None:
     with found.attempt("sample"):
         _ = context.sampling_round
         found.note(f"the sample is drawn with round {numbers[-1]}")
-    found.summary = f"rounds {numbers[0]} to {numbers[-1]} of {terms.chain.beacon_id} are mixed in"
+    found.summary = f"rounds {numbers[0]} to {numbers[-1]} of {terms.chain.name} are mixed in"

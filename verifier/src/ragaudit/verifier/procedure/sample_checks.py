@@ -123,7 +123,7 @@ def _check_sample(context: Context) -> None:
             ),
             tenants=policy.tenants,
             rule=policy.audit,
-            whole=policy.generation.prove == "all",
+            whole=policy.generation.charges.prove == "all",
             seed=seed,
         )
     if policy.owners is not None and policy.owners.rows is not None:

@@ -262,7 +262,7 @@ def draw_strata(
             _logged(connection, window.origin, Charge.KIND),
             tenants=policy.tenants,
             rule=policy.audit,
-            whole=policy.generation.prove == "all",
+            whole=policy.generation.charges.prove == "all",
             seed=seed,
         )
     if policy.owners is not None and policy.owners.rows is not None:
