@@ -85,6 +85,17 @@ MADE: dict[str, Any] = {
         "window": "w",
         "pseudonym": _D,
     },
+    "AdaptiveTerms": {"edges": [9000, 3000], "epsilon": "1/4", "enough": 5},
+    "KeywordVoting": {
+        **{"kind": "dp-ksa", "epsilon_choice": "1/2", "sigma": "4", "delta_test": "1/1000000"},
+        **{"delta_conversion": "1/1000000", "voters": 2, "sizes": [1, 2], "stop_words": ["a"]},
+        **{"tokens": 8, "final": "keywords"},
+    },
+    "RetrievalTerms": {
+        **{"metric": "cosine", "largest_norm": None, "filter_grammar": "empty"},
+        **{"public_columns": [{"name": "year", "type": "integer"}], "query_kinds": ["text"]},
+        **{"retry_seconds": 60, "versions": False},
+    },
     "GeneratedKeywords": {"keywords": ["word"], "text": "word"},
     "PaidRow": _PAID,
     "UsedRow": _USED,

@@ -125,29 +125,12 @@ class BeaconChain(Message, where="chain"):
         """
         if len(data) > MAX_ANSWER_BYTES:
             raise MalformedError("too long", where="chain", expected=f"{MAX_ANSWER_BYTES} bytes")
-        match loads_any(data):
-            case {
-                "public_key": key,
-                "period": period,
-                "genesis_time": genesis,
-                "hash": named,
-                "groupHash": group,
-                "schemeID": scheme,
-                "metadata": {"beaconID": name, **others},
-                **more,
-            } if not others and not more:
-                return cls.from_json(
-                    {
-                        "public_key": key,
-                        "period": period,
-                        "genesis": genesis,
-                        "hash": named,
-                        "group_hash": group,
-                        "scheme": scheme,
-                        "name": name,
-                    }
-                )
-        raise MalformedError("not a chain", where="chain", expected="an answer of drand's API")
+        names = "public_key period genesis_time hash groupHash schemeID metadata"
+        info = dict(Fields(loads_any(data), names, MalformedError, "chain").value)
+        metadata = Fields(info.pop("metadata"), "beaconID", MalformedError, "chain.metadata")
+        own = {"genesis_time": "genesis", "groupHash": "group_hash", "schemeID": "scheme"}
+        members = {own.get(name, name): value for name, value in info.items()}
+        return cls.from_json({**members, "name": metadata.raw("beaconID")})
 
 
 QUICKNET = BeaconChain.of(

@@ -30,17 +30,17 @@ _LONGEST_RATIO: Final = 25
 
 def ratios(least: Fraction | None = None, most: int | Fraction | None = None) -> Converted:
     """Return the form of an exact fraction of one spelling, above 0 or at least ``least``."""
-    said = "above 0" if least is None else f"at least {least}"
-    if most is not None:
-        said = f"{said}, at most {most}"
+    low = "above 0" if least is None else f"at least {least}"
 
     def read(text: str) -> Fraction:
         value = parse_ratio(text)
-        low = value <= 0 if least is None else value < least
-        if low or (most is not None and value > most):
-            raise MalformedError("out of range", expected=said)
+        if value < least if least is not None else value <= 0:
+            raise MalformedError("out of range", expected=low)
+        if most is not None and value > most:
+            raise MalformedError("out of range", expected=f"at most {most}")
         return value
 
+    said = low if most is None else f"{low}, at most {most}"
     return Converted(Text(1, _LONGEST_RATIO), read, str, f"fraction in lowest terms, {said}")
 
 

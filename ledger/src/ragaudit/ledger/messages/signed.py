@@ -6,10 +6,10 @@ docs/spec/10-verdict.md §10.3 for envelopes (DSSE v1, one Ed25519 signature).
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import DIGEST_BYTES
@@ -291,6 +291,24 @@ class Envelope:
             public.verify_raw(self.signature, pae(PAYLOAD_TYPE, self.body))
         except SignatureRejected as error:
             raise EnvelopeRejected(error.what, where="envelope") from error
+
+
+def in_toto(kind: str, subjects: Mapping[str, str], predicate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an in-toto Statement v1, a JSON object.
+
+    Args:
+        kind: of the predicate, its URI.
+        subjects: hexadecimal SHA-256 of what it is about, by name.
+        predicate: what it says.
+    """
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [
+            {"name": name, "digest": {"sha256": subjects[name]}} for name in sorted(subjects)
+        ],
+        "predicateType": kind,
+        "predicate": dict(predicate),
+    }
 
 
 def pae(payload_type: str, body: bytes) -> bytes:

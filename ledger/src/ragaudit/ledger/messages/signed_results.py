@@ -29,7 +29,7 @@ from ragaudit.ledger.messages.kernel import (
     WindowName,
 )
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.signed import STATEMENT_TYPE, Envelope
+from ragaudit.ledger.messages.signed import STATEMENT_TYPE, Envelope, in_toto
 
 PREDICATE_TYPE: Final = "https://in-toto.io/attestation/test-result/v0.1"
 
@@ -75,18 +75,6 @@ class SignedResult(ABC):
         opened = Envelope.parse(envelope)
         opened.verify(public)
         return cls.parse(opened.body)
-
-
-def statement(subjects: Mapping[str, str], predicate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an in-toto Statement about subjects: hexadecimal SHA-256 by name."""
-    return {
-        "_type": STATEMENT_TYPE,
-        "subject": [
-            {"name": name, "digest": {"sha256": subjects[name]}} for name in sorted(subjects)
-        ],
-        "predicateType": PREDICATE_TYPE,
-        "predicate": dict(predicate),
-    }
 
 
 def check_subjects(subjects: Mapping[str, str], *others: str) -> None:
@@ -163,7 +151,8 @@ class MembershipResult(SignedResult):
         tests: dict[str, list[str]] = {"passed": [], "warned": [], "failed": []}
         tests[_MEMBERSHIP_OUTCOMES[self.verdict]].append(AUC_TEST)
         tests["failed" if self.claim_refuted else "passed"] += self._claim_tests
-        return statement(
+        return in_toto(
+            PREDICATE_TYPE,
             self.subjects,
             {
                 MEMBERSHIP_DETAIL: {"verdict": self.verdict, **self.detail},
@@ -243,7 +232,8 @@ class ScopeResult(SignedResult):
         tests: dict[str, list[str]] = {member: [] for _, member in _SCOPE_OUTCOMES.values()} | {
             listed: [SCOPE_TEST]
         }
-        return statement(
+        return in_toto(
+            PREDICATE_TYPE,
             self.subjects,
             {
                 SCOPE_DETAIL: {**self.detail, "result": self.result},
@@ -377,7 +367,8 @@ class OwnerResult(SignedResult):
             "owned": self.owned.to_json(),
             "committed": self.committed.to_json(),
         }
-        return statement(
+        return in_toto(
+            PREDICATE_TYPE,
             {POLICY: self.policy},
             {
                 OWNER_DETAIL: detail,

@@ -10,17 +10,29 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.items import check_name
+from ragaudit.ledger.messages.kernel import (
+    MAX_TIME,
+    OBJECT,
+    OMITTED,
+    Choice,
+    Converted,
+    Integer,
+    Items,
+    Message,
+    Plain,
+)
 from ragaudit.ledger.messages.signed import (
     STATEMENT_TYPE,
     Envelope,
     EnvelopeRejected,
+    in_toto,
 )
 from ragaudit.ledger.messages.signed_results import References
 
@@ -271,8 +283,17 @@ class MalformedVerdict(MalformedError):
     """Not a verdict envelope in its one accepted form."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignedCheck:
+_LIST: Final = Plain(list, "array", "a list")
+_REFERENCES: Final = Converted(_LIST, References.from_json, References.to_json)
+_Object: TypeAlias = Annotated[Json, OBJECT]
+_List: TypeAlias = Annotated[Sequence[Json], _LIST]
+_References: TypeAlias = Annotated[References, _REFERENCES]
+_Text: TypeAlias = Annotated[str, Plain(str, "string", "a text", "text")]
+_Texts: TypeAlias = Annotated[tuple[_Text, ...], Items(0, MAX_TIME)]
+_Integer: TypeAlias = Annotated[int, Integer(-MAX_TIME, MAX_TIME)]
+
+
+class SignedCheck(Message):
     """What a verdict says of one check.
 
     Attributes:
@@ -280,59 +301,16 @@ class SignedCheck:
         reason, evidence: for people; only their meaning is specified.
     """
 
-    number: int
-    id: str
-    status: Status
-    reason: str
-    evidence: tuple[str, ...]
+    ERROR: ClassVar[type[MalformedError]] = MalformedVerdict
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the check as a JSON object."""
-        return {
-            "number": self.number,
-            "id": self.id,
-            "status": str(self.status),
-            "reason": self.reason,
-            "evidence": list(self.evidence),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """Return the check of a JSON value, the strict inverse of `to_json`.
-
-        Raises:
-            MalformedVerdict: anything else.
-        """
-        match value:
-            case {
-                "number": int(number),
-                "id": str(name),
-                "status": str(status),
-                "reason": str(reason),
-                "evidence": list(evidence),
-                **more,
-            } if not more and all(isinstance(text, str) for text in evidence):
-                if isinstance(number, bool):  # an int to Python, not to JSON
-                    raise MalformedVerdict("not a number", where="check")
-                if status not in _STATUSES:
-                    raise MalformedVerdict("no such status", where="check")
-                return cls(number, name, Status(status), reason, tuple(evidence))
-        raise MalformedVerdict("not a check result", where="predicate checks")
+    number: _Integer
+    id: _Text
+    status: Annotated[Status, Converted(Choice(*map(str, Status)), Status, str)]
+    reason: _Text
+    evidence: _Texts
 
 
-_OPTIONAL: Final = {
-    "attested": dict,
-    "generation": dict,
-    "test_results": list,
-    "withheld": dict,
-    "overlaps": dict,
-    "documents": list,
-}
-_STATUSES: Final = frozenset(str(status) for status in Status)
-
-
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(Message, where="predicate"):
     """What a verdict states (docs/spec/10-verdict.md §10.3).
 
     Attributes:
@@ -356,124 +334,49 @@ class Predicate:
             where owners of documents check nothing.
     """
 
-    window: str
-    provider: str
-    result: str
+    ERROR: ClassVar[type[MalformedError]] = MalformedVerdict
+
+    window: _Text
+    provider: _Text
+    # A result that nobody knows must not be read as one that somebody hopes for.
+    result: Annotated[str, Choice(*RESULTS)]
     worthless: bool
-    terms: str
-    time: int
-    engine: str
-    checks: tuple[SignedCheck, ...]
-    epsilon: Json
-    sampling: Json
-    counts: Json
-    coalition: Json
-    scope: Json
-    not_covered: tuple[str, ...]
-    assumptions: tuple[str, ...]
+    terms: _Text
+    time: _Integer
+    engine: _Text
+    checks: Annotated[tuple[SignedCheck, ...], Items(0, MAX_TIME)]
+    epsilon: _Object
+    sampling: _Object
+    counts: _Object
+    coalition: _Object
+    scope: _Object
+    not_covered: _Texts
+    assumptions: _Texts
     claims: Claims
-    attested: Json | None = None
-    generation: Json | None = None
-    test_results: References | None = None
-    withheld: Json | None = None
-    overlaps: Json | None = None
-    documents: Sequence[Json] | None = None
+    attested: Annotated[_Object | None, OMITTED] = None
+    generation: Annotated[_Object | None, OMITTED] = None
+    test_results: Annotated[_References | None, OMITTED] = None
+    withheld: Annotated[_Object | None, OMITTED] = None
+    overlaps: Annotated[_Object | None, OMITTED] = None
+    documents: Annotated[_List | None, OMITTED] = None
 
     @property
     def warning(self) -> str:
         """What stands on top wherever the verdict is shown: of a seeded window; else empty."""
         return WORTHLESS if self.worthless else ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the predicate as a JSON object."""
-        members = {name: getattr(self, name) for name in _PREDICATE}
-        for name in ("attested", "generation", "withheld", "overlaps", "documents"):
-            if (member := getattr(self, name)) is not None:
-                members[name] = member
-        if self.test_results is not None:
-            members["test_results"] = self.test_results.to_json()
-        return members | {
-            "claims": self.claims.to_json(),
-            "checks": [check.to_json() for check in self.checks],
-            "not_covered": list(self.not_covered),
-            "assumptions": list(self.assumptions),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """Return the predicate of a JSON value, the strict inverse of `to_json`.
-
-        Args:
-            value: from anywhere.
-
-        Raises:
-            MalformedVerdict: other members, another type, result or status; claims that do not
-                follow from the checks.
-        """
-        names = {**_PREDICATE}
-        if isinstance(value, dict):
-            names |= {name: kind for name, kind in _OPTIONAL.items() if name in value}
-        if not isinstance(value, dict) or value.keys() != names.keys():
-            raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
-        for name, kind in names.items():
-            # true is an int to Python, not to JSON.
-            if not isinstance(value[name], kind) or (kind is int and isinstance(value[name], bool)):
-                raise MalformedVerdict("wrong type", where=f"predicate {name}")
-        # A result that nobody knows must not be read as one that somebody hopes for.
-        if value["result"] not in RESULTS:
-            raise MalformedVerdict("no such result", expected=", ".join(RESULTS))
-        checks = tuple(map(SignedCheck.from_json, value["checks"]))
-        for name in ("not_covered", "assumptions"):
-            if not all(isinstance(text, str) for text in value[name]):
-                raise MalformedVerdict("wrong type", where=f"predicate {name}")
-        texts = {name: tuple(value[name]) for name in ("not_covered", "assumptions")}
-        claims = decoded(lambda: Claims.from_json(value["claims"]), "predicate claims")
-        read = {"claims": claims, "test_results": _test_results(value)}
-        found = cls(**value | texts | {"checks": checks} | read)
-        _check_claims(found)
-        return found
-
-
-def _test_results(value: dict[str, Any]) -> References | None:
-    if "test_results" not in value:
-        return None
-    # A refusal is signed before anybody could bring one.
-    if value["result"] == REFUSED:
-        raise MalformedVerdict("test results of a refused window", where="predicate test_results")
-    read = References.from_json
-    return decoded(lambda: read(value["test_results"]), "predicate test_results")
-
-
-def _check_claims(predicate: Predicate) -> None:
-    """MalformedVerdict for claims or a result that the checks do not give."""
-    statuses = {check.id: check.status for check in predicate.checks}
-    # Whoever shows a verdict shows its claims: none may promise what the checks do not.
-    refused, voids = predicate.result == REFUSED, predicate.counts.get("voids")
-    expected = Claims.of(statuses, refused=refused, voids=voids)
-    if predicate.claims != expected or len(statuses) < len(predicate.checks):
-        raise MalformedVerdict("claims that do not follow from the checks", where="predicate")
-    if predicate.result != expected.result:
-        raise MalformedVerdict("a result that does not follow from the claims", where="predicate")
-
-
-_PREDICATE: Final[Mapping[str, type]] = {
-    "window": str,
-    "provider": str,
-    "result": str,
-    "worthless": bool,
-    "terms": str,
-    "time": int,
-    "engine": str,
-    "checks": list,
-    "epsilon": dict,
-    "sampling": dict,
-    "counts": dict,
-    "coalition": dict,
-    "scope": dict,
-    "not_covered": list,
-    "assumptions": list,
-    "claims": dict,
-}
+    def _check(self) -> None:
+        # A refusal is signed before anybody could bring one.
+        if self.test_results is not None and self.result == REFUSED:
+            raise MalformedError("test results of a refused window", where="test_results")
+        statuses = {check.id: check.status for check in self.checks}
+        # Whoever shows a verdict shows its claims: none may promise what the checks do not.
+        refused, voids = self.result == REFUSED, self.counts.get("voids")
+        expected = Claims.of(statuses, refused=refused, voids=voids)
+        if self.claims != expected or len(statuses) < len(self.checks):
+            raise MalformedError("claims that do not follow from the checks")
+        if self.result != expected.result:
+            raise MalformedError("a result that does not follow from the claims")
 
 
 def decoded(read: Callable[[], _T], where: str) -> _T:
@@ -568,14 +471,7 @@ def statement(subjects: Mapping[str, str], predicate: Json) -> dict[str, Any]:
         subjects: hexadecimal SHA-256 of the items, by name.
         predicate: of `Predicate.to_json`.
     """
-    return {
-        "_type": STATEMENT_TYPE,
-        "subject": [
-            {"name": name, "digest": {"sha256": subjects[name]}} for name in sorted(subjects)
-        ],
-        "predicateType": PREDICATE_TYPE,
-        "predicate": dict(predicate),
-    }
+    return in_toto(PREDICATE_TYPE, subjects, predicate)
 
 
 def sign_statement(value: Json, key: PrivateKey) -> bytes:

@@ -11,7 +11,7 @@ from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode, rfc3339
 from ragaudit.ledger.messages import items
-from ragaudit.ledger.messages.signed import STATEMENT_TYPE, Envelope, key_id
+from ragaudit.ledger.messages.signed import Envelope, in_toto, key_id
 from ragaudit.ledger.messages.verdict import (
     PASS,
     RESULTS,
@@ -85,27 +85,21 @@ class VerificationResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the in-toto Statement, a JSON object."""
-        return {
-            "_type": STATEMENT_TYPE,
-            "subject": [
-                {"name": name, "digest": {"sha256": self.subjects[name]}}
-                for name in sorted(self.subjects)
-            ],
-            "predicateType": PREDICATE_TYPE,
-            "predicate": {
+        policies = [
+            {"name": name, "digest": {"sha256": self.subjects[name]}}
+            for name in POLICY_ITEMS
+            if name in self.subjects
+        ]
+        return in_toto(
+            PREDICATE_TYPE,
+            self.subjects,
+            {
                 DIGEST_MEMBER: {"sha256": self.verdict},
                 "properties": list(self.properties),
                 "timeCreated": self.created,
-                "verifier": {
-                    "id": self.verifier,
-                    "policies": [
-                        {"name": name, "digest": {"sha256": self.subjects[name]}}
-                        for name in POLICY_ITEMS
-                        if name in self.subjects
-                    ],
-                },
+                "verifier": {"id": self.verifier, "policies": policies},
             },
-        }
+        )
 
     def encode(self) -> bytes:
         """Return the statement without a signature, canonical JSON."""
