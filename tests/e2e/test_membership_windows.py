@@ -2,7 +2,7 @@
 
 A window whose answers have no noise, or a vote that one document decides, is found out; the same
 documents and questions against the private answers are no finding. Both endpoints are asked over
-HTTP: the prover's own queries, and OpenAI's chat, behind which answers are in words.
+HTTP: the prover's own queries, and OpenAI's chat, behind which answers are generated.
 """
 
 import hashlib

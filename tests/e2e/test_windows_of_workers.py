@@ -227,7 +227,7 @@ def check_commitments(scene: Scene) -> None:
 
 
 def ask_everything(setting: Setting) -> None:
-    """Questions that documents answer, and one of each account that is answered in words."""
+    """Questions that documents answer, and one of each account with a generated answer."""
     for account in PLAIN:
         for number in range(QUESTIONS):
             assert setting.post(account, "query", body_of(number)).status_code == 200

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from for_each import for_each
 from generation_messages import ANSWER
+from generation_scene import ANSWERED, CHARGED, WORDS, GenerationScene, generation_scene
 from ragaudit.ledger.messages.receipt_check import AccountView
 from ragaudit.ledger.messages.receipts import (
     GeneratedAnswer,
@@ -15,31 +16,30 @@ from ragaudit.ledger.messages.receipts import (
     GenerationRequest,
 )
 from receipt_scene import key, salt
-from words_scene import ANSWERED, CHARGED, WORDS, WordsScene, words_scene
 
 SCENES = [
-    words_scene(keywords=keywords, anchored=anchored)
+    generation_scene(keywords=keywords, anchored=anchored)
     for keywords in (True, False)
     for anchored in (True, False)
 ]
 
 
 @for_each("scene", SCENES)
-def test_an_honest_answer_passes_every_step(scene: WordsScene) -> None:
+def test_an_honest_answer_passes_every_step(scene: GenerationScene) -> None:
     assert [step.status for step in scene.check()] == ["done"] * 7
 
 
 @for_each("scene", SCENES)
 @for_each("proven", [(False, True), (True, False), (False, False)])
 def test_one_outstanding_proof_leaves_the_inclusion_open(
-    scene: WordsScene, proven: tuple[bool, bool]
+    scene: GenerationScene, proven: tuple[bool, bool]
 ) -> None:
     steps = replace(scene, proven=proven).check()
     assert [step.number for step in steps if step.status == "not done"] == [2]
 
 
 def test_what_is_not_known_is_not_done() -> None:
-    scene = words_scene(anchored=True)
+    scene = generation_scene(anchored=True)
     nobody = AccountView()
     steps = scene.check(anchor=None, promise=None, embed=None, account=nobody)
     assert [step.number for step in steps if step.status == "not done"] == [3, 6, 7]
@@ -50,7 +50,7 @@ def test_what_is_not_known_is_not_done() -> None:
 
 
 KEYWORDS, JOINED, TOKENS = (
-    words_scene(), words_scene(final="keywords"), words_scene(keywords=False),
+    generation_scene(), generation_scene(final="keywords"), generation_scene(keywords=False),
 )  # fmt: skip
 BY_TOKENS = GeneratedAnswer(ANSWER.text, ANSWER.tokens, ANSWER.private)
 
@@ -73,7 +73,7 @@ BY_TOKENS = GeneratedAnswer(ANSWER.text, ANSWER.tokens, ANSWER.private)
     ],
 )
 def test_an_answer_that_the_policys_answerer_cannot_give_fails_step_4(
-    scene: WordsScene, answer: Any, message: str
+    scene: GenerationScene, answer: Any, message: str
 ) -> None:
     replace(scene, answer=answer).fails(4, message)
 
@@ -89,15 +89,15 @@ def test_an_answer_that_the_policys_answerer_cannot_give_fails_step_4(
         (TOKENS, GeneratedAnswer("aaaaaaaa", (0,) * 8, 3)),
     ],
 )
-def test_whatever_it_can_give_passes(scene: WordsScene, answer: Any) -> None:
+def test_whatever_it_can_give_passes(scene: GenerationScene, answer: Any) -> None:
     assert replace(scene, answer=answer).check()[3].status == "done"
 
 
-def changed_charge(**changes: Any) -> Callable[[WordsScene], WordsScene]:
+def changed_charge(**changes: Any) -> Callable[[GenerationScene], GenerationScene]:
     return lambda scene: replace(scene, charge=replace(scene.charge, **changes), promise=None)
 
 
-def changed_view(**changes: Any) -> Callable[[WordsScene], WordsScene]:
+def changed_view(**changes: Any) -> Callable[[GenerationScene], GenerationScene]:
     return lambda scene: replace(scene, account=replace(scene.account, **changes))
 
 
@@ -124,9 +124,9 @@ def changed_view(**changes: Any) -> Callable[[WordsScene], WordsScene]:
     ],
 )  # fmt: skip
 def test_a_false_charge_fails_its_step(
-    lie: Callable[[WordsScene], WordsScene], step: int, message: str, keywords: bool
+    lie: Callable[[GenerationScene], GenerationScene], step: int, message: str, keywords: bool
 ) -> None:
-    lie(words_scene(keywords=keywords, anchored=True)).fails(step, message)
+    lie(generation_scene(keywords=keywords, anchored=True)).fails(step, message)
 
 
 @pytest.mark.parametrize(
@@ -153,18 +153,18 @@ def test_an_answer_to_something_else_fails_step_3_and_is_read(
 
 @pytest.mark.parametrize("keywords", [True, False])
 def test_the_promise_is_kept_whole(keywords: bool) -> None:
-    scene = words_scene(keywords=keywords, anchored=True)
+    scene = generation_scene(keywords=keywords, anchored=True)
     later = replace(scene.charge, charge=salt(22))
     replace(scene, charge=later).fails(7, "contradicts the promise")
     assert scene.promise is not None
     other = replace(scene.promise, request=GenerationRequest("else?", "", 2))
     scene.fails(7, "another request than promised", promise=other)
-    plain = words_scene(keywords=keywords)
+    plain = generation_scene(keywords=keywords)
     plain.fails(7, "no nonce", anchor=scene.anchor)
 
 
 def test_signature_proof_digest_and_embedding_are_the_providers() -> None:
-    scene = words_scene()
+    scene = generation_scene()
     file = scene.file()
     forged = replace(file, public=replace(file.public, signature=bytes(64)))
     scene.fails(1, "signature", file=forged)
@@ -182,7 +182,7 @@ def test_signature_proof_digest_and_embedding_are_the_providers() -> None:
 
 
 def test_only_the_policys_provider_signs() -> None:
-    scene = words_scene()
+    scene = generation_scene()
     public = scene.receipt()
     resigned = replace(public, issued=1).signed(key(99))
     file = replace(scene.file(), public=resigned)

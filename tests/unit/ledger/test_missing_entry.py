@@ -6,6 +6,16 @@ from typing import Any
 
 import pytest
 from for_each import for_each
+from generation_scene import (
+    ANSWERED,
+    CHARGED,
+    SIZE,
+    closing,
+    generation_scene,
+    log_of,
+    signed,
+    words_policy,
+)
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import MalformedError, RagauditError
@@ -14,10 +24,9 @@ from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.entries import Close
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.missing import LogShown, MissingEntry, MissingRecord, read_missing
-from words_scene import ANSWERED, CHARGED, SIZE, closing, log_of, signed, words_policy, words_scene
 
 POLICY = words_policy(keywords=True)
-RECEIPT = words_scene().receipt()
+RECEIPT = generation_scene().receipt()
 LEAVES = {entry.index: entry.leaf_data(kind) for kind, entry in RECEIPT.entries}
 
 
@@ -35,7 +44,7 @@ def closed(size: int) -> tuple[MemoryTree, Entry]:
 
 
 def found(tree: MemoryTree, last: Entry | None = None) -> MissingEntry | None:
-    return MissingEntry.find(words_scene().file().public, signed(tree), tree, last)
+    return MissingEntry.find(generation_scene().file().public, signed(tree), tree, last)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +142,7 @@ def test_the_keys_are_those_of_the_policy() -> None:
     [
         {"leaf": None}, {"entry": "record"}, {"entry": None}, {"path": ["00" * 32] * 64},
         {"leaf": "00" * 31}, {"more": 1}, {"format": MissingRecord.FORMAT},
-        {"receipt": words_scene().file().public.to_json()},
+        {"receipt": generation_scene().file().public.to_json()},
     ],
 )  # fmt: skip
 def test_another_form_is_malformed(change: dict[str, Any]) -> None:

@@ -3,10 +3,10 @@
 from databases import on_each_engine
 from finished_windows import finished
 from generation_channel import channel, make_channel, model, model_url, real_channel
+from generation_clients import opened
 from keyword_channel import keyword_channel
 from scenario import embedder, make_scenario, open_scenario, scenario
 from several_provers import join
-from words_clients import opened
 
 __all__ = [
     "channel",

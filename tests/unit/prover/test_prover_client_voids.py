@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from generation_channel import QUESTION
+from generation_clients import Crash, Open, crash
 from ragaudit.client import AnswerRejected
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.missing import VoidedCharge
 from ragaudit.prover.answering import answering
 from ragaudit.prover.errors import ChargeVoided
 from scenario import ProverScenario
-from words_clients import Crash, Open, crash
 
 Lie = Callable[[VoidedCharge], VoidedCharge]
 

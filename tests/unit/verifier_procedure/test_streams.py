@@ -14,7 +14,7 @@ import pytest
 from generation_messages import CHARGE, GENERATED
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from large_words import write_large_words
+from large_answers import write_large_answers
 from memory_taken import held, peak
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import salted
@@ -181,7 +181,7 @@ def checked(evidence: Evidence, checks: tuple[str, ...]) -> Context:
     [
         # Per question: its charge entry and its answer.
         pytest.param(
-            *(write_large_words, [(500, 20), (2500, 20)], IN_WORDS, 2), marks=pytest.mark.nightly
+            *(write_large_answers, [(500, 20), (2500, 20)], IN_WORDS, 2), marks=pytest.mark.nightly
         ),
         # Per account: its registration.
         (write_large_log, [(20, 500), (20, 2500)], OF_ACCOUNTS, 1),

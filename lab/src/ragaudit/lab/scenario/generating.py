@@ -367,22 +367,22 @@ class SubmittedAnswers(GeneratingWindow):
     """Every generated answer has its receipt at the verifier, beside those of records."""
 
     def receipts(self) -> list[dict[str, Any]]:
-        words = [self.words_receipt(one) for one in self.charged if one.reply is not None]
+        words = [self.generated_receipt(one) for one in self.charged if one.reply is not None]
         return [*super().receipts(), *(each.to_json() for each in words)]
 
-    def words_file(self, asked: Charged) -> GeneratedFile:
+    def generated_file(self, asked: Charged) -> GeneratedFile:
         """Return the file of an answer, without proofs: a hook for cheats."""
         assert asked.reply is not None
         charge, answer = self.logged_entry(asked.index), self.logged_entry(self.answer_of(asked))
         return self.sign_file(asked, charge, answer, asked.reply.time + 1)
 
-    def words_receipt(self, asked: Charged) -> GeneratedReceipt:
+    def generated_receipt(self, asked: Charged) -> GeneratedReceipt:
         """Return the public part of an answer, with both proofs: a hook for cheats.
 
         Args:
             asked: a charged question that was answered.
         """
-        public = self.words_file(asked).public
+        public = self.generated_file(asked).public
         places = public.charge.index, public.answer.index
         return public.with_proofs(*map(self.proof_for, places))
 

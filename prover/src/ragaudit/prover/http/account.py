@@ -189,7 +189,7 @@ def query(
 async def ask(
     service: ServiceDependency, account: ActingDependency, window: WindowName, body: AskBody
 ) -> Response:
-    """Answer a plain account in words; the body is the receipt file, canonical JSON.
+    """Generate an answer for a plain account; the body is the receipt file, canonical JSON.
 
     It leaves at a fixed time after the question was charged. The same question within the policy's
     terms is not charged again, and has the same answer. An anchored account gives its counter; the
@@ -207,7 +207,7 @@ async def ask(
 async def reveal_asked(
     service: ServiceDependency, account: ActingDependency, window: WindowName, body: RevealBody
 ) -> Response:
-    """Answer a promised question in words; the body is the receipt file, the same each time."""
+    """Generate the answer to a promised question; the receipt file, the same each time."""
     nonce = hex_decode(body.nonce)
     file = await service.generating.reveal(account, body.counter, nonce, window=window)
     return signed_json(file.encode())

@@ -263,7 +263,7 @@ completions = OPENAI.router()
 @completions.post("/v1/chat/completions", operation_id="openaiChat")
 @completions.post("/chat/completions", operation_id="openaiChatShort")
 async def chat(caller: CallerOf, body: ChatBody) -> Response:
-    """Answer a question in words; ``model`` is the name of a collection of the tenant's."""
+    """Generate an answer; ``model`` is the name of a collection of the tenant's."""
     caller.check_collection(body.model)
     check_kind(body)
     completion = await caller.complete(question_of(body.messages), body.ignored)

@@ -113,7 +113,7 @@ class ServicePort:
             ]
 
     async def complete(self, account: Account, question: str, ignored: Sequence[str]) -> Completion:
-        """Answer a question in words; the account is registered in the window, if it is not yet.
+        """Generate an answer; the account is registered in the window, if it is not yet.
 
         Args:
             ignored: names of settings that are not honoured.

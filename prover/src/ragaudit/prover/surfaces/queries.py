@@ -125,7 +125,7 @@ class Port(Protocol):
         """Answer, record and charge each query; nothing is charged if one cannot be asked."""
 
     async def complete(self, account: Account, question: str, ignored: Sequence[str]) -> Completion:
-        """Answer a question in words; rows pay for it before anything is generated."""
+        """Generate an answer; rows pay for it before anything is generated."""
 
     def fetch(self, account: Account, ids: Sequence[str]) -> list[Hit]:
         """Return those of the rows that this account was served in this window."""

@@ -29,8 +29,8 @@ class AnswersBesideTheLog(SubmittedAnswers):
     Check 13 (`receipts`), once its account has submitted the receipt.
     """
 
-    def words_receipt(self, asked: Charged) -> GeneratedReceipt:
-        found = super().words_receipt(asked)
+    def generated_receipt(self, asked: Charged) -> GeneratedReceipt:
+        found = super().generated_receipt(asked)
         if asked is not self.charged[0]:
             return found
         charge = replace(found.query, threshold=0).encode()
@@ -56,8 +56,8 @@ class LogsAnotherAnswer(SubmittedAnswers):
     Check 13 (`receipts`): a replay shows only that the logged one is right.
     """
 
-    def words_receipt(self, asked: Charged) -> GeneratedReceipt:
-        found = super().words_receipt(asked)
+    def generated_receipt(self, asked: Charged) -> GeneratedReceipt:
+        found = super().generated_receipt(asked)
         if asked is not self.charged[0]:
             return found
         body = replace(found.answered, generated_digest=bytes(32)).encode()
@@ -81,7 +81,7 @@ class TellsTwoTexts(SubmittedAnswers):
     def receipts(self) -> list[dict[str, Any]]:
         asked = self.charged[0]
         assert asked.answer is not None
-        first = self.words_receipt(asked)
+        first = self.generated_receipt(asked)
         entries = replace(first.charge, proof=None), replace(first.answer, proof=None)
         other = replace(asked, answer=replace(asked.answer, text="another text"))
         again = self.sign_receipt(other, *entries, first.issued)
@@ -95,18 +95,18 @@ class DisputedAnswers(SubmittedAnswers):
         """Return what the account is told: a hook for cheats."""
         return asked
 
-    def words_file(self, asked: Charged) -> GeneratedFile:
-        return super().words_file(self.spoil(asked) if asked is self.charged[0] else asked)
+    def generated_file(self, asked: Charged) -> GeneratedFile:
+        return super().generated_file(self.spoil(asked) if asked is self.charged[0] else asked)
 
     def disputes(self) -> list[dict[str, Any]]:
         asked = self.charged[0]
-        file = self.words_file(asked).to_json()
+        file = self.generated_file(asked).to_json()
         view = WindowView(self.policy, self.opening)
         step = judge(file, view, engine("core")).step
         return [self.dispute_file(asked.account, file, file=file if step else None, step=step)]
 
     def judged(self) -> list[dict[str, Any]]:
-        return [self.words_file(self.charged[0]).public.to_json()]
+        return [self.generated_file(self.charged[0]).public.to_json()]
 
 
 @constructed("another-text-signed", checks=("disputes",), reason="step 4 (answer digest)")

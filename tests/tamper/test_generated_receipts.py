@@ -90,8 +90,8 @@ def test_what_the_evidence_holds_of_an_account_has_them() -> None:
 class SignsBeyondTheLog(SubmittedAnswers):
     """The answer's receipt names a place that the log does not have."""
 
-    def words_receipt(self, asked: Charged) -> GeneratedReceipt:
-        found = super().words_receipt(asked)
+    def generated_receipt(self, asked: Charged) -> GeneratedReceipt:
+        found = super().generated_receipt(asked)
         if asked is not self.charged[0]:
             return found
         answer = replace(found.answer, index=99, proof=None)
@@ -126,7 +126,7 @@ def test_receipts_that_contradict_the_log(cheat: type[SubmittedAnswers], reason:
 
 def test_a_receipt_that_the_provider_did_not_sign_accuses_nobody() -> None:
     window, items = played(SubmittedAnswers)
-    honest = window.words_receipt(window.charged[0])
+    honest = window.generated_receipt(window.charged[0])
     forged = GeneratedReceipt(origin=window.origin,
         charge=replace(honest.charge, index=4), answer=honest.answer, issued=1,
         answer_digest=honest.answer_digest,
@@ -164,7 +164,7 @@ def test_the_arbiter_finds_as_the_verifier_would_and_keeps_nothing_of_the_file(
     arbiter = Arbiter.create(tmp_path / "arbiter")
     window = TellsAnotherText(overrides={"keys/arbiter": arbiter.public.raw.hex()})
     window.play()
-    file = window.words_file(window.charged[0]).to_json()
+    file = window.generated_file(window.charged[0]).to_json()
     view = WindowView(window.policy, window.opening)
     finding, public = arbiter.judge(file, view, engine("core"), lambda: 1)
     assert (finding.step, finding.index) == (4, window.charged[0].index)
@@ -178,7 +178,7 @@ def test_nobody_disputes_the_answer_of_another() -> None:
     window, items = played(TellsAnotherText)
     asked, bob = window.charged[0], window.accounts["bob"]
     assert bob is not asked.account
-    file = window.words_file(asked).to_json()
+    file = window.generated_file(asked).to_json()
     kept = window.dispute_file(bob, file, file=file, step=4)
     changed = {**items, names.DISPUTES: canonical_json.dumps([kept])}
     outcome = judged(window, changed)
@@ -190,7 +190,7 @@ def test_nobody_disputes_the_answer_of_another() -> None:
 def test_what_an_account_changes_in_its_file_accuses_nobody() -> None:
     window, _ = played(SubmittedAnswers)
     view = WindowView(window.policy, window.opening)
-    honest = SubmittedAnswers.words_file(window, window.charged[0]).to_json()
+    honest = SubmittedAnswers.generated_file(window, window.charged[0]).to_json()
     assert judge(honest, view, engine("core")).step == 0
     public = honest["public"]
     for change in (
@@ -211,8 +211,8 @@ def test_what_an_account_changes_in_its_file_accuses_nobody() -> None:
 class ShowsAnotherLog(SubmittedAnswers):
     """The answer in a receipt is proven under a checkpoint of a log that nobody else sees."""
 
-    def words_receipt(self, asked: Charged) -> GeneratedReceipt:
-        found = super().words_receipt(asked)
+    def generated_receipt(self, asked: Charged) -> GeneratedReceipt:
+        found = super().generated_receipt(asked)
         if asked is not self.charged[0]:
             return found
         size, time, _ = self.checkpoints[-1]

@@ -7,10 +7,10 @@ import httpx
 import pytest
 from further_cosigners import CosignedProver
 from generation_channel import QUESTION
+from generation_clients import Open, clients_of
 from ragaudit.client.results import CheckedAnswer
 from ragaudit.ledger.messages.receipt_check import StepResult
 from scenario import ProverScenario
-from words_clients import Open, clients_of
 
 
 @pytest.fixture

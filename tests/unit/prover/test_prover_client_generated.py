@@ -8,6 +8,7 @@ from generation_channel import (
     QUESTION,
     count,
 )
+from generation_clients import Crash, Open, crash
 from ragaudit.cli.main import app
 from ragaudit.client import (
     AnswerRejected,
@@ -27,7 +28,6 @@ from ragaudit.prover.window import records
 from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
 from typer.testing import CliRunner
-from words_clients import Crash, Open, crash
 
 
 @pytest.mark.parametrize("account", ["ada", "bob"])

@@ -1,4 +1,4 @@
-"""A window with one question that was answered in words; parts can be changed before signing."""
+"""A window with one question and its generated answer; parts can be changed before signing."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -68,7 +68,7 @@ def closing(window: str = "w1") -> tuple[bytes, bytes]:
 
 
 @dataclass(frozen=True)
-class WordsScene:
+class GenerationScene:
     """One question and its answer; `proven` says of which entries the file has the proof."""
 
     request: GenerationRequest
@@ -136,13 +136,13 @@ class WordsScene:
         assert caught.value.where.startswith(f"step {step} "), caught.value
 
 
-def words_scene(
+def generation_scene(
     *,
     keywords: bool = True,
     anchored: bool = False,
     final: str = "model",
     cosigners: tuple[str, str] | None = None,
-) -> WordsScene:
+) -> GenerationScene:
     """An honest scene, by keywords or by tokens, of an anchored or of a plain account."""
     policy = words_policy(keywords=keywords, final=final, cosigners=cosigners)
     tenants = tuple(TenantOpening(each, ROWS, bytes(32), bytes(32)) for each in ("acme", "zeta"))
@@ -170,7 +170,7 @@ def words_scene(
         )
     joined = GeneratedKeywords(" ".join(WORDS.keywords or ()), WORDS.keywords)
     answer: AnyAnswer = (joined if final == "keywords" else WORDS) if keywords else ANSWER
-    return WordsScene(
+    return GenerationScene(
         request=request,
         charge=charge,
         nonce=chain.nonce(counter) if anchored else None,

@@ -1,4 +1,4 @@
-"""A window of any length whose questions are all answered in words, made without proofs.
+"""A window of any length whose answers are all generated, made without proofs.
 
 Every question is a charge entry and its answer, so that no entry of the log is a record. Nothing is
 charged to rows (NAIVE): there is no argument to make.
@@ -14,7 +14,7 @@ from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.entries import Charge, Generated
 from ragaudit.verifier.procedure.facts import Pins
 
-__all__ = ["write_large_words"]
+__all__ = ["write_large_answers"]
 
 _TERMS: Final[dict[str, Any]] = {
     **GENERATION,
@@ -67,8 +67,8 @@ class _LargeWords(LargeLog):
         return {**super().written_items(), names.CHALLENGE: challenge}
 
 
-def write_large_words(sizes: LargeLogSizes, folder: Path) -> Pins:
-    """Write the evidence of a window whose questions are answered in words.
+def write_large_answers(sizes: LargeLogSizes, folder: Path) -> Pins:
+    """Write the evidence of a window whose answers are generated.
 
     Args:
         sizes: how many questions, of how many accounts; each is two entries of the log.

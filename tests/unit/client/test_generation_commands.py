@@ -9,6 +9,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from generation_scene import (
+    ANSWERED,
+    CHARGED,
+    SIZE,
+    GenerationScene,
+    generation_scene,
+    log_of,
+    signed,
+)
 from ragaudit.client import checks, cli, offline
 from ragaudit.client.checks import Facts
 from ragaudit.client.cli import app
@@ -34,7 +43,6 @@ from ragaudit.ledger.messages.receipt_check import StepResult
 from ragaudit.ledger.messages.receipts import GeneratedFile, digest_of
 from receipt_scene import COSIGNER, LOG, OPERATIONS, PROVIDER, key
 from typer.testing import CliRunner, Result
-from words_scene import ANSWERED, CHARGED, SIZE, WordsScene, log_of, signed, words_scene
 
 RUNNER = CliRunner()
 UNPINNED = ("--allow-unpinned", "--json")
@@ -44,9 +52,9 @@ VERIFIER_PATH = "/v1/windows/w1"
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> WordsScene:
+def scene(monkeypatch: pytest.MonkeyPatch) -> GenerationScene:
     """The window of a question that was answered by keywords, whoever asks for it."""
-    made = words_scene()
+    made = generation_scene()
     target: Any = SimpleNamespace(name="w1", view=made.view)
 
     def load(*_arguments: object) -> Window:
@@ -90,7 +98,7 @@ def speak(monkeypatch: pytest.MonkeyPatch, replies: dict[str, Any]) -> Spoken:
 
 
 @pytest.fixture
-def proofs(scene: WordsScene, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def proofs(scene: GenerationScene, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the provider has of proofs, by path."""
     shown = {proof_at(entry.index): entry.proof for _, entry in scene.file().public.entries}
     return speak(monkeypatch, shown).replies
@@ -100,7 +108,7 @@ def proof_at(index: int) -> str:
     return f"/v1/windows/w1/receipts/{index}/proof"
 
 
-def written(path: Path, scene: WordsScene, proven: tuple[bool, bool]) -> Path:
+def written(path: Path, scene: GenerationScene, proven: tuple[bool, bool]) -> Path:
     path.write_bytes(replace(scene, proven=proven).file().encode())
     return path
 
@@ -111,7 +119,7 @@ def completed(path: Path, *options: str) -> Result:
 
 @pytest.mark.parametrize("proven", [(False, False), (True, False), (False, True)])
 def test_both_proofs_of_an_answer_are_added_to_its_file(
-    scene: WordsScene, proofs: dict[str, Any], proven: tuple[bool, bool], tmp_path: Path
+    scene: GenerationScene, proofs: dict[str, Any], proven: tuple[bool, bool], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "answer.json", scene, proven)
     result = completed(path)
@@ -125,7 +133,7 @@ def test_both_proofs_of_an_answer_are_added_to_its_file(
 
 
 def test_while_a_proof_is_outstanding_the_file_stays_as_it_is(
-    scene: WordsScene, proofs: dict[str, Any], tmp_path: Path
+    scene: GenerationScene, proofs: dict[str, Any], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "answer.json", scene, (False, False))
     before = path.read_bytes()
@@ -135,7 +143,7 @@ def test_while_a_proof_is_outstanding_the_file_stays_as_it_is(
 
 
 def test_a_false_proof_is_not_added(
-    scene: WordsScene, proofs: dict[str, Any], tmp_path: Path
+    scene: GenerationScene, proofs: dict[str, Any], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "answer.json", scene, (False, False))
     before = path.read_bytes()
@@ -161,7 +169,7 @@ class Published:
 
 
 def proven_missing(
-    scene: WordsScene, without: int | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+    scene: GenerationScene, without: int | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Result, Path]:
     """Prove from a log that has the entries of the scene but for one."""
     leaves = {
@@ -177,7 +185,7 @@ def proven_missing(
 
 @pytest.mark.parametrize("index", [3, 5])
 def test_an_entry_that_the_log_lacks_is_a_proof_of_its_own(
-    scene: WordsScene, index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: GenerationScene, index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result, out = proven_missing(scene, index, tmp_path, monkeypatch)
     assert result.exit_code == 0, result.output
@@ -196,7 +204,7 @@ def test_an_entry_that_the_log_lacks_is_a_proof_of_its_own(
 
 
 def test_entries_that_are_logged_are_not_proven_missing(
-    scene: WordsScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: GenerationScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result, out = proven_missing(scene, None, tmp_path, monkeypatch)
     assert (result.exit_code, out.exists()) == (4, False)
@@ -204,7 +212,7 @@ def test_entries_that_are_logged_are_not_proven_missing(
 
 
 def test_public_halves_of_both_channels_are_submitted_together(
-    scene: WordsScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: GenerationScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The public part goes, and nothing of question or answer."""
     path = f"{VERIFIER_PATH}/receipts?provider=provider.example"
@@ -221,7 +229,7 @@ def test_public_halves_of_both_channels_are_submitted_together(
 
 
 def test_it_is_disputed_and_settled_as_an_answer_of_documents_is(
-    scene: WordsScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: GenerationScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account: Any = SimpleNamespace(pseudonym=scene.file().public.pseudonym)
     monkeypatch.setattr(offline, "read_holder", lambda *_: Holder(key(9), account, None))
@@ -244,7 +252,7 @@ def test_it_is_disputed_and_settled_as_an_answer_of_documents_is(
     assert (result.exit_code, result.stdout) == (0, "upheld: step 4 fails\n")
 
 
-def test_the_quorum_is_that_of_both_proofs(scene: WordsScene, tmp_path: Path) -> None:
+def test_the_quorum_is_that_of_both_proofs(scene: GenerationScene, tmp_path: Path) -> None:
     trust = tmp_path / "trust"
     vkeys = LOG.verifier_key, COSIGNER.verifier_key
     trust.write_text(f"log {vkeys[0]}\nwitness w {vkeys[1]}\nquorum w\n")
@@ -267,7 +275,9 @@ def test_the_quorum_is_that_of_both_proofs(scene: WordsScene, tmp_path: Path) ->
     assert RUNNER.invoke(app, arguments).exit_code == 3
 
 
-def test_what_is_stamped_is_the_checkpoint_of_the_answer(scene: WordsScene, tmp_path: Path) -> None:
+def test_what_is_stamped_is_the_checkpoint_of_the_answer(
+    scene: GenerationScene, tmp_path: Path
+) -> None:
     path = written(tmp_path / "answer.json", scene, (True, True))
     assert read_checkpoint(path).head.size == SIZE
     written(path, scene, (True, False))
@@ -275,7 +285,7 @@ def test_what_is_stamped_is_the_checkpoint_of_the_answer(scene: WordsScene, tmp_
         read_checkpoint(path)
 
 
-def test_a_dispute_names_charge_and_file_whatever_proofs_there_are(scene: WordsScene) -> None:
+def test_a_dispute_names_charge_and_file_whatever_proofs_there_are(scene: GenerationScene) -> None:
     file = scene.file()
     made = Dispute.issue(key(9), pseudonym=file.public.pseudonym, receipt_file=file.to_json())
     assert (made.index, made.answer_digest) == (CHARGED, file.public.answer_digest)
@@ -286,7 +296,9 @@ def test_a_dispute_names_charge_and_file_whatever_proofs_there_are(scene: WordsS
     assert made.file_digest == hashlib.sha256(packed).digest()
 
 
-def test_another_form_under_the_providers_signature_is_a_false_answer(scene: WordsScene) -> None:
+def test_another_form_under_the_providers_signature_is_a_false_answer(
+    scene: GenerationScene,
+) -> None:
     """Not a bad file: the account has something to dispute."""
     value = scene.file().to_json()
     value["answer"] = {**value["answer"], "more": 1}
@@ -301,7 +313,7 @@ def test_another_form_under_the_providers_signature_is_a_false_answer(scene: Wor
     assert caught.value.where.startswith("step 4 ")
 
 
-def test_no_account_index_counts_an_answer_in_words(scene: WordsScene, tmp_path: Path) -> None:
+def test_no_account_index_counts_an_answer_in_words(scene: GenerationScene, tmp_path: Path) -> None:
     path = written(tmp_path / "answer.json", scene, (True, True))
     with pytest.raises(UnsupportedError, match="alone an account index counts"):
         of_record(path)
@@ -318,7 +330,7 @@ def _toys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "CoreOperations", lambda: OPERATIONS)
 
 
-def cosigned(scene: WordsScene, *times: int | None) -> GeneratedFile:
+def cosigned(scene: GenerationScene, *times: int | None) -> GeneratedFile:
     """The file, charge and answer proven under a note with a further line of that time."""
     file = scene.file()
     found: list[TlogProof] = []
@@ -331,7 +343,7 @@ def cosigned(scene: WordsScene, *times: int | None) -> GeneratedFile:
     return replace(file, public=file.public.with_proofs(*found))
 
 
-def steps_of(scene: WordsScene, file: GeneratedFile) -> list[StepResult]:
+def steps_of(scene: GenerationScene, file: GeneratedFile) -> list[StepResult]:
     window: Any = SimpleNamespace(name="w1", view=scene.view, pinned=True, shown=None)
     return list(offline.check(file.to_json(), window, Facts()).checks)
 
@@ -342,7 +354,7 @@ def demand(request: pytest.FixtureRequest) -> str:
 
 
 def test_the_quorum_stands_behind_both_from_the_later_time_on(demand: str) -> None:
-    scene = words_scene(cosigners=(demand, TRUST))
+    scene = generation_scene(cosigners=(demand, TRUST))
     last = steps_of(scene, cosigned(scene, 1300, 1250))[-1]
     assert (last.number, last.name, last.status) == (11, "cosigners", "done")
     assert last.detail.endswith("since 1970-01-01T00:21:40Z"), last.detail
@@ -352,7 +364,7 @@ def test_the_quorum_stands_behind_both_from_the_later_time_on(demand: str) -> No
 def test_without_it_behind_one_of_them_nobody_is_accused(
     demand: str, times: tuple[int | None, int | None]
 ) -> None:
-    scene = words_scene(cosigners=(demand, TRUST))
+    scene = generation_scene(cosigners=(demand, TRUST))
     last = steps_of(scene, cosigned(scene, *times))[-1]
     due = "not done" if demand == "required" else "done"
     assert (last.number, last.status) == (11, due)
@@ -360,13 +372,13 @@ def test_without_it_behind_one_of_them_nobody_is_accused(
 
 
 def test_while_a_proof_is_outstanding_it_is_not_done(demand: str) -> None:
-    scene = words_scene(cosigners=(demand, TRUST))
+    scene = generation_scene(cosigners=(demand, TRUST))
     last = steps_of(scene, replace(scene, proven=(True, False)).file())[-1]
     assert (last.number, last.status) == (11, "not done")
 
 
 def test_a_false_line_is_rejected(demand: str) -> None:
-    scene = words_scene(cosigners=(demand, TRUST))
+    scene = generation_scene(cosigners=(demand, TRUST))
     honest = cosigned(scene, 1300, 1300)
     proof = TlogProof.parse(str(honest.public.answer.proof).encode())
     note = parse_note(proof.checkpoint)
@@ -380,5 +392,5 @@ def test_a_false_line_is_rejected(demand: str) -> None:
 
 
 def test_a_policy_that_names_nobody_has_no_such_step() -> None:
-    scene = words_scene()
+    scene = generation_scene()
     assert [step.number for step in steps_of(scene, scene.file())] == list(range(8))
