@@ -14,6 +14,7 @@ from generation_messages import GENERATION, KEYWORDS
 from ragaudit.lab.scenario.third_parties import BeaconWindow, trust_text
 from ragaudit.ledger.messages import policy as policies
 from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.messages.kernel import Form, Message
 from ragaudit.ledger.messages.manifests import GeneratorManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.terms import KNOWN, TERMS
@@ -75,14 +76,28 @@ def rows() -> dict[str, tuple[str, str]]:
 def integers() -> dict[str, set[tuple[int, int]]]:
     """The ranges with which members of the examples are read as integers."""
     found: dict[str, set[tuple[int, int]]] = defaultdict(set)
-    honest = Fields.integer
+    integer, read, among = Fields.integer, Fields.read, Fields.among
 
-    def recording(self: Fields, name: str, low: int, high: int) -> int:
-        found[re.sub(r"\[\d+\]", "[]", self.path(name))].add((low, high))
-        return honest(self, name, low, high)
+    def record(path: str, schema: dict[str, Any]) -> None:
+        for name, bounds in ranges(re.sub(r"\[\d+\]", "[]", path), schema):
+            found[name].add(bounds)
+
+    def of_integer(self: Fields, name: str, low: int, high: int) -> int:
+        record(self.path(name), {"type": "integer", "minimum": low, "maximum": high})
+        return integer(self, name, low, high)
+
+    def of_form(self: Fields, name: str, form: Form) -> Any:
+        record(self.path(name), form.schema)
+        return read(self, name, form)
+
+    def of_members(self: Fields, kind: type[Message]) -> Message:
+        record(self.where, kind.schema())
+        return among(self, kind)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Fields, "integer", recording)
+        patched.setattr(Fields, "integer", of_integer)
+        patched.setattr(Fields, "read", of_form)
+        patched.setattr(Fields, "among", of_members)
         for each in examples():
             Policy.from_json(each)
     for name, bounds in ranges("generation.generator", GeneratorManifest.schema()):
@@ -95,7 +110,7 @@ def ranges(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, tuple[int, 
     if schema.get("type") == "integer":
         yield path, (schema["minimum"], schema["maximum"])
     for name, member in schema.get("properties", {}).items():
-        yield from ranges(f"{path}.{name}", member)
+        yield from ranges(f"{path}.{name}" if path else name, member)
     for either in schema.get("anyOf", ()):
         yield from ranges(path, either)
 
