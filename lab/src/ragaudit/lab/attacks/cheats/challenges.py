@@ -37,7 +37,7 @@ sampled = partial(ConstructedCheat, family="SAMPLING", checks=("sampling",))
 class WithholdsAnAnswer(ChallengeWorker):
     """Does not answer for a sampled record.
 
-    Never answers for the first record of the sample.
+    It leaves out the first record of the sample.
 
     Check 16 (`sampling`) wants every sampled record answered.
     """
@@ -51,8 +51,6 @@ class WithholdsAnAnswer(ChallengeWorker):
 @ServiceCheat("late-answer", "SAMPLING", ("sampling",), reason="answered at")
 class AnswersLate(ChallengeWorker):
     """Answers the challenge after the deadline.
-
-    Answers when the deadline has passed.
 
     Check 16 (`sampling`) wants every answer by the deadline.
     """
@@ -72,8 +70,6 @@ class AnswersLate(ChallengeWorker):
 class ClosesLate(Window):
     """Has the final root cosigned when the sample can be known.
 
-    The final root is cosigned when the sampling nonce is known.
-
     Check 16 (`sampling`) wants the final checkpoint cosigned before the sampling instant.
     """
 
@@ -90,8 +86,6 @@ class ClosesLate(Window):
 )
 class OtherSamplingNonce(Window):
     """Draws the sample with another nonce than the countersigned chain's.
-
-    The sample is drawn with a nonce that the verifier did not commit to.
 
     Check 16 (`sampling`) wants n_A on the countersigned chain.
     """
@@ -118,7 +112,7 @@ class AltersProofs(ChallengeWorker):
 class ReplaysAProof(ChallengeWorker):
     """Hands over the proof of another record.
 
-    One record's proof for every record.
+    One record's proof stands for every record.
 
     Check 19 (`selection`): the record's body is in the context of its argument.
     """
@@ -134,8 +128,6 @@ class ReplaysAProof(ChallengeWorker):
 @with_services("proof-with-a-flipped-bit", "PROOF")
 class FlipsABit(AltersProofs):
     """Hands over proofs with one bit flipped.
-
-    One bit of every proof is wrong.
 
     Check 19 (`selection`) catches it.
     """
@@ -177,8 +169,6 @@ class NonCanonicalScalar(AltersProofs):
 class OtherContext(ChallengeWorker):
     """Proves the selection under the context of another window.
 
-    Proves under the context of another window.
-
     Check 19 (`selection`) recomputes the context from the window's policy and log.
     """
 
@@ -200,7 +190,7 @@ NEAR = 2 * SQUARED_NORM
 class OwnThresholds(Window):
     """Proves the selection with thresholds that differ from row to row.
 
-    Two rows trade places, each measured against a threshold of its own.
+    So two rows trade places.
 
     The shift is a component on A_U of C_t. Check 19 (`selection`): the form of the opening has no
     theta on that block, so what C_t holds there does not count towards Y

@@ -29,7 +29,7 @@ disputed = partial(ServiceCheat, checks=("disputes",), disputes=True)
 class OtherK(Admitted):
     """Answers with another K than the account asked for.
 
-    Logs, and answers with, one row fewer than were asked for.
+    It is one row fewer, in the log and in the answer.
 
     Check 15 (`disputes`): step 3 of a receipt's check compares the asked K.
     """
@@ -48,7 +48,7 @@ class OtherK(Admitted):
 class WithholdsADocument(Logged):
     """Leaves a selected document out of the answer.
 
-    The last selected document is not in the answer.
+    It is the last one.
 
     Check 15 (`disputes`): step 7 wants a document for each selected row.
     """
@@ -65,8 +65,6 @@ class WithholdsADocument(Logged):
 )
 class RewritesContent(Selected):
     """Serves content that the row's digest is not of.
-
-    Serves other content than was committed to.
 
     Check 15 (`disputes`): step 8 compares each content with its row's digest.
     """
@@ -94,8 +92,6 @@ class _AnyOrder(Answer):
 )
 class OrdersByScore(Logged):
     """Answers best first, which tells more than the noised selection.
-
-    Answers best first: the order tells what the noise hid.
 
     Check 15 (`disputes`): an answer in any but rising order has not the form that step 4 wants.
     """

@@ -30,7 +30,7 @@ embedded = partial(ServiceCheat, checks=("embedding",))
 class OtherTenant(Query):
     """Serves accounts of one tenant from the index of another.
 
-    Plain accounts are served from, and logged under, another tenant's index.
+    The accounts are plain, and their records name that other tenant.
 
     Check 10 (`containment`) compares each record's tenant with its registration's.
     """
@@ -62,7 +62,7 @@ class OtherTenant(Query):
 class HidesAFilter(Admitted):
     """Commits to a filter, which this policy does not have, and hides it.
 
-    Commits to a filter that nobody asked for.
+    Nobody asked for the filter.
 
     Check 18 (`embedding`) opens the filter to the empty text only.
     """
@@ -80,8 +80,6 @@ class HidesAFilter(Admitted):
 class OtherDigest(Admitted):
     """Opens another query vector than the record's digest is of.
 
-    The record's digest is of another vector than the one that is opened.
-
     Check 18 (`embedding`) opens e under the record's digest.
     """
 
@@ -97,7 +95,7 @@ class OtherDigest(Admitted):
 class OffTheText(Mechanism):
     """Embeds something else than the account asked.
 
-    The vector is of the question and something that the account did not write.
+    The vector is of the question and a text that the account did not write.
 
     Check 18 (`embedding`) embeds the text again and allows the policy's tolerance.
     """
@@ -115,7 +113,7 @@ class OffTheText(Mechanism):
 class FalseSketch(Mechanism):
     """Commits to a sketch that is not the query vector's, to hide a coalition.
 
-    The sketch of the opposite vector: the estimator sees other neighbours.
+    It is the sketch of the opposite vector, so that the estimator sees other neighbours.
 
     Check 18 (`embedding`) recomputes the sketch from e.
     """
@@ -134,7 +132,7 @@ class FalseSketch(Mechanism):
 class LongQuery(Window):
     """Stretches the query vector, so that scores outgrow the noise.
 
-    A query vector of twice the length: beside such scores the noise is small.
+    It has twice the length.
 
     Check 18 (`embedding`) wants |e|² <= B².
     """

@@ -44,8 +44,6 @@ constructed = partial(
 class ChargesExhaustedRows(GeneratingWindow):
     """Charges documents whose budgets are used up, and reads them again.
 
-    Rows that are used up are charged once more, and read once more.
-
     Check 26 (`budget`) has a proof that no row is charged more than M times.
     """
 
@@ -61,7 +59,7 @@ class ChargesExhaustedRows(GeneratingWindow):
 class GivesBudgetBack(GeneratingWindow):
     """Charges -1, so that a document can pay once more later.
 
-    The second charge takes -1 of a row, so that a later one can take it again.
+    The second charge does so.
 
     Check 26 (`budget`): charges are bits.
     """
@@ -79,7 +77,7 @@ class GivesBudgetBack(GeneratingWindow):
 class ChargesTwiceAtOnce(GeneratingWindow):
     """Takes two uses of a document for one question.
 
-    The second charge takes two uses of a row at once, which drains the row.
+    It is the second charge, and it drains the row.
 
     Check 26 (`budget`): charges are bits, even where the sum is allowed.
     """
@@ -97,8 +95,6 @@ class ChargesTwiceAtOnce(GeneratingWindow):
 @constructed("budgets-of-a-subset", checks=("budget",), reason=_NO_ARGUMENT)
 class ProvesASubset(GeneratingWindow):
     """Proves the budgets over all charge entries but the last.
-
-    The budget argument is over all charge entries but the last.
 
     Check 26 (`budget`) takes the entries from the log.
     """
@@ -123,7 +119,7 @@ class ProvesASubset(GeneratingWindow):
 class LeavesARowOut(GeneratingWindow):
     """Leaves a relevant document out of a charge, to save its budget.
 
-    A live relevant row is not charged, so that it answers longer than others.
+    That document then answers longer than others.
 
     Check 27 (`charges`) has a proof that every live row above the threshold is charged.
     """
@@ -138,8 +134,6 @@ class LeavesARowOut(GeneratingWindow):
 @constructed("charged-at-the-threshold", checks=("charges",), reason="charge entry")
 class ChargesAtTheThreshold(GeneratingWindow):
     """Charges a document whose score is the threshold, not above it.
-
-    A row whose score is the threshold, not above it, is charged.
 
     Check 27 (`charges`).
     """
@@ -165,8 +159,6 @@ class ChargesAtTheThreshold(GeneratingWindow):
 class ChargesDisallowedRows(GeneratingWindow):
     """Charges documents that do not pass the question's filter.
 
-    Rows that do not pass the filter of a question are charged.
-
     Check 27 (`charges`): the filter is what was asked.
     """
 
@@ -186,7 +178,7 @@ class ChargesDisallowedRows(GeneratingWindow):
 class MovesTheThreshold(GeneratingWindow):
     """Lowers the threshold for one question.
 
-    The second question has a lower threshold than the policy: its author picks the rows.
+    It is the second question, whose author then picks the rows.
 
     Check 27 (`charges`): the threshold is the policy's for every question.
     """
@@ -227,8 +219,6 @@ class NumbersOutOfOrder(GeneratingWindow):
 class DatesAChargeBack(GeneratingWindow):
     """Dates a charge before the account's record that precedes it in the log.
 
-    A charge entry says that it was there before the record that its account asked for first.
-
     Check 27 (`charges`).
     """
 
@@ -249,8 +239,6 @@ class DatesAChargeBack(GeneratingWindow):
 )
 class DatesAChargeBeforeAVoid(GeneratingWindow):
     """Dates a charge before the void of the account's last one.
-
-    A charge says that it was there before the void of the account's last one.
 
     Check 27 (`charges`): the account is plain, and no nonce orders its questions.
     """
@@ -274,7 +262,7 @@ class DatesAChargeBeforeAVoid(GeneratingWindow):
 class VoidsWhatItLikes(GeneratingWindow):
     """Voids all charges of a tenant whose answers it would rather not give.
 
-    A question of a plain account is charged, and voided when the provider sees its answer.
+    Plain accounts ask, and the provider voids a charge when it sees the answer.
 
     Check 28 (`answers`) holds the share of such charges against the verifier's terms.
     """
@@ -299,7 +287,7 @@ class ProvesAnotherEntry(GeneratingWindow):
 class SkipsAnEntry(GeneratingWindow):
     """Leaves an earlier entry out of what was charged before.
 
-    What was charged before the last entry leaves one out, so that a row seems to have a use.
+    So a row seems to have a use left at the last entry.
 
     Check 27 (`charges`): V sums all entries before one by itself.
     """
@@ -320,7 +308,7 @@ class SkipsAnEntry(GeneratingWindow):
 class OpensAnotherKey(GeneratingWindow):
     """Draws the coins of an answer from a key that was not committed to.
 
-    The coins of the first answer come from a key that was made up afterwards.
+    The key of the first answer is made up afterwards.
 
     Check 27 (`charges`): keys were committed to before the window.
     """

@@ -26,8 +26,6 @@ TOLERATES: Final = Terms.of({**SMALL_TERMS.to_json(), "most_differing_votes": 10
 class AnswersFirst(GeneratingWindow):
     """Logs an answer before the charge that pays for it.
 
-    The answer to a question is in the log before its charge.
-
     Check 28 (`answers`).
     """
 
@@ -48,7 +46,7 @@ class AnswersFirst(GeneratingWindow):
 class AnswersTwice(GeneratingWindow):
     """Draws a second answer for one charge.
 
-    A charge is answered twice: one use of each document, two draws.
+    Each document pays one use for two draws.
 
     Check 28 (`answers`): one answer for each charge entry.
     """
@@ -68,8 +66,6 @@ class AnswersTwice(GeneratingWindow):
 class AnswersNothing(GeneratingWindow):
     """Leaves a charge without an answer or a void.
 
-    A charge has neither an answer nor a void.
-
     Check 28 (`answers`).
     """
 
@@ -80,8 +76,6 @@ class AnswersNothing(GeneratingWindow):
 @constructed("answer-dated-back", checks=("answers",), reason="earlier than the account's")
 class DatesAnAnswerBack(GeneratingWindow):
     """Dates an answer before its charge.
-
-    An answer says that it was there before its charge.
 
     Check 28 (`answers`).
     """
@@ -95,8 +89,6 @@ class DatesAnAnswerBack(GeneratingWindow):
 )
 class CommitsToAnotherModel(GeneratingWindow):
     """Commits to probes of another model.
-
-    The committed probes are those of another model than the one that answers.
 
     Check 29 (`generator`) asks the verifier's own.
     """
@@ -113,7 +105,7 @@ class CommitsToAnotherModel(GeneratingWindow):
 class UsesAnUnchargedRow(GeneratingWindow):
     """Lets a voter read a document that did not pay.
 
-    A row that nobody charged is read by a voter of the first answer.
+    It is a voter of the first answer.
 
     Check 30 (`replay`): the best of the charged rows are used, and no others.
     """
@@ -131,7 +123,7 @@ class UsesAnUnchargedRow(GeneratingWindow):
 class PicksSlotsByContent(GeneratingWindow):
     """Chooses among the charged documents by what they say.
 
-    Of the charged rows those are used that the provider likes, not the best.
+    It does not use the best of them.
 
     Check 30 (`replay`).
     """
@@ -164,8 +156,6 @@ class _Ranked:
 class VotesByRank(GeneratingWindow):
     """Gives each document the voter of its rank.
 
-    The best document always has the first voter.
-
     Check 30 (`replay`): voters get slots in an order that the record's key gives.
     """
 
@@ -196,7 +186,7 @@ class _Observed:
 class ChoosesAmongObservedTokens(GeneratingWindow):
     """Runs the exponential mechanism over tokens with a vote only.
 
-    The exponential mechanism runs over tokens with a vote: which those are is told for free.
+    Which tokens these are is told for free.
 
     Check 30 (`replay`): it runs over the whole vocabulary.
     """
@@ -252,8 +242,6 @@ class Tolerant(GeneratingWindow):
 class AsksAnotherModel(GeneratingWindow):
     """Takes the votes of another model.
 
-    The votes are those of another model than the committed one.
-
     Check 30 (`replay`) asks the verifier's own.
     """
 
@@ -272,8 +260,6 @@ class AsksAnotherModel(GeneratingWindow):
 class TakesTheFreeBranch(Tolerant):
     """Says that the model that reads no document agrees with those that do.
 
-    The vote that reads no document is said to be the one that most documents give.
-
     Check 30 (`replay`): the policy lets votes differ, and that one never does.
     """
 
@@ -291,8 +277,6 @@ class TakesTheFreeBranch(Tolerant):
 )
 class InventsVotesWithinATolerance(Tolerant):
     """Invents every vote, as far as the policy lets votes differ.
-
-    All votes are invented, and the policy has so many of them differ.
 
     Check 30 (`replay`) establishes nothing where one does.
     """
@@ -323,7 +307,7 @@ class SendsAnEnormousReplay(GeneratingWindow):
 class AnswersSomethingElse(GeneratingWindow):
     """Answers something that votes and coins do not give.
 
-    The first answer is not what votes and coins give.
+    It is the first answer.
 
     Check 30 (`replay`).
     """
@@ -339,8 +323,6 @@ class AnswersSomethingElse(GeneratingWindow):
 @constructed("charges-unsampled", checks=("sampling",), reason="the sample is not the one")
 class SamplesNoCharges(GeneratingWindow):
     """Draws a challenge without any charge entry.
-
-    The challenge asks for no charge entry.
 
     Check 16 (`sampling`) draws them too.
     """

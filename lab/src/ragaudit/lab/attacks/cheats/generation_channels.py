@@ -63,8 +63,6 @@ def _as(kind: type[DpKsa], honest: DpKsa) -> DpKsa:
 class AnswersAFailedTest(_NothingPasses):
     """Releases keywords although their gap did not pass the noisy test.
 
-    The set is released although its gap did not pass.
-
     Check 30 (`replay`) draws the noise of the test again.
     """
 
@@ -76,7 +74,7 @@ class AnswersAFailedTest(_NothingPasses):
 class ChoosesAmongObservedSizes(KeywordWindow):
     """Chooses the number of keywords among those that the responses have.
 
-    The size is one that the responses have a gap at: which those are is told for free.
+    Which sizes these are is told for free.
 
     Check 30 (`replay`) chooses among all sizes of the policy, which here are nearly alike.
     """
@@ -92,8 +90,6 @@ class ChoosesAmongObservedSizes(KeywordWindow):
 class ReleasesAnotherSize(KeywordWindow):
     """Releases another number of keywords than the coins chose.
 
-    Another number of keywords is released than the coins chose.
-
     Check 30 (`replay`).
     """
 
@@ -107,7 +103,7 @@ class ReleasesAnotherSize(KeywordWindow):
 class ReleasesOneVotersWords(_NothingPasses):
     """Releases the words of one voter, whatever the others say.
 
-    The keywords are those of the first voter, whatever the others say.
+    It is the first voter.
 
     Check 30 (`replay`).
     """
@@ -137,8 +133,6 @@ class _Other(AnsweringModel):
 class AsksAnotherModelForAnswers(KeywordWindow):
     """Takes the whole answers of another model as votes.
 
-    The votes are those of another model than the committed one.
-
     Check 30 (`replay`) asks the verifier's own.
     """
 
@@ -155,8 +149,6 @@ class AsksAnotherModelForAnswers(KeywordWindow):
 class AddsAWordToTheText(KeywordWindow):
     """Puts a word into the final text that was not released.
 
-    The final text has a word that was not released.
-
     Check 30 (`replay`): the verifier's own model writes it from question and keywords.
     """
 
@@ -168,8 +160,6 @@ class AddsAWordToTheText(KeywordWindow):
 class StatesHalfTheEpsilon(KeywordWindow):
     """States half of the epsilon that the uses of a document cost.
 
-    The policy states half of what the uses of a document cost.
-
     Check 1 (`policy`) computes it.
     """
 
@@ -180,8 +170,6 @@ class StatesHalfTheEpsilon(KeywordWindow):
 @constructed("delta-above-the-terms", checks=("policy",), reason="the delta of one document")
 class StatesALargeDelta(KeywordWindow):
     """States a delta that is above that of the verifier's terms.
-
-    The policy has a delta that says little.
 
     Check 1 (`policy`): it is above that of the verifier's terms.
     """
@@ -198,7 +186,7 @@ class StatesALargeDelta(KeywordWindow):
 class ReleasesExactCounts(AdaptiveWindow):
     """Releases exact counts as sums.
 
-    The second question's sums have no noise, and the threshold is as they say.
+    They are those of the second question, whose threshold is as they say.
 
     Check 30 (`replay`): the noise is that of the coins.
     """
@@ -222,8 +210,6 @@ class ReleasesExactCounts(AdaptiveWindow):
 class ReleasesExactCountsOfAVoid(ReleasesExactCounts):
     """Releases exact counts of a question, and voids it.
 
-    The question whose sums have no noise gets no answer.
-
     Check 30 (`replay`): sums are released whatever becomes of the answer.
     """
 
@@ -238,7 +224,7 @@ class ReleasesExactCountsOfAVoid(ReleasesExactCounts):
 class RepeatsTheSums(AdaptiveWindow):
     """Releases the sums of the question before.
 
-    The second question has the sums of the first one, which was alike.
+    The second question has those of the first, which was alike.
 
     Check 30 (`replay`): each question has coins of its own.
     """
@@ -253,7 +239,7 @@ class RepeatsTheSums(AdaptiveWindow):
 class StopsABinEarly(AdaptiveWindow):
     """Stops counting although the sum is not above what is enough.
 
-    The first question reads a bin less than its sums ask for, and saves these documents.
+    The first question reads a bin less, and saves the documents of that bin.
 
     Check 27 (`charges`): where reading stops is a function of the sums.
     """
@@ -270,7 +256,7 @@ class StopsABinEarly(AdaptiveWindow):
 class StopsABinLate(AdaptiveWindow):
     """Counts on although the sum is above what is enough.
 
-    The first question reads a bin more than its sums ask for, and drains these documents.
+    The first question reads a bin more, and drains the documents of that bin.
 
     Check 27 (`charges`).
     """
@@ -290,7 +276,7 @@ class StopsABinLate(AdaptiveWindow):
 class StatesAnotherThreshold(AdaptiveWindow):
     """Charges documents down to a bin that was not read.
 
-    The first question charges documents of a bin that was not read.
+    It does so for the first question.
 
     Check 27 (`charges`): tau_t is the lower edge of the last bin that was read.
     """
@@ -304,7 +290,7 @@ class StatesAnotherThreshold(AdaptiveWindow):
 class LeavesACountedRowUncharged(AdaptiveWindow):
     """Counts a document, and leaves it out of the charge.
 
-    A document is counted and does not pay, so that it answers longer than others.
+    That document then answers longer than others.
 
     Check 27 (`charges`): every live document above the threshold pays.
     """

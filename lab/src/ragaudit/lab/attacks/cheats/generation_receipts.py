@@ -24,7 +24,7 @@ from ragaudit.verifier.procedure.statement_checks import judge
 class AnswersBesideTheLog(SubmittedAnswers):
     """Gives a generated answer whose charge is in no log, so that nothing pays.
 
-    An answer whose charge and answer entries never get into the log: no document pays for it.
+    Its answer entry is in no log either.
 
     Check 13 (`receipts`), once its account has submitted the receipt.
     """
@@ -51,7 +51,7 @@ class AnswersBesideTheLog(SubmittedAnswers):
 class LogsAnotherAnswer(SubmittedAnswers):
     """Logs another generated answer than the account was given.
 
-    The charge stands in the log, and another answer to it than the account was given.
+    Its charge is in the log.
 
     Check 13 (`receipts`): a replay shows only that the logged one is right.
     """
@@ -72,8 +72,6 @@ class LogsAnotherAnswer(SubmittedAnswers):
 @constructed("another-text-told", checks=("receipts",), reason="two different receipts were signed")
 class TellsTwoTexts(SubmittedAnswers):
     """Gives two texts for one logged generated answer, each with its receipt.
-
-    An account is given two texts for one logged answer, each with a receipt of its own.
 
     Check 13 (`receipts`): a receipt binds the text, whatever is logged of it.
     """
@@ -113,8 +111,6 @@ class DisputedAnswers(SubmittedAnswers):
 class TellsAnotherText(DisputedAnswers):
     """Tells an account another text than the logged one, under its only receipt.
 
-    An account is told another text than was logged, under the one receipt that there is.
-
     Check 15 (`disputes`): the receipt binds the text, which does not open the logged digest.
     """
 
@@ -126,8 +122,6 @@ class TellsAnotherText(DisputedAnswers):
 @constructed("another-question-charged", checks=("disputes",), reason="step 5 (openings)")
 class ChargesAnotherQuestion(DisputedAnswers):
     """Signs an answer to a question whose openings do not open the charge.
-
-    A receipt has another question than was charged.
 
     Check 15 (`disputes`): its openings do not open the digests of the charge.
     """
@@ -148,8 +142,6 @@ class ChargesAnotherQuestion(DisputedAnswers):
 class AnswersWithAnotherNonce(AnchoredQuestions):
     """Draws the coins of an anchored account's answer from a nonce of its own.
 
-    An answer's coins follow from a nonce that the provider drew.
-
     Check 11 (`nonces`): it is not of the account's chain.
     """
 
@@ -164,7 +156,7 @@ class AnswersWithAnotherNonce(AnchoredQuestions):
 class AnswersAfterTheNextCharge(AnchoredQuestions):
     """Holds an anchored account's answer back until a later nonce is out.
 
-    A charge waits for its answer until the nonce of a later one gives its own away.
+    The later nonce gives its own away.
 
     Check 28 (`answers`).
     """
@@ -184,7 +176,7 @@ class AnswersAfterTheNextCharge(AnchoredQuestions):
 class AnswersAfterTheNextPromise(AnchoredQuestions):
     """Promises an anchored account's next question before it answers the last one.
 
-    A charge waits until the nonce of a later one is out, which is logged only then.
+    The next charge is logged only behind that answer.
 
     Check 27 (`charges`): the later one has the time of its promise, and stands behind the answer.
     """
@@ -203,7 +195,7 @@ class AnswersAfterTheNextPromise(AnchoredQuestions):
 class VoidsARevealedCharge(AnchoredQuestions):
     """Voids an anchored account's charge after it has seen the coins.
 
-    A charge is voided after its nonce was revealed and its coins were seen.
+    The nonce of the charge was revealed by then.
 
     Check 12 (`promises`): the account claimed it. Its promise has run out by then, so that nothing
     else is wrong with the void.
@@ -231,7 +223,7 @@ class VoidsARevealedCharge(AnchoredQuestions):
 class VoidsBeforeThePromiseHasRunOut(AnchoredQuestions):
     """Voids an anchored account's charge while the promise of it can be claimed.
 
-    A charge is voided while its account could still reveal a nonce, and did not.
+    The account has not revealed its nonce yet.
 
     Check 28 (`answers`).
     """
@@ -249,8 +241,6 @@ class VoidsBeforeThePromiseHasRunOut(AnchoredQuestions):
 class ChargesAnotherPlace(AnchoredQuestions):
     """Logs a promised charge at another place among the tenant's.
 
-    The promised charge has another place among the tenant's than the logged one.
-
     Check 12 (`promises`).
     """
 
@@ -261,8 +251,6 @@ class ChargesAnotherPlace(AnchoredQuestions):
 @constructed("charge-of-other-rows", checks=("promises",), reason="the charge entry contradicts it")
 class ChargesOtherRows(AnchoredQuestions):
     """Has other rows pay for a promised charge.
-
-    The promised charge is paid by other rows than the logged one.
 
     Check 12 (`promises`).
     """

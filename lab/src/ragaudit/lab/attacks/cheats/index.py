@@ -40,8 +40,6 @@ wrapped = partial(
 class LongRow(IndexBuilder):
     """Commits to a row of norm 128, whose scores the noise does not cover.
 
-    One row of norm 128.
-
     Check 4 (`index-proof`) wants every completed row of squared norm B².
     """
 
@@ -57,7 +55,7 @@ class LongRow(IndexBuilder):
 class WrongSquares(IndexBuilder):
     """Commits to a row that its four squares do not complete to norm 127.
 
-    The squares of one row do not complete it: its norm may be anything.
+    So the norm of that row may be anything.
 
     Check 4 (`index-proof`) wants every completed row of squared norm B².
     """
@@ -72,7 +70,7 @@ class WrongSquares(IndexBuilder):
 class ForeignRow(IndexBuilder):
     """Publishes a commitment that is not to the row that the argument is about.
 
-    One commitment is to another row than the one that is proven and served.
+    The row that is proven is the one that is served.
 
     Check 4 (`index-proof`): the argument is about the commitments that are published.
     """
@@ -137,7 +135,7 @@ class ForgedIndex(Window):
 class WrapsTheField(ForgedIndex):
     """Commits to huge entries whose squared norm is right modulo the group order.
 
-    A row of beta has entries near 2^251 whose squares sum to B² modulo the group order.
+    It is a row of beta with entries near 2^251, and the right squared norm is B².
 
     Check 4 (`index-proof`): projections by random bits of such a row exceed 42 bits (§4.7.3).
     """
@@ -151,7 +149,7 @@ class WrapsTheField(ForgedIndex):
 class HidesAnOffset(ForgedIndex):
     """Commits to rows of any size and hides what shortens them in the row of masks.
 
-    All rows of beta have entries of 10^19: the difference to short rows is hidden in C_m.
+    All rows of beta have entries of 10^19, and C_m is the commitment to the masks.
 
     A common shift of all scores changes no selection, so beta's records are proven over these rows,
     and hold. Check 4 (`index-proof`) weighs C_m as a row of its own, where `index/v1` gave it
@@ -239,7 +237,7 @@ class InnerProducts(IntegrityWindow):
 class RoundsToNothing(InnerProducts):
     """States a largest norm at which every row is rounded to zeros.
 
-    At a largest norm of 999,999,999 every row is rounded to zeros, and every score is a tie.
+    It is 999,999,999, and every score is then a tie.
 
     The opening says so truly. Check 4 (`index-proof`) holds the norm of the longest row against the
     verifier's terms.
@@ -254,7 +252,7 @@ class RoundsToNothing(InnerProducts):
 class OverstatesTheNorm(RoundsToNothing):
     """Says that a row of zeros is a long one.
 
-    The same, and the opening says of a row that it is as long as any may be.
+    All rows are zeros, as in `RoundsToNothing`; one is said to be as long as any may be.
 
     Check 4 (`index-proof`): the argument shows what completes the row.
     """

@@ -63,7 +63,7 @@ class AnswersFromAnotherTenant(IntegrityWindow):
 class LeavesOutTheBest(IntegrityWindow):
     """Leaves the nearest row out of the answers.
 
-    The nearest row is left out of every answer, and one more comes after the others.
+    One more row comes after the others.
 
     Check 19 (`selection`): T holds every row that is tied with the K-th or better.
     """
@@ -78,7 +78,7 @@ class LeavesOutTheBest(IntegrityWindow):
 class SearchesApproximately(IntegrityWindow):
     """Walks a graph of rows instead of looking at each.
 
-    A graph is walked to nearer and nearer rows, as indexes for approximate search do.
+    It goes to nearer and nearer rows, as indexes for approximate search do.
 
     Check 19 (`selection`): what the walk does not meet is missing in T.
     """
@@ -100,7 +100,7 @@ class SearchesApproximately(IntegrityWindow):
 class DropsTies(IntegrityWindow):
     """Selects as many of the tied rows as it serves.
 
-    Of the rows that tie with the K-th, only as many are selected as are served.
+    The tie is with the K-th row.
 
     Check 19 (`selection`) wants all of them in T, or the account could not tell that none was
     better.
@@ -115,7 +115,7 @@ class DropsTies(IntegrityWindow):
 class FiltersUnasked(IntegrityWindow):
     """Searches one shelf for an account that asked for all.
 
-    The first question of alice, which has no filter, is answered from one shelf.
+    It is the first question of alice.
 
     Check 19 (`selection`) is about all rows where the record's filter is the empty text.
     """
@@ -129,8 +129,6 @@ class FiltersUnasked(IntegrityWindow):
 class PassesFiltersOver(IntegrityWindow):
     """Logs filters and does not apply them.
 
-    Filters are logged and not applied.
-
     Check 19 (`selection`) is about the rows that pass the record's filter.
     """
 
@@ -142,7 +140,7 @@ class PassesFiltersOver(IntegrityWindow):
 class FiltersOnOtherColumns(IntegrityWindow):
     """Applies filters to other columns than the index shows.
 
-    Filters are applied to columns of which one has not the value that the index shows.
+    One column has not the value that the index shows.
 
     Check 19 (`selection`): V evaluates the filter on the columns in the leaves.
     """
@@ -161,8 +159,6 @@ class FiltersOnOtherColumns(IntegrityWindow):
 @ConstructedCheat("vector-quantised-otherwise", "INTEGRITY", ("embedding",), reason="vector")
 class TurnsVectors(IntegrityWindow):
     """Cuts the entries of the application's vector off instead of rounding them.
-
-    The vector that an application sends is not the one that is searched for.
 
     Check 18 (`embedding`) quantises the opened vector again, and allows no difference.
     """
@@ -187,7 +183,7 @@ class TurnsVectors(IntegrityWindow):
 class AnswersUnlogged(IntegrityWindow):
     """Signs a receipt for a record that it does not log.
 
-    bob's last question is answered with a receipt, and no log has the record.
+    It is the record of bob's last question.
 
     Check 13 (`receipts`): what the provider signed stands at its index.
     """
@@ -246,7 +242,7 @@ class Disputed(IntegrityWindow):
 class MisstatesAScore(Disputed):
     """States a better score than the row has.
 
-    The best score of an answer is one higher than it is.
+    The best score of an answer is one too high.
 
     Check 15 (`disputes`): the account computes scores from the rows that it was served.
     """
@@ -262,8 +258,6 @@ class MisstatesAScore(Disputed):
 class ServesChangedText(Disputed):
     """Serves the text that a document has now instead of the committed one.
 
-    A row is served with the text that the store has now.
-
     Check 15 (`disputes`): the content's digest is in the row's leaf; such a row is withdrawn.
     """
 
@@ -278,8 +272,6 @@ class ServesChangedText(Disputed):
 @disputed("columns-not-the-leafs", given={"step": 8}, reason="step 8")
 class ServesOtherColumns(Disputed):
     """Serves a row with another value in a public column.
-
-    A row is served with a value of a public column that its leaf has not.
 
     Check 15 (`disputes`): columns are part of the leaf.
     """
@@ -297,8 +289,6 @@ class ServesOtherColumns(Disputed):
 class CallsAServedRowWithdrawn(Disputed):
     """Serves a row that it says it withdrew.
 
-    A row is in the answer, and among those that were left out of it.
-
     Check 15 (`disputes`): the served rows and the withdrawn ones are the first K of T, each once.
     """
 
@@ -314,8 +304,6 @@ class CallsAServedRowWithdrawn(Disputed):
 class FiltersInTheAccountsName(Disputed):
     """Commits to a filter that the account did not ask with, and applies it.
 
-    The record commits to a filter that the account did not ask with.
-
     Check 15 (`disputes`): the opened filter is not the request's. V cannot see it by itself.
     """
 
@@ -328,7 +316,7 @@ class FiltersInTheAccountsName(Disputed):
 class KeepsTheBestBack(Disputed):
     """Serves two tied rows of T and keeps back the row that is nearer.
 
-    Two copies of one text are served, and the row that is nearer than both is not.
+    The two are copies of one text.
 
     T is right, so check 19 passes. Check 15 (`disputes`): the account sees that its rows have the
     same score, and that not all rows of T that it was not served have it too.
@@ -382,7 +370,7 @@ counted = partial(ConstructedCheat, family="INTEGRITY", checks=("containment",))
 class CountsNothingWithheld(Disputed):
     """Logs that an answer withholds nothing, and leaves out a row.
 
-    A record counts no withheld row, and the receipt of its account names one.
+    The receipt of its account names that row.
 
     Check 15 (`disputes`): V adds up what records count; what receipts name the account compares.
     """
@@ -395,8 +383,6 @@ class CountsNothingWithheld(Disputed):
 class CountsTooMuchWithheld(IntegrityWindow):
     """Logs that an answer of three rows withholds four.
 
-    A record counts more withheld rows than were asked for.
-
     Check 10 (`containment`): a count beyond K would spoil every sum.
     """
 
@@ -408,7 +394,7 @@ class CountsTooMuchWithheld(IntegrityWindow):
 class CountsWithheldNowhere(IntegrityWindow):
     """Logs records that do not say how many rows are withheld.
 
-    Records do not say how many rows are withheld, as in a window with noise.
+    Records of a window with noise do not say it either.
 
     Check 10 (`containment`): without noise each record counts.
     """
@@ -424,8 +410,6 @@ class CountsWithheldNowhere(IntegrityWindow):
 )
 class WithholdsTheBest(IntegrityWindow):
     """Says of the best row of every answer that it is gone.
-
-    The best row of every answer is said to be gone.
 
     Nobody but the provider sees the store, so the selection is right and each record counts what it
     withholds. Check 10 (`containment`) holds their share against the verifier's terms.
@@ -444,8 +428,6 @@ exact = partial(ServiceCheat, family="INTEGRITY", scenario=ExactScenario)
 @exact("best-row-passed-over", checks=("selection",), reason="selection argument does not hold")
 class PassesTheBestOver(Mechanism):
     """Never selects the nearest row, in a service without noise.
-
-    The nearest row is never selected.
 
     Check 19 (`selection`): T holds every row that is tied with the K-th or better.
     """
@@ -467,8 +449,6 @@ class PassesTheBestOver(Mechanism):
 class IgnoresFilters(Mechanism):
     """Answers whoever filters from all rows.
 
-    Every row passes every filter.
-
     Check 19 (`selection`) is about the rows that pass the record's filter.
     """
 
@@ -481,8 +461,6 @@ class IgnoresFilters(Mechanism):
 @exact("vectors-cut", checks=("embedding",), reason="vector", complaint="embedding")
 class CutsVectors(Mechanism):
     """Cuts entries of query vectors off instead of rounding them.
-
-    Entries of vectors are cut off where the rule is to round them.
 
     Check 18 (`embedding`) quantises what was asked again.
     """
@@ -505,7 +483,7 @@ class CutsVectors(Mechanism):
 class FlattersAScore(Logged):
     """States a better score than the best row has.
 
-    The best score of each answer is one higher than it is.
+    It does so in each answer, by one.
 
     Check 15 (`disputes`): the account computes scores from the rows that it was served.
     """

@@ -57,8 +57,6 @@ _NAMES = Guard(windows, "of", lambda _provider, name: Origin(name))
 class StoresNoise(Intruder):
     """Uploads megabytes of noise as an index commitment.
 
-    Uploads bytes that have nothing of an index commitment.
-
     Repelled by the form of an index commitment, which is read before anything is kept.
     """
 
@@ -75,7 +73,7 @@ class StoresNoise(Intruder):
 class FillsTheStore(Intruder):
     """Uploads noise in the form of index commitments until the disk is full.
 
-    Uploads noise in the form of an index commitment for one window after the other.
+    It does so for one window after the other.
 
     Repelled by the bound on the bytes of a provider's windows that have no countersignature.
     """
@@ -118,7 +116,7 @@ class FillsTheStore(Intruder):
 class FillsTheStoreWithRefusals(FillsTheStore):
     """Has windows of noise refused, day by day, whose evidence fills the disk.
 
-    Has every window refused, whose evidence stays, and comes back when that is forgotten.
+    It comes back when the quota of new windows is free again; the evidence stays.
 
     Repelled by the same bound: the bytes of refused windows count for good (§8.3).
     """
@@ -140,8 +138,6 @@ class FillsTheStoreWithRefusals(FillsTheStore):
 )
 class RegistersWithoutEnd(Intruder):
     """Registers windows and never opens one.
-
-    Registers more windows than anybody will ever play.
 
     Repelled by the bound on a provider's windows that wait for a countersignature.
     """
@@ -171,7 +167,7 @@ class RegistersWithoutEnd(Intruder):
 class RegistersAndIsRefused(RegistersWithoutEnd):
     """Registers windows and has each refused at once.
 
-    Has every window refused at once, so that none of them waits.
+    So none of them waits.
 
     Repelled by the bound on a provider's new windows in 24 hours.
     """
@@ -194,8 +190,6 @@ class RegistersAndIsRefused(RegistersWithoutEnd):
 )
 class LogsMoreThanTheLog(Intruder):
     """Hands over entries beyond the last cosigned checkpoint.
-
-    Hands over entries that no cosigned checkpoint has.
 
     Repelled by their number: no more are read than the largest cosigned checkpoint has.
 
@@ -229,7 +223,7 @@ class LogsMoreThanTheLog(Intruder):
 class FloodsTheHandover(LogsMoreThanTheLog):
     """Hands over megabytes of entries for a log of a handful.
 
-    Hands over thousands of them.
+    There are thousands of them.
     """
 
     count, size = 3000, 2000
@@ -243,8 +237,6 @@ class FloodsTheHandover(LogsMoreThanTheLog):
 )
 class TakesAName(Intruder):
     """Registers the window's name that another provider is going to use.
-
-    Registers the name under which another provider is going to.
 
     Repelled because a window's name is its provider's own (§8.3).
     """
@@ -261,7 +253,7 @@ class TakesAName(Intruder):
 class WritesIntoAnothersWindow(Intruder):
     """Uploads an index for another provider's window before its provider does.
 
-    Uploads an index for another provider's window, so that its own is refused.
+    The provider's own is then refused.
 
     Repelled because a provider's call is about that provider's window only (§8.3).
     """

@@ -25,7 +25,7 @@ unlogged = partial(ServiceCheat, family="LOG", checks=("receipts",))
 class DropsALeaf(Selected):
     """Signs receipts for queries that it does not log.
 
-    Signs a receipt for a plain account's second query and never logs it.
+    It is a plain account's second query.
 
     Check 13 (`receipts`) wants the leaf of each public part at its index.
 
@@ -52,7 +52,7 @@ class DropsALeaf(Selected):
 class RewritesALeaf(Selected):
     """Logs other records than the ones that it signed receipts for.
 
-    Signs a receipt for one record of a plain account and logs another in its place.
+    It does so with one record of a plain account.
 
     Check 13 (`receipts`) wants the leaf that was signed, byte for byte.
     """
@@ -76,7 +76,7 @@ class RewritesALeaf(Selected):
 class TwoCheckpoints(Window):
     """Shows an account another tree than the cosigner saw.
 
-    One account is shown a checkpoint of a size of which the cosigner saw another.
+    The account's checkpoint has the size of one that the cosigner saw.
 
     Check 6 (`split-view`) holds every known checkpoint to the final log's prefix of its size.
     """
@@ -130,7 +130,7 @@ class RewritesTheLog(Window):
 class RestoresABackup(Window):
     """Restores a backup and answers under a counter that was used before.
 
-    A record is answered, lost with a restored database, and its counter used again.
+    The record that was first answered under it is lost.
 
     Check 13 (`receipts`): the receipt of the lost record names a leaf that is not there.
     """

@@ -59,7 +59,7 @@ class CountsARecordLess(IndexedWindow):
 class LeavesAnAccountOut(IndexedWindow):
     """Leaves an account out of the account index.
 
-    There is no row for carol, so that she can be told that she never asked.
+    It is carol, who can then be told that she never asked.
 
     Check 22 (`accounts`) wants a row for every account.
     """
@@ -90,7 +90,7 @@ class SwapsTwoRows(IndexedWindow):
 class DoublesARow(IndexedWindow):
     """Gives an account two rows in the account index, for two stories.
 
-    One account has two rows, and may be shown either; another one's is left out for it.
+    That account may be shown either; the row of another account is left out for it.
 
     Check 22 (`accounts`) wants keys that rise strictly.
     """
@@ -105,8 +105,6 @@ class DoublesARow(IndexedWindow):
 @counted("account-index-missing", reason="no account index")
 class LogsNoIndex(IndexedWindow):
     """Closes the log without the account index that the policy promises.
-
-    The policy promises an account index, and the log ends without it.
 
     Check 22 (`accounts`) wants it right before the close.
     """
@@ -165,7 +163,7 @@ class AltersTheList(OwnedWindow):
 class CutsALife(AltersTheList):
     """Lists a document that is there as gone since the second version.
 
-    Document 3 is in both versions, and listed as if it had gone after the first.
+    It is document 3, which is in both versions.
 
     Check 31 (`documents`) finds its lives in the indexes.
     """
@@ -178,7 +176,7 @@ class CutsALife(AltersTheList):
 class SaysThatItNeverWas(AltersTheList):
     """Lists a document that was there as one that never was.
 
-    Document 6 was in version 1, and is listed as if it had never been live.
+    It is document 6, which was in version 1.
 
     Check 31 (`documents`).
     """
@@ -191,7 +189,7 @@ class SaysThatItNeverWas(AltersTheList):
 class LeavesADocumentOut(AltersTheList):
     """Leaves a document out of the list at the end of the log.
 
-    There is no row for document 3, so that its owner can be told that it never was there.
+    It is document 3, whose owner can then be told that it never was there.
 
     Check 31 (`documents`) wants a row for every position.
     """
@@ -205,7 +203,7 @@ class LeavesADocumentOut(AltersTheList):
 class CountsTooFew(OwnedWindow):
     """Counts a document less than the list has.
 
-    The lists are whole, and the entry counts a document less.
+    The lists are whole: only the entry's count is wrong.
 
     Check 31 (`documents`).
     """
@@ -218,7 +216,7 @@ class CountsTooFew(OwnedWindow):
 class GivesTwoRowsOneKey(OwnedWindow):
     """Lists two rows under the key of one document, for two stories.
 
-    Rows 2 and 3 of beta have one id key: which of them is the document's can be said later.
+    They are rows 2 and 3 of beta; which one is the document's can be said later.
 
     Check 31 (`documents`) wants keys that differ.
     """
@@ -238,7 +236,7 @@ class GivesTwoRowsOneKey(OwnedWindow):
 class ExchangesKeys(OwnedWindow):
     """Exchanges the keys of two documents in a later version of an index.
 
-    The second version lists document 3 under the key of document 4, and the other way round.
+    They are documents 3 and 4, in the second version.
 
     Check 31 (`documents`) wants a position to keep its key.
     """
@@ -263,8 +261,6 @@ class ExchangesKeys(OwnedWindow):
 @listed("document-lists-missing", reason="does not end with one document list each")
 class LogsNoLists(OwnedWindow):
     """Closes the log without the document lists that the policy promises.
-
-    The policy promises document lists, and the log ends without them.
 
     Check 31 (`documents`).
     """
@@ -298,7 +294,7 @@ class SampledWhole(AllRowsWindow):
 class ShortensARow(SampledWhole):
     """Commits to a row at a tenth of its length.
 
-    A row is committed to at a tenth of its length, so that no question finds its document.
+    So no question finds its document.
 
     Check 32 (`rows`). No argument says more than that a row has norm B together with its four
     squares.
@@ -312,7 +308,7 @@ class ShortensARow(SampledWhole):
 class SwapsAVector(SampledWhole):
     """Commits to a row with the vector of another text.
 
-    A row has the vector of another document's text, so that other questions find it.
+    The text is another document's, so that other questions find the row.
 
     Check 32 (`rows`).
     """
@@ -323,10 +319,7 @@ class SwapsAVector(SampledWhole):
 
 @row("row-with-another-vector-under-noise", reason="away from that of its text", slow=True)
 class SwapsAVectorUnderNoise(SwapsAVector, AllPrivateRowsWindow):
-    """The same in a window with noise.
-
-    The same in a window with noise.
-    """
+    """The same in a window with noise."""
 
     def completed_rows(self, rows: Sequence[Row]) -> npt.NDArray[np.int16]:
         return super().completed_rows(rows).astype(np.int8).astype(np.int16)
@@ -336,7 +329,7 @@ class SwapsAVectorUnderNoise(SwapsAVector, AllPrivateRowsWindow):
 class NullsARowAtOnce(SampledWhole):
     """Commits to a null row in a new index.
 
-    The first version has a null row: a document that is counted, and that nobody ever finds.
+    Its document is counted, and nobody ever finds it.
 
     Check 32 (`rows`): a new index has none.
     """
@@ -351,7 +344,7 @@ class NullsARowAtOnce(SampledWhole):
 class MarksALivingRow(SampledWhole):
     """Marks a row as deleted that holds its document.
 
-    The last version marks a row as deleted that holds its document, and hides it.
+    The mark is in the last version, and hides the row.
 
     Check 32 (`rows`): what is marked is a null row.
     """
@@ -367,7 +360,7 @@ class MarksALivingRow(SampledWhole):
 class GivesAnotherIdKey(SampledWhole):
     """Gives a row the id key of another id.
 
-    A row stands in the document list under the key of an id that nobody has.
+    Nobody has that id, and the document list has its key.
 
     Check 32 (`rows`): the owner would be told that the document is not there, and an account could
     not be served it. Check 31 compares keys with each other only.
@@ -384,8 +377,6 @@ class GivesAnotherIdKey(SampledWhole):
 class OpensOtherContent(SampledWhole):
     """Opens a row with a text that was not committed to.
 
-    The text that is opened is not the one that was committed to.
-
     Check 32 (`rows`): a better text would hide what the index holds.
     """
 
@@ -397,8 +388,6 @@ class OpensOtherContent(SampledWhole):
 @row("row-opened-with-other-attributes", reason="content and attributes are not the committed ones")
 class OpensOtherAttributes(SampledWhole):
     """Opens a row with attributes that were not committed to.
-
-    The attributes that are opened are not those that were committed to.
 
     Check 32 (`rows`).
     """
@@ -412,7 +401,7 @@ class OpensOtherAttributes(SampledWhole):
 class OpensAnotherRow(SampledWhole):
     """Opens another row in the place of a sampled one.
 
-    In the place of a sampled row another one is opened, which is in order.
+    The other row is in order.
 
     Check 32 (`rows`): a row opens the leaf at its own position.
     """
@@ -427,7 +416,7 @@ class OpensAnotherRow(SampledWhole):
 class AnswersWithAnotherPosition(SampledWhole):
     """Opens another row than the sampled one.
 
-    In the place of a sampled row another one is opened, under its own position.
+    The other row has its own position.
 
     Check 32 (`rows`): the sample says which rows are opened.
     """
@@ -439,8 +428,6 @@ class AnswersWithAnotherPosition(SampledWhole):
 @row("changed-row-under-another-digest", reason="its id and content do not open its row digest")
 class HidesUnderAnotherDigest(SampledWhole):
     """Says that a document changed since, of a content that was never committed to.
-
-    A document is said to have changed since, with the digest of another content.
 
     Check 32 (`rows`): without its content a row still opens its row digest.
     """
@@ -456,7 +443,7 @@ class HidesUnderAnotherDigest(SampledWhole):
 class ShowsAnotherSecret(SampledWhole):
     """Opens rows under another document secret.
 
-    Rows are opened under a document secret that the opening does not commit to.
+    The opening does not commit to that one.
 
     Check 32 (`rows`).
     """
@@ -471,7 +458,7 @@ class ShowsAnotherSecret(SampledWhole):
 class OpensAnEarlierVersion(SampledWhole):
     """Opens rows of the version before the last.
 
-    The rows of acme are opened as the version before the last has them.
+    They are rows of acme.
 
     Check 32 (`rows`): what the last version holds is what is sampled.
     """
@@ -488,8 +475,6 @@ class OpensAnEarlierVersion(SampledWhole):
 class LeavesARowOut(SampledWhole):
     """Leaves a sampled row out.
 
-    A sampled row is not opened at all.
-
     Check 32 (`rows`).
     """
 
@@ -501,7 +486,7 @@ class LeavesARowOut(SampledWhole):
 class OpensNothing(SampledWhole):
     """Opens no row of a tenant.
 
-    Nothing is handed over for the sampled rows of beta.
+    The tenant is beta.
 
     Check 32 (`rows`).
     """

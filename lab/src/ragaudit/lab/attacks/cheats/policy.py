@@ -63,8 +63,6 @@ class AltersPolicy(PolicyBuilder):
 class LatePolicy(AltersPolicy):
     """Has the policy countersigned after the window began.
 
-    The window has begun before the policy can be countersigned.
-
     Check 1 (`policy`) wants the countersignature before the start.
     """
 
@@ -77,8 +75,6 @@ class LatePolicy(AltersPolicy):
 class KMaxIsN(AltersPolicy):
     """Allows answers as large as the index.
 
-    K_max is no longer below N: an answer may be the whole index.
-
     Check 1 (`policy`) wants K_max < N for every tenant.
     """
 
@@ -89,8 +85,6 @@ class KMaxIsN(AltersPolicy):
 @refused("sigma-too-small-for-the-claim", checks=("accounting",), reason="does not give epsilon 1 ")
 class BoastsEpsilon(AltersPolicy):
     """Advertises a smaller epsilon than its sigma gives.
-
-    The advertised epsilon is smaller than what sigma gives.
 
     Check 2 (`accounting`) computes epsilon_acc from sigma.
     """
@@ -103,7 +97,7 @@ class BoastsEpsilon(AltersPolicy):
 class NoFiniteEpsilon(AltersPolicy):
     """Plans for a coalition whose epsilon has no finite bound.
 
-    Noise that barely suffices for one account; a coalition's epsilon has no finite bound.
+    The noise barely suffices for one account.
 
     Check 2 (`accounting`) wants a finite epsilon for k_max·r queries.
     """
@@ -124,8 +118,6 @@ class NoFiniteEpsilon(AltersPolicy):
 )
 class AcceptsEveryVector(AltersPolicy):
     """States an embedder tolerance that every vector keeps.
-
-    Every query vector is within the tolerance of every text's.
 
     Check 1 (`policy`) compares it with the verifier's terms (9.4).
     """
@@ -153,8 +145,6 @@ class SamplesOfOne(AltersPolicy):
 class PromisesNothing(AltersPolicy):
     """Promises epsilon 50 at delta 0.1, and keeps it.
 
-    Epsilon 50 at delta one in ten.
-
     Check 1 (`policy`) compares both with the verifier's terms (9.4).
     """
 
@@ -170,7 +160,7 @@ class PromisesNothing(AltersPolicy):
 class AltersPolicyAfterwards(Committer):
     """Opens the log under another policy than the registered one.
 
-    The opening that is countersigned names another policy than the registered one.
+    It is the opening that is countersigned.
 
     Check 3 (`commitments`) recomputes the policy's digest in the opening.
     """
@@ -190,8 +180,6 @@ class AltersPolicyAfterwards(Committer):
 class CountersignedLate(Window):
     """Presents a countersignature from after the window's start.
 
-    The countersignature's clock says that the window had begun.
-
     Check 1 (`policy`) reads that time, whoever signed it.
     """
 
@@ -208,8 +196,6 @@ class CountersignedLate(Window):
 )
 class RunsAnotherPolicy(Window):
     """Runs another policy than the one that was countersigned.
-
-    The verifier countersigned one policy, the provider runs another.
 
     Check 1 (`policy`) wants the countersignature to name this policy.
     """
@@ -232,8 +218,6 @@ class RunsAnotherPolicy(Window):
 class ContinuesElsewhere(Window):
     """Names a checkpoint of the window before that is not its final one.
 
-    The policy names a checkpoint of the window before which is not its last one.
-
     Check 1 (`policy`) wants the final one of a closed window that the verifier knows.
     """
 
@@ -248,8 +232,6 @@ class ContinuesElsewhere(Window):
 )
 class KeepsItsLogKey(Window):
     """Signs the checkpoints of two windows with one key.
-
-    The log signs with the key of the window before.
 
     Check 1 (`policy`) wants another log key in each window.
     """
@@ -266,7 +248,7 @@ class KeepsItsLogKey(Window):
 class SampledAtOnce(Window):
     """Has the sample drawn before receipts of its last, unlogged answers can come.
 
-    The sample is drawn 10 s after the end; answers of the last second have no noise, no record.
+    It is drawn 10 s after the end; answers of the last second have no noise and no record.
 
     An account knows that its answer is in no log when the merge delay is over, and the verifier
     takes no receipt any more: nothing of it is in the evidence. Check 1 (`policy`) compares the
@@ -300,7 +282,7 @@ class SampledAtOnce(Window):
 class ChoosesVectors(Window):
     """Answers with the vector, within a tolerance of 256, that favours a row.
 
-    Of all vectors within the tolerance, the one that favours a row is said to be the text's.
+    It says that this vector is the text's.
 
     That undoes or redoes as much noise as the score moves by, B times the tolerance's root at most.
     Check 1 (`policy`) compares the tolerance with the verifier's terms (9.4).
@@ -334,7 +316,7 @@ class ChoosesVectors(Window):
 class ToleratesTheExact(ChoosesVectors):
     """Tolerates vectors near those of an embedder that everybody computes alike.
 
-    A tolerance for an embedder that gives everybody the same integers.
+    The policy states a tolerance for it.
 
     Check 3 (`commitments`) allows it none (2.2).
     """
@@ -386,7 +368,7 @@ _at_once = partial(
 class AnswersTwice(Window):
     """Answers from the same documents in two windows at the same time.
 
-    The same documents are answered from in two windows, each with a budget of its own.
+    Each window has a budget of its own.
 
     Check 1 (`policy`) allows as many windows for a tenant at once as the verifier's terms.
     """
@@ -398,8 +380,6 @@ class AnswersTwice(Window):
 @_at_once("exact-answers-beside-noise", given={"terms": ONE_AT_A_TIME})
 class AnswersExactlyElsewhere(Window):
     """Shows exactly, in another window, what noise protects in this one.
-
-    The documents that noise protects here are shown exactly in another window.
 
     Check 1 (`policy`) allows as many windows for a tenant at once as the verifier's terms.
     """

@@ -43,7 +43,7 @@ from sqlalchemy import delete
 class ForeignNonce(Promised):
     """Logs another nonce than the client revealed, and draws noise from that.
 
-    Another nonce than the client's chain has, so that the noise is the provider's choice.
+    So the noise is the provider's choice.
 
     Check 11 (`nonces`) wants nonces of the account's chain; check 12 (`promises`) sees the claim of
     the right one, which no record keeps.
@@ -76,7 +76,7 @@ broken = partial(
 class BreaksPromises(Promises):
     """Takes a nonce and neither answers nor logs the promised record.
 
-    Takes the second nonce, looks at the noise, and does not answer.
+    It is the second nonce, and the provider looks at the noise first.
 
     Check 12 (`promises`) wants every claim kept by a record.
     """
@@ -190,7 +190,7 @@ class Garbage(ReceiptFile):
 class AnswersGarbage(BreaksTheSecond):
     """Takes a nonce and answers with status 200 and no receipt.
 
-    Status 200 and a text of its own.
+    The body is a text of its own.
     """
 
     def instead(self, earlier: ReceiptFile) -> ReceiptFile:
@@ -204,7 +204,7 @@ class AnswersGarbage(BreaksTheSecond):
 class AnswersAgain(BreaksTheSecond):
     """Takes a nonce and gives the answer to an earlier query again.
 
-    The answer to the query before, every signature in order.
+    It is the answer to the query before, every signature in order.
     """
 
     def instead(self, earlier: ReceiptFile) -> ReceiptFile:
@@ -233,7 +233,7 @@ class HoldsTheReply(BreaksTheSecond):
 class PromisesAhead(Window):
     """Dates a promise later than the moment at which it was claimed.
 
-    alice's promise is dated 15 s after she claimed it; it is kept at the close.
+    It is alice's promise, 15 s ahead, and it is kept at the close.
 
     Check 12 (`promises`) wants it made at most the skew after the verifier took it.
 
@@ -266,7 +266,7 @@ DEMANDS_CHAINS: Final = Terms.of({**SMALL_TERMS.to_json(), "least_claimed_anchor
 class AnchoredByTheProvider(Window):
     """Registers plain accounts with nonce chains that it made itself.
 
-    The chains are the provider's own; the accounts never heard of them.
+    The accounts never heard of them.
 
     Check 11 (`nonces`) counts the accounts that showed their chain, where the terms demand a share.
     """
@@ -288,7 +288,7 @@ class AnchoredByTheProvider(Window):
 class LeavesNoTimeToClaim(Window):
     """Promises up to the last second, so that nobody can claim what it breaks.
 
-    A promise of the last second: its provider sees the nonce, and keeps to itself what it likes.
+    Of a promise of the last second the provider sees the nonce, and keeps back what it likes.
 
     No claim of it comes before the window's end. Check 1 (`policy`) compares the margin with the
     verifier's terms (9.4).
@@ -324,7 +324,7 @@ _FULL = 429
 class FloodsTheIntake(Scenario):
     """Fills the verifier's intake, takes a nonce and does not answer.
 
-    The provider fills what room there is before it breaks alice's second promise.
+    The provider breaks alice's second promise after that.
 
     It signs refusals to pseudonyms that it invents, until no more are taken, and alice's first
     promise again and again. The room is small here, and the flood with it. Check 12 (`promises`)
@@ -403,7 +403,7 @@ class BreaksTheThird(BreaksPromises):
 class CrowdsOutClaims(FloodsTheIntake):
     """Claims what it answered, until an account has no room for its last claim.
 
-    The provider claims what it answered alice, until her share of the intake is full.
+    The provider fills alice's share of the intake.
 
     It has her promises and nonces. Her questions are long here, and the share is the least. Check
     12 (`promises`) still gets her last claim, which removes those of earlier queries (§8.8).
@@ -444,7 +444,7 @@ class DropsTheThird(DropsALeaf):
 class CrowdsOutReceipts(FloodsTheIntake):
     """Submits true receipts, until an account has no room for one of a lost record.
 
-    The provider submits bob's first receipts, until his share of the intake is full.
+    The provider submits bob's first receipts, and fills his share of the intake.
 
     It made them, and they are true. The share holds two receipts here, and bob has three. Check 13
     (`receipts`) still gets his third: what an account holds removes what it does not (§8.8).

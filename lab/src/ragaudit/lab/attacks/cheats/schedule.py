@@ -33,8 +33,6 @@ scheduled = partial(ConstructedCheat, checks=("schedule",))
 class SharesASlot(Registrar):
     """Registers two pseudonyms on one slot, whose noise keys they then share.
 
-    The second account gets the slot, and so the noise keys, of the first.
-
     Check 7 (`registrations`) wants slots 0, 1, 2, ... in log order.
     """
 
@@ -48,8 +46,6 @@ class SharesASlot(Registrar):
 )
 class InTwoTenants(Registrar):
     """Registers one pseudonym in two tenants.
-
-    An account is registered in another tenant as well.
 
     Check 7 (`registrations`) wants one tenant for each pseudonym.
     """
@@ -82,7 +78,7 @@ class InTwoTenants(Registrar):
 class SkipsACounter(Query):
     """Skips a counter whose noise it did not like.
 
-    Draws the noise of a plain account's query, dislikes it, and goes on to the next counter.
+    The noise is that of a plain account's query.
 
     Check 8 (`counters`) wants counters 0, 1, 2, ... of each pseudonym.
     """
@@ -196,7 +192,7 @@ class _LogsMore(Closing):
 class NewEpoch(_LogsMore):
     """Starts a seed epoch that the policy does not schedule.
 
-    New noise keys in the middle of the window.
+    It has new noise keys, and starts in the middle of the window.
 
     Check 9 (`schedule`) allows no epoch entry after the opening.
     """
@@ -216,7 +212,7 @@ class NewEpoch(_LogsMore):
 class NewVersion(_LogsMore):
     """Announces an index version that the policy does not schedule.
 
-    A new version of an index in the middle of the window.
+    It does so in the middle of the window.
 
     Check 9 (`schedule`) allows no version entry after the opening.
     """
@@ -257,7 +253,7 @@ class BeforeTheOpening(Window):
 class MadeUpAfterTheEnd(Window):
     """Logs a record after the end, dated to a time without checkpoints.
 
-    When the window is over, the log gets a record of bob that fits between its checkpoints.
+    The record is bob's, and fits between the log's checkpoints.
 
     Check 9 (`schedule`) wants a record covered by a checkpoint soon after its time: (3) of 9.3.
     """
@@ -276,7 +272,7 @@ class MadeUpAfterTheEnd(Window):
 class PromisesInThePast(PromisesAhead):
     """Dates a promise back, so that there is less time to claim it.
 
-    alice's fourth promise is dated before her third answer, so that it expires early.
+    It is alice's fourth promise, dated before her third answer.
 
     Check 9 (`schedule`) wants times that do not decrease per account.
     """
@@ -293,7 +289,7 @@ class PromisesInThePast(PromisesAhead):
 class PromisesAtTheEnd(Window):
     """Promises when there is no time left to claim before the window's end.
 
-    alice gets a promise and an answer when the window has five seconds left.
+    alice gets a promise and an answer five seconds before the end.
 
     Check 9 (`schedule`) wants promises before the claim margin (9.3).
     """

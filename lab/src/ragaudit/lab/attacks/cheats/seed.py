@@ -31,7 +31,7 @@ from ragaudit.prover.randomness import EPOCH, SeedTree
 class EqualKeys(SeedTree):
     """Commits to the same noise keys in every slot.
 
-    The keys of slot 0, committed to in every slot.
+    They are the keys of slot 0.
 
     Check 17 (`seed`) wants opened keys pairwise distinct.
     """
@@ -57,7 +57,7 @@ class EqualKeys(SeedTree):
 class UncommittedKey(SeedTree):
     """Draws noise from a key that was not committed to, and opens that key.
 
-    Another key than the committed one, picked when the activation was known.
+    The key was picked when the activation was known.
 
     Check 17 (`seed`) wants each opened key in C_seed at its place.
     """
@@ -78,7 +78,7 @@ epoch = partial(ConstructedCheat, family="EPOCH")
 class AnswersUnderTheOldSeed(RestoredWindow):
     """Answers with the keys of the old epoch when the new one is in force.
 
-    Epoch 2 is in force, and bob is answered with the keys of epoch 1.
+    bob gets such answers, in epoch 2.
 
     Check 9 (`schedule`) wants the epoch in force: lost records may have had these keys.
     """
@@ -98,7 +98,7 @@ class AnswersUnderTheOldSeed(RestoredWindow):
 class AnswersBeforeTheInstant(RestoredWindow):
     """Answers under the old epoch between a restore and the next instant.
 
-    Between the restore and the instant of epoch 2 alice is answered, still under epoch 1.
+    alice gets such an answer, under epoch 1.
 
     Check 9 (`schedule`): behind an epoch entry no record is of an earlier one.
     """
@@ -131,7 +131,7 @@ class StartsWithoutActivation(RestoredWindow):
 class CountsAnew(RestoredWindow):
     """Counts an account's queries from 0 again after a restore.
 
-    Behind the restore bob's queries are counted from 0 again.
+    The account is bob's.
 
     Check 8 (`counters`): r queries are for the window, not for each epoch.
     """
@@ -144,7 +144,7 @@ class CountsAnew(RestoredWindow):
 class HidesRecords(RestoredWindow):
     """Goes on from an earlier checkpoint than was cosigned.
 
-    The epoch names an earlier checkpoint than the last one that was cosigned.
+    The new epoch names that checkpoint.
 
     Check 9 (`schedule`) wants the last: what lies between would seem not to have been known.
     """
@@ -158,7 +158,7 @@ class HidesRecords(RestoredWindow):
 class HasTwoEpochsAtOnce(RestoredWindow):
     """Has two seed epochs activated by one instant.
 
-    Two epochs are logged before one instant, and it activates both.
+    Both are logged before it.
 
     Check 9 (`schedule`) wants one: with two sets of keys at hand noise could be chosen.
     """
@@ -173,7 +173,7 @@ class HasTwoEpochsAtOnce(RestoredWindow):
 class OpensTheOldKeys(RestoredWindow):
     """Draws noise with the key of the epoch before.
 
-    Noise of epoch 2 is drawn with the key that epoch 1 has at the same slot and counter.
+    It is the key that epoch 1 has at the same slot and counter.
 
     Check 17 (`seed`) wants a key that lies in C_seed of the record's epoch.
     """

@@ -37,7 +37,7 @@ constructed = partial(ConstructedCheat, checks=("selection",), reason=_FAILS)
 class SelectsThenAddsNoise(Mechanism):
     """Selects by true scores and adds noise to what is shown.
 
-    The best rows by true score; the noise decides nothing.
+    The noise decides nothing.
 
     Check 19 (`selection`): the argument holds for y = s + z only.
     """
@@ -50,7 +50,7 @@ class SelectsThenAddsNoise(Mechanism):
 class NoiseOnWinnersOnly(Mechanism):
     """Adds noise to the best candidates only, so that others cannot win.
 
-    Noise for the 2 K best rows, none for the others, which it keeps out.
+    The candidates are the 2 K best rows.
 
     Check 19 (`selection`) draws the noise of every row.
     """
@@ -64,7 +64,7 @@ class NoiseOnWinnersOnly(Mechanism):
 class HalfTheSigma(Mechanism):
     """Draws noise of half the promised width.
 
-    The right key, a distribution half as wide.
+    The key is the right one.
 
     Check 19 (`selection`) recomputes z from the opened key and the policy's sigma.
     """
@@ -79,7 +79,7 @@ class HalfTheSigma(Mechanism):
 class OtherSampler(Mechanism):
     """Draws the noise with a generator of its own instead of the committed key's.
 
-    Rounded Gaussians of the right width from a generator of its own.
+    It draws rounded Gaussians of the right width.
 
     Check 19 (`selection`) recomputes z from the opened key.
     """
@@ -97,8 +97,6 @@ class OtherSampler(Mechanism):
 class SwapsOneRow(Mechanism):
     """Replaces one selected row by another.
 
-    One selected row makes room for another.
-
     Check 19 (`selection`): no argument for the committed set holds.
     """
 
@@ -112,8 +110,6 @@ class SwapsOneRow(Mechanism):
 class OneRowTooMany(Mechanism):
     """Selects K + 1 rows.
 
-    K + 1 rows.
-
     Check 19 (`selection`): no argument for the committed set holds.
     """
 
@@ -124,8 +120,6 @@ class OneRowTooMany(Mechanism):
 @with_services("ties-dropped-without-a-tie", "SELECTION")
 class FeignsTies(Mechanism):
     """Drops a selected row as if it had been tied at the boundary.
-
-    One row fewer, as if it had been tied at the boundary.
 
     Check 19 (`selection`): only rows that tie with y_(K+1) may be missing.
     """
@@ -138,8 +132,6 @@ class FeignsTies(Mechanism):
 class CommitsBeyondTheIndex(Mechanism):
     """Commits to a selection that holds a position beyond the index.
 
-    The committed selection holds a position that no committed row has.
-
     Check 19 (`selection`): B_sel may hold A_i of the index's rows only.
     """
 
@@ -151,7 +143,7 @@ class CommitsBeyondTheIndex(Mechanism):
 class StaleIndex(Mechanism):
     """Scores an earlier version of the index than the committed one.
 
-    Scores an older version of the index, whose rows stood elsewhere and had no bounded norm.
+    Its rows stood elsewhere and had no bounded norm.
 
     With bounded rows the noise would hide the change in most records. Check 19 (`selection`) is
     about the rows that C_idx holds.
@@ -216,7 +208,7 @@ class Noiseless(Window):
 class NoiselessAndDisputed(Noiseless):
     """Retrieves without noise, every record of it disputed, and is sampled.
 
-    Mode B, and a dispute about every record.
+    The window is in mode B.
 
     Check 19 (`selection`): nothing takes a record out of the strata (9.1).
     """
@@ -235,7 +227,7 @@ class NoiselessAndDisputed(Noiseless):
 class OtherIndex(Window):
     """Logs a record of the account's tenant and proves it over another's index.
 
-    bob is answered from another tenant's index; the record does not say so.
+    The record is bob's, who is answered from that index.
 
     Check 19 (`selection`) takes C_idx of the tenant that the account is registered in.
     """

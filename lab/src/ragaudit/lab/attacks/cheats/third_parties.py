@@ -34,7 +34,7 @@ cosigned = partial(
 class HidesTheEnd(CosignedWindow):
     """Keeps the final checkpoint from the further cosigners.
 
-    Third parties see the log, but not its end: that may be another one for them.
+    They see the rest of the log; its end may be another one for them.
 
     Check 23 (`cosigners`) wants their quorum over the final checkpoint.
     """
@@ -46,8 +46,6 @@ class HidesTheEnd(CosignedWindow):
 @cosigned("log-shown-late-to-third-parties", reason="the opening checkpoint has the quorum since")
 class ShowsTheLogLate(CosignedWindow):
     """Shows the further cosigners nothing before the window's end.
-
-    Third parties see the log for the first time when the window is over.
 
     Check 23 (`cosigners`) wants their quorum when the window begins.
     """
@@ -63,8 +61,6 @@ class ShowsTheLogLate(CosignedWindow):
 class CosignsLate(CosignedWindow):
     """Has the final checkpoint cosigned by third parties when the sample is known.
 
-    The quorum over the final checkpoint is of after the sampling instant.
-
     Check 23 (`cosigners`) wants it before the sample is known.
     """
 
@@ -77,7 +73,7 @@ class CosignsLate(CosignedWindow):
 class CosignsAlone(CosignedWindow):
     """Shows the cosignature of one third party as that of the quorum.
 
-    One third party of three has cosigned the end, and is shown as the quorum.
+    There are three, and only that one has cosigned the end.
 
     Check 23 (`cosigners`) counts.
     """
@@ -91,7 +87,7 @@ class CosignsAlone(CosignedWindow):
 class ShowsAnotherLog(CosignedWindow):
     """Shows the further cosigners another log than the verifier.
 
-    What third parties cosigned is another log of the same size.
+    It has the same size.
 
     Check 23 (`cosigners`) wants the heads that the verifier cosigned.
     """
@@ -114,8 +110,6 @@ class ShowsAnotherLog(CosignedWindow):
 class InventsThirdParties(CosignedWindow):
     """Names three further cosigners of which it holds the keys.
 
-    The further cosigners of the policy are the provider itself, three times.
-
     Check 1 (`policy`) wants those that the verifier lists in its terms (9.4).
     """
 
@@ -137,7 +131,7 @@ stamped = partial(
 class StampsTheEndLate(StampedWindow):
     """Has the final checkpoint stamped when the sample is known.
 
-    The final checkpoint is stamped when the sample is known: it may be another log by then.
+    The log may be another one by then.
 
     Check 24 (`time-stamps`) wants the stamp before the sampling instant.
     """
@@ -150,7 +144,7 @@ class StampsTheEndLate(StampedWindow):
 class StampsTheOpeningLate(StampedWindow):
     """Has nothing stamped before the window is over.
 
-    Nothing is stamped before the window's end: the opening may be made up by then.
+    The opening may be made up by then.
 
     Check 24 (`time-stamps`) wants a stamp when the window begins.
     """
@@ -163,7 +157,7 @@ class StampsTheOpeningLate(StampedWindow):
 class StampsItself(StampedWindow):
     """Shows a time stamp of an authority that nobody trusts.
 
-    One stamp is by an authority of the provider's own.
+    The authority is the provider's own.
 
     Check 24 (`time-stamps`) believes the verifier's roots alone.
     """
@@ -179,7 +173,7 @@ class StampsItself(StampedWindow):
 class StampsSomethingElse(StampedWindow):
     """Shows the time stamp of one checkpoint as that of another.
 
-    The stamp of the final checkpoint is one of something else.
+    It is shown as that of the final one.
 
     Check 24 (`time-stamps`) compares what was stamped.
     """
@@ -203,7 +197,7 @@ released = partial(
 class TakesTheRoundOfAnotherInstant(BeaconWindow):
     """Releases an activation with the round of the instant before.
 
-    The second activation is released with the first one's round, which was known before.
+    It is the second activation, and that round was known before.
 
     Check 25 (`beacon`) compares with the round that the policy fixes.
     """
@@ -216,7 +210,7 @@ class TakesTheRoundOfAnotherInstant(BeaconWindow):
 class TakesALaterRound(BeaconWindow):
     """Draws the sample with a later round than the policy fixes.
 
-    The verifier draws the sample with the next round: of several, it could take the best one.
+    It is the next round; of several, the verifier could take the best one.
 
     Check 25 (`beacon`) compares with the round that the policy fixes.
     """
@@ -229,7 +223,7 @@ class TakesALaterRound(BeaconWindow):
 class ForgesARound(BeaconWindow):
     """Releases an activation with a signature that is not its round's.
 
-    The first round is signed for another number: its randomness is one of the forger's choice.
+    The first round is signed for another number, so that the forger chooses its randomness.
 
     Check 25 (`beacon`) verifies the signature.
     """
@@ -244,7 +238,7 @@ class ForgesARound(BeaconWindow):
 class TakesAnotherChain(BeaconWindow):
     """Releases activations with rounds of a chain that the policy does not name.
 
-    Rounds are of a chain whose key somebody of the audit may hold.
+    Somebody of the audit may hold the key of that chain.
 
     Check 25 (`beacon`) verifies with the key that the policy names.
     """
@@ -257,7 +251,7 @@ class TakesAnotherChain(BeaconWindow):
 class LeavesTheBeaconOut(BeaconWindow):
     """Releases activations without the beacon's rounds.
 
-    Releases have no rounds: the verifier alone decides, as with no beacon.
+    The verifier alone then decides.
 
     Check 25 (`beacon`) wants a round with each.
     """
@@ -270,7 +264,7 @@ class LeavesTheBeaconOut(BeaconWindow):
 class ReleasesTooEarly(BeaconWindow):
     """Releases an activation before its round is due.
 
-    An activation says that it was released at its instant, when its round was not due yet.
+    The activation says that it was released at its instant.
 
     Check 25 (`beacon`) compares with the round's time.
     """
@@ -282,8 +276,6 @@ class ReleasesTooEarly(BeaconWindow):
 @released("drawn-before-the-round", slow=True, reason="made before its round was due")
 class DrawsTooEarly(BeaconWindow):
     """Draws the sample before its round is due.
-
-    The challenge says that it was drawn before its round was due.
 
     Check 25 (`beacon`) compares with the round's time.
     """
@@ -313,7 +305,7 @@ class NamesLaterRounds(BeaconWindow):
 class KnowsTheNoiseBefore(BeaconWindow):
     """Draws noise from the verifier's value alone.
 
-    Noise is made of the activation value alone: who knows it, knows the noise before the round.
+    Who knows that value knows the noise before the round.
 
     Check 19 (`selection`) draws the noise with the round.
     """
@@ -332,7 +324,7 @@ class KnowsTheNoiseBefore(BeaconWindow):
 class KnowsTheSampleBefore(BeaconWindow):
     """Draws the sample from the verifier's value alone.
 
-    The sample is drawn without the round: verifier and provider may have chosen it together.
+    Verifier and provider may have chosen it together.
 
     Check 16 (`sampling`) draws it with the round.
     """
@@ -350,8 +342,6 @@ class KnowsTheSampleBefore(BeaconWindow):
 )
 class AnswersBeforeTheRound(BeaconWindow):
     """Dates an answer before the round that its noise needs.
-
-    A record is dated before the round of its activation was due: its noise was not known then.
 
     Check 9 (`schedule`) compares with the round's time.
     """

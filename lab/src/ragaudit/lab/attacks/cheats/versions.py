@@ -36,7 +36,7 @@ version = partial(ConstructedCheat, family="VERSION")
 class NamesAStaleVersion(IntegrityWindow):
     """Answers from the version before the one in force, and says so.
 
-    acme's accounts are answered from version 1 when version 2 is in force; records say so.
+    acme's accounts are answered from version 1 when version 2 is in force.
 
     Check 9 (`schedule`) wants the version in force at the record's time.
     """
@@ -48,8 +48,6 @@ class NamesAStaleVersion(IntegrityWindow):
 @version("stale-version-searched", checks=("selection",), reason="selection argument does not hold")
 class SearchesAStaleVersion(IntegrityWindow):
     """Names the version in force and searches the one before.
-
-    Records name version 2, and version 1 is searched.
 
     Check 19 (`selection`) is about the version that the record names.
     """
@@ -65,7 +63,7 @@ class SearchesAStaleVersion(IntegrityWindow):
 class NamesAVersionEarly(IntegrityWindow):
     """Answers from a version before the instant that activates it.
 
-    Version 2 answers as soon as it is logged, before the instant that activates it.
+    Version 2 answers as soon as it is logged.
 
     Check 9 (`schedule`) wants the version in force at the record's time.
     """
@@ -85,7 +83,7 @@ class NamesAVersionEarly(IntegrityWindow):
 class AnswersFromAVersionToCome(IntegrityWindow):
     """Logs an answer from a version before the version, dated after it.
 
-    A record names version 2 and stands in the log before the entry that commits to it.
+    The record names version 2.
 
     Its time is that of the instant, ahead of the clock by less than the skew, so every time fits.
     Check 9 (`schedule`) wants the entry first: rows could be fitted to what was asked.
@@ -119,7 +117,7 @@ class AnswersFromAVersionToCome(IntegrityWindow):
 class ChangesTheIndexUnseen(IntegrityWindow):
     """Changes rows without announcing a version.
 
-    Rows of acme change places in the store; no version says so, and answers come from there.
+    Rows of acme change places in the store, and answers come from there.
 
     Check 19 (`selection`) is about the rows that were committed to.
     """
@@ -135,7 +133,7 @@ class ChangesTheIndexUnseen(IntegrityWindow):
 class ServesANullRow(IntegrityWindow):
     """Selects the row of a deleted document.
 
-    The row of a deleted document is selected once more, in the place of the K-th.
+    It takes the place of the K-th.
 
     Check 19 (`selection`): a null row is in no selection.
     """
@@ -155,8 +153,6 @@ class ServesANullRow(IntegrityWindow):
 class ReplaysAProof(IntegrityWindow):
     """Proves a version with the argument of the one before.
 
-    Version 2 comes with the argument of version 1.
-
     Check 4 (`index-proof`): the argument is about the version's own commitments.
     """
 
@@ -172,7 +168,7 @@ class ReplaysAProof(IntegrityWindow):
 class HandsOverNoVersion(IntegrityWindow):
     """Announces a version and hands its index to nobody.
 
-    The last version is logged, and nobody gets its index or its argument.
+    It is the last version, and nobody gets its argument either.
 
     Check 3 (`commitments`) wants the index of every version that the log has.
     """
@@ -198,7 +194,7 @@ null_row = partial(ConstructedCheat, family="VERSION")
 class LetsNullRowsTakePart(IntegrityWindow):
     """Marks the rows of deleted documents and searches them all the same.
 
-    Null rows are marked, and searched all the same: one of score 0 beats a document below it.
+    One of score 0 beats a document below it.
 
     Check 19 (`selection`) is about the live rows that pass the record's filter.
     """
@@ -214,7 +210,7 @@ class LetsNullRowsTakePart(IntegrityWindow):
 class SearchesWhatItMarks(IntegrityWindow):
     """Marks a document as deleted and goes on finding it.
 
-    A document is marked as deleted where V looks, and is still found and served.
+    The mark is where V looks.
 
     Check 19 (`selection`): what is marked is in no selection.
     """
@@ -237,7 +233,7 @@ class SearchesWhatItMarks(IntegrityWindow):
 class HidesARowFromTheStart(IntegrityWindow):
     """Hides a document of a new index by marking it as deleted.
 
-    A document of a new index is marked as deleted, so that no search finds it.
+    So no search finds it.
 
     Check 3 (`commitments`): a first version has no null rows.
     """
@@ -254,7 +250,7 @@ class HidesARowFromTheStart(IntegrityWindow):
 class ServesAnUnmarkedNullRow(Disputed):
     """Does not mark the row of a deleted document, and serves it.
 
-    The place of a deleted document is not marked; it is selected, and served as empty.
+    It is served as empty.
 
     V cannot see what a row holds. Check 15 (`disputes`): the account can, of a row it was served.
     """
@@ -301,8 +297,6 @@ changing = partial(ServiceCheat, family="VERSION", scenario=ChangingScenario)
 class ScoresAStaleVersion(Mechanism):
     """Scores the first version of an index when another is in force.
 
-    The rows that are scored are those of the first version, whatever came into force since.
-
     Check 19 (`selection`) is about the version that the record names.
     """
 
@@ -331,7 +325,7 @@ class ScoresAStaleVersion(Mechanism):
 class DeliversLess(Selected):
     """Leaves out a row, and does not say that it is withdrawn.
 
-    The last row of an answer is left out, and not named as withdrawn.
+    It is the last row of an answer.
 
     Check 15 (`disputes`): what is served and what is withdrawn are together the first K of T.
     """
