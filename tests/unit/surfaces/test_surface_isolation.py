@@ -87,7 +87,7 @@ class StorePort(MemoryPort):
 
 
 @pytest.fixture(scope="module")
-def port() -> Iterator[StorePort]:
+def store() -> Iterator[StorePort]:
     with chroma_server.ChromaServer() as server:
         made = StorePort(server.url)
         yield made
@@ -95,9 +95,9 @@ def port() -> Iterator[StorePort]:
 
 
 @pytest.fixture(scope="module")
-def api(port: StorePort) -> Iterator[TestClient]:
+def store_api(store: StorePort) -> Iterator[TestClient]:
     delegation = {"accounts": ["ada"], "register_tenants": ["acme", "globex"]}
-    with TestClient(surface_app(port, delegation=delegation)) as client:
+    with TestClient(surface_app(store, delegation=delegation)) as client:
         yield client
 
 
@@ -260,30 +260,30 @@ def check(attacker: Attacker, status: int, text: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_no_attempt_reaches_another_tenants_row(api: TestClient, port: StorePort) -> None:
+def test_no_attempt_reaches_another_tenants_row(store_api: TestClient, store: StorePort) -> None:
     draw = random.Random(SEED)
     attackers = [Attacker(draw, key) for key in KEYS]
     # Its rows were served to the victim: what is kept for one account is not another's.
     for attacker in attackers:
         own = {"query": "x", "max_num_results": 20}
         headers = {"Authorization": f"Bearer {attacker.key}"}
-        assert api.post(f"/v1/vector_stores/{attacker.own}/search", json=own, headers=headers)
-    kept = {tenant: port.stored(tenant) for tenant in COLLECTIONS.values()}
+        assert store_api.post(f"/v1/vector_stores/{attacker.own}/search", json=own, headers=headers)
+    kept = {tenant: store.stored(tenant) for tenant in COLLECTIONS.values()}
     answered = 0
     for _ in range(ATTEMPTS):
         attacker = draw.choice(attackers)
-        before = len(port.written)
-        status, text = attempted(api, attacker)
+        before = len(store.written)
+        status, text = attempted(store_api, attacker)
         check(attacker, status, text)
         answered += f"{attacker.tenant} text" in text
-        if len(port.written) > before:
-            check_stored(port, attacker, kept)
+        if len(store.written) > before:
+            check_stored(store, attacker, kept)
     # The attempts were not all refused for some other reason.
     assert answered > ATTEMPTS / 20
     kinds = {"add", "upsert", "update", "delete", "delete where"}
-    assert port.taken.keys() == kinds and min(port.taken.values()) > ATTEMPTS / 500
-    for account, rows in port.served.items():
-        known = {**{each.id: each for each in KEYS.values()}, **port.users}
+    assert store.taken.keys() == kinds and min(store.taken.values()) > ATTEMPTS / 500
+    for account, rows in store.served.items():
+        known = {**{each.id: each for each in KEYS.values()}, **store.users}
         assert all(name.startswith(f"{known[account].tenant}-") for name in rows)
 
 
@@ -294,14 +294,14 @@ def check_stored(port: StorePort, attacker: Attacker, kept: dict[str, Any]) -> N
 
 
 @pytest.mark.slow
-def test_the_check_sees_a_write_that_goes_to_another_tenant(port: StorePort) -> None:
+def test_the_check_sees_a_write_that_goes_to_another_tenant(store: StorePort) -> None:
     attacker = Attacker(random.Random(SEED), "key-acme")
-    kept = {tenant: port.stored(tenant) for tenant in COLLECTIONS.values()}
-    check_stored(port, attacker, kept)
+    kept = {tenant: store.stored(tenant) for tenant in COLLECTIONS.values()}
+    check_stored(store, attacker, kept)
     change = {"ids": ["new"], "embeddings": [[1.0] * DIMENSION]}
-    assert port.forward(attacker.victim, "add", json.dumps(change).encode()).status < 300
+    assert store.forward(attacker.victim, "add", json.dumps(change).encode()).status < 300
     with pytest.raises(AssertionError):
-        check_stored(port, attacker, kept)
+        check_stored(store, attacker, kept)
 
 
 def test_the_check_sees_a_row_that_is_not_the_attackers() -> None:
