@@ -8,10 +8,13 @@ import pytest
 from ledger_logs import KEY, fill, leaves
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
+from ragaudit.ledger.log import schema
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.database import open_engine, read_transaction, take_database
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import MemoryTree
-from sqlalchemy import text
+from sqlalchemy import Connection, select, text
 
 
 @pytest.fixture
@@ -36,6 +39,26 @@ def test_writers_of_two_processes_take_turns(store: Any, url: Any) -> None:
     other.engine.dispose()
     assert sorted(taken) == list(range(60))
     assert store.audit().size == 60
+
+
+def test_who_stands_still_while_it_signs_keeps_nobody_else_from_signing(
+    store: Any, url: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragaudit.ledger.log.checkpoint_store.SILENT_SECONDS", 1)
+    nobody, engine = CosignerPolicy((), 0), open_engine(url)
+    other = CheckpointStore(LogStore.open(engine, KEY.verifier_key), nobody)
+    fill(store, 3)
+
+    def stand_still(connection: Connection) -> None:
+        connection.execute(select(schema.log.c.id).with_for_update())
+        # It waits for that row until the server ends the silent transaction.
+        other.sign(KEY)
+
+    with pytest.raises(StoreUnavailable):
+        CheckpointStore(store, nobody).sign(KEY, permit=stand_still)
+    signed = other.latest()
+    assert signed is not None and signed.head == store.audit()
+    engine.dispose()
 
 
 def test_commits_are_synchronised_whatever_the_default(store: Any) -> None:

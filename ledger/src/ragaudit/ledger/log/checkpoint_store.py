@@ -7,6 +7,7 @@ checkpoint is still the one it started from. A note that was not stored is never
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 
 from ragaudit.ledger.errors import (
     CheckpointConflict,
@@ -16,6 +17,7 @@ from ragaudit.ledger.errors import (
     UnknownResource,
 )
 from ragaudit.ledger.log import schema
+from ragaudit.ledger.log.advisory import SILENT_SECONDS
 from ragaudit.ledger.log.checkpoints import (
     Checkpoint,
     SignedCheckpoint,
@@ -163,7 +165,7 @@ class CheckpointStore:
             UnknownResource: no checkpoint of this size was signed.
             NoteRejected: a line of a known cosigner does not verify.
         """
-        with write_transaction(self._store.engine) as connection:
+        with self._write() as connection:
             signed = self._read(connection, size, lock=True)
             text = signed.note.text
             pairs = [(line, key) for line in lines for key in self._known if line.by(key)]
@@ -337,9 +339,13 @@ class CheckpointStore:
         lines = (signed.note.signature_of(key) for key in self._cosigners.keys)
         return max((cosignature_time(line) for line in lines if line), default=0) >= settled
 
+    def _write(self) -> AbstractContextManager[Connection]:
+        """Return a transaction in which a process that stands still keeps nobody from signing."""
+        return write_transaction(self._store.engine, silent_seconds=SILENT_SECONDS)
+
     def _insert(self, signed: SignedCheckpoint, expected: int, permit: Permit | None) -> None:
         size = signed.head.size
-        with write_transaction(self._store.engine) as connection:
+        with self._write() as connection:
             if permit is not None:
                 permit(connection)
             # The last signed size is the lock: of two processes that signed from one checkpoint,
