@@ -31,8 +31,8 @@ SILENT = {
     tokenize.ENCODING, tokenize.ENDMARKER,
 }  # fmt: skip
 
-# One of each kind, as young as there is: what adding it took.
-YOUNG = ("coalition_estimate", "dify", "check_time_stamps", "AuditFinding", "--shadow")
+# One of each kind: as many files as name it, a new one of the kind takes.
+EXAMPLES = ("coalition_estimate", "dify", "check_time_stamps", "AuditFinding", "--shadow")
 
 
 class Goal(NamedTuple):
@@ -140,9 +140,9 @@ def question_files() -> set[Path]:
 
 
 def naming(paths: list[Path]) -> list[int]:
-    """Return how many files name each of `YOUNG`."""
+    """Return how many files name each of `EXAMPLES`."""
     sources = [path.read_text(encoding="utf-8") for path in paths]
-    wanted = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)") for name in YOUNG]
+    wanted = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)") for name in EXAMPLES]
     return [sum(bool(pattern.search(each)) for each in sources) for pattern in wanted]
 
 

@@ -91,6 +91,18 @@ class LeavesAnEmptyAccountOut(IndexedWindow):
         return AccountIndex(index.window, [r for r in index.rows if r != proven.row], {})
 
 
+class CountsBeforeTheLastRecord(IndexedWindow):
+    """The index is of the log as it was one record earlier."""
+
+    def account_index(self) -> AccountIndex:
+        *rest, last = self.entries
+        self.entries = rest
+        try:
+            return super().account_index()
+        finally:
+            self.entries = [*rest, last]
+
+
 class IndexTwice(IndexedWindow):
     def log_accounts(self, index: AccountIndex) -> None:
         super().log_accounts(index)
@@ -140,6 +152,7 @@ def test_proofs_of_a_whole_window_hold() -> None:
     [
         (NamesAnotherWindow, "accounts", "names another window"),
         (LeavesAnEmptyAccountOut, "accounts", "counts 4 accounts, the log has 5"),
+        (CountsBeforeTheLastRecord, "accounts", "other records, or another order"),
         (IndexTwice, "log", "of kind accounts, out of order"),
         (IndexUnasked, "log", "of kind accounts, out of order"),
     ],

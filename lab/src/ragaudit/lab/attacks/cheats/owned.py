@@ -319,7 +319,7 @@ class SwapsAVector(SampledWhole):
 
 @row("row-with-another-vector-under-noise", reason="away from that of its text", slow=True)
 class SwapsAVectorUnderNoise(SwapsAVector, AllPrivateRowsWindow):
-    """The same in a window with noise."""
+    """Commits to a row with the vector of another text, in a window with noise."""
 
     def completed_rows(self, rows: Sequence[Row]) -> npt.NDArray[np.int16]:
         return super().completed_rows(rows).astype(np.int8).astype(np.int16)
