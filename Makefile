@@ -139,7 +139,9 @@ lint-python: setup
 	$(RUN)/lint-imports
 
 # The documents as a site in build/site. A dead link, or one to a heading that is gone, is an error.
+# Pages that repeat what code and results say are made here, and not kept.
 docs: setup
+	$(RUN)/python tools/site_pages.py
 	$(RUN)/zensical build --clean --strict
 
 lint-rust: setup

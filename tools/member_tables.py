@@ -6,13 +6,13 @@ with `<!-- end -->`. What a member means is what the docstring of the class says
 """
 
 import importlib
-import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from ragaudit.ledger.messages.kernel import Message, Schema
 from ragaudit.ledger.messages.signed import SignedMessage
+from ragaudit.serving.settings import attributes
 
 SPEC = Path(__file__).resolve().parents[1] / "docs" / "spec"
 TABLE = re.compile(r"(<!-- members: (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -37,7 +37,7 @@ def table(kind: type[Message]) -> str:
 def _rows(kind: type[Message]) -> Iterator[str]:
     said: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        said |= _attributes(inspect.cleandoc(base.__doc__ or ""))
+        said |= attributes(base)
     for member, form in kind.FORMS.items():
         if member in kind._embedded:
             yield from _rows(kind._embedded[member])
@@ -88,16 +88,6 @@ def _class(module: str, name: str) -> type[Message]:
         importlib.import_module(f"ragaudit.ledger.messages.{module}"), name
     )
     return found
-
-
-def _attributes(docstring: str) -> dict[str, str]:
-    """Return what a docstring says of each attribute, by name."""
-    _, _, listed = docstring.partition("Attributes:\n")
-    said: dict[str, str] = {}
-    for entry in re.split(r"\n(?=    \w)", f"\n{listed.partition(chr(10) * 2)[0]}")[1:]:
-        names, _, meaning = " ".join(entry.split()).partition(": ")
-        said |= dict.fromkeys(names.split(", "), meaning.rstrip("."))
-    return said
 
 
 if __name__ == "__main__":

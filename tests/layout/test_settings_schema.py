@@ -37,6 +37,17 @@ def test_what_is_published_is_what_the_service_reads(service: str) -> None:
     jsonschema.Draft202012Validator.check_schema(published(service))
 
 
+def test_every_setting_says_what_it_means(service: str) -> None:
+    schema = published(service)
+    members = [
+        (name, member)
+        for section in (schema, *schema["$defs"].values())
+        for name, member in section.get("properties", {}).items()
+    ]
+    assert len(members) > 10
+    assert [name for name, member in members if not member.get("description")] == []
+
+
 def test_samples_meet_the_schema(service: str) -> None:
     text = (DEPLOYMENT / f"{service}.yaml").read_text(encoding="utf-8")
     assert f"$schema={service}.schema.json" in text.splitlines()[0]

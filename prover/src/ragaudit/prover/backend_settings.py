@@ -23,9 +23,17 @@ Identifier = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[^\x00
 class ChromaSettings(Section):
     """A Chroma server, and the collection of each tenant.
 
-    ``token_file`` is sent as ``x-chroma-token``, or as ``Authorization: Bearer``. With
-    ``verify_vectors`` the vectors of an answer's rows are fetched with their texts, and a row whose
-    vector was changed is withdrawn.
+    Attributes:
+        url: of the server.
+        collections: of each tenant, by name.
+        tenant: Chroma's, not ours.
+        database: Chroma's.
+        token_file: a secret file with the token.
+        token_header: sends it as ``x-chroma-token``, or as ``Authorization: Bearer``.
+        ca_file: PEM file of the certificate authorities to trust instead of the usual.
+        timeout_seconds: for each phase of a call.
+        verify_vectors: whether the vectors of an answer's rows are fetched with their texts; a row
+            whose vector was changed is withdrawn.
     """
 
     url: Url
@@ -47,7 +55,20 @@ class ChromaSettings(Section):
 
 
 class TableSettings(Section):
-    """The rows of one tenant: a table, or the rows of it that hold ``tenant_value``."""
+    """The rows of one tenant: a table, or the rows of it that hold ``tenant_value``.
+
+    Attributes:
+        schema: of the table.
+        table: or view.
+        id: column of the rows' ids, unique.
+        content: column of the texts.
+        vector: column of the vectors.
+        attributes: JSON column of the rows' attributes.
+        attribute_columns: put into the attributes by name; they win over it.
+        tenant_column: of a table that tenants share; with ``tenant_value``.
+        tenant_value: of this tenant's rows.
+        metric: by which applications rank, which PostgreSQL does not say; None: the policy's.
+    """
 
     schema_name: Identifier = Field(default="public", alias="schema")
     table: Identifier
@@ -70,8 +91,13 @@ class TableSettings(Section):
 class PgvectorSettings(Section):
     """A PostgreSQL database with pgvector, and the rows of each tenant.
 
-    ``dsn_file`` holds one connection string of libpq, which has the password in it.
-    ``verify_vectors`` is as for Chroma.
+    Attributes:
+        dsn_file: a secret file with one connection string of libpq.
+        tables: the rows of each tenant.
+        connect_timeout_seconds: until the server counts as away.
+        statement_timeout_seconds: for one statement.
+        pool_size: connections at most.
+        verify_vectors: as for Chroma.
     """
 
     dsn_file: Path
@@ -104,8 +130,12 @@ class BackendSettings(Section):
     """Where the documents are: in the prover's own database (``store``), or in a vector store.
 
     Attributes:
+        kind: the prover's own database, or the vector store.
+        page_rows: rows read at a time.
         poll_seconds: how often a vector store, to which others may write, is compared with what
             open windows have committed to; 0 for never.
+        chroma: the server, where it is the kind.
+        pgvector: the database, where it is the kind.
     """
 
     kind: Literal["store", "chroma", "pgvector"] = "store"
@@ -153,10 +183,19 @@ Probe = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class EndpointSettings(Section):
-    """A service that speaks OpenAI's ``POST /embeddings``; ``url`` ends before ``/embeddings``.
+    """A service that speaks OpenAI's ``POST /embeddings``.
 
-    ``send_dimension`` asks it for embeddings of this length; ``probes`` are the texts whose
-    embeddings C_emb commits to (the built-in ones if there are none here).
+    Attributes:
+        url: of the service, up to ``/embeddings``.
+        model: its name there.
+        dimension: length of its embeddings.
+        send_dimension: whether that length is asked for.
+        prompt_template: what is sent for a text.
+        probes: texts whose embeddings C_emb commits to; the built-in ones if there are none here.
+        key_file: a secret file with the API key.
+        ca_file: PEM file of the certificate authorities to trust instead of the usual.
+        batch: texts in one call.
+        timeout_seconds: for each phase of a call.
     """
 
     url: Url
@@ -174,7 +213,10 @@ class EndpointSettings(Section):
 class EmbedderSettings(Section):
     """Which embedder; what it is made of is what C_emb commits to.
 
-    ``folder`` is of ``sentence-transformers``, ``endpoint`` of ``openai-compatible``.
+    Attributes:
+        name: committed as C_emb; ``none``: applications send vectors.
+        folder: the model of ``sentence-transformers``.
+        endpoint: the service of ``openai-compatible``.
     """
 
     name: str = registry.DEFAULT
@@ -222,11 +264,22 @@ Ratio = Annotated[
 
 
 class GeneratorSettings(Section):
-    """A service that speaks OpenAI's API; ``url`` ends before ``/completions``.
+    """A service that speaks OpenAI's API.
 
-    ``manifest_file`` is what new windows commit to. ``vocabulary_file`` is a JSON list of the texts
-    of all tokens, of a model that is asked for one at a time; without it whole answers are asked
-    for. ``questions`` are answers that are generated at a time.
+    Attributes:
+        url: of the service, up to ``/completions`` or ``/chat/completions``; turn prefix caching on
+            there.
+        manifest_file: what new windows commit to.
+        vocabulary_file: a JSON list of the texts of all tokens, of a model that is asked for one at
+            a time; without it whole answers are asked for.
+        served_as: what the service calls the model, where that is not the manifest's name.
+        key_file: a secret file with the API key.
+        ca_file: PEM file of the certificate authorities to trust instead of the usual.
+        batch: prompts in one call.
+        parallel: calls at a time.
+        questions: answers that are generated at a time.
+        timeout_seconds: for each phase of a call.
+        deadline_seconds: until an answer is given up.
     """
 
     url: Url
@@ -249,8 +302,10 @@ class GeneratorSettings(Section):
 class BinSettings(Section):
     """Where murag-ada looks for documents: bins of scores, read until there are enough.
 
-    ``edges`` are the lower edges in lattice units, falling; ``epsilon`` of a count, a part of the
-    question's; ``enough`` documents, by a noisy sum, end the reading.
+    Attributes:
+        edges: lower edges of the bins in lattice units, falling.
+        epsilon: of a count, a part of the question's.
+        enough: documents, by a noisy sum, that end the reading.
     """
 
     edges: list[int] = Field(min_length=1, max_length=64)
@@ -261,10 +316,15 @@ class BinSettings(Section):
 class KeywordSettings(Section):
     """Answers by keywords that many voters name (dp-ksa), in place of votes on each token.
 
-    ``epsilon_choice`` is of the choice how many, ``sigma`` half of the deviation of the test's
-    noise, ``delta_test`` of one use and ``delta_conversion`` of all. ``sizes`` are the numbers of
-    keywords to choose from, ``stop_words`` never count. ``final`` says whether the model writes the
-    answer from the keywords, or whether they are the answer.
+    Attributes:
+        epsilon_choice: of the choice how many.
+        sigma: half of the deviation of the test's noise.
+        delta_test: of one use.
+        delta_conversion: of all uses.
+        sizes: numbers of keywords to choose from.
+        stop_words: never count.
+        final: whether the model writes the answer from the keywords, or whether they are the
+            answer.
     """
 
     epsilon_choice: Ratio
@@ -279,12 +339,26 @@ class KeywordSettings(Section):
 class ChannelSettings(Section):
     """The generation channel of new windows (docs/spec/11-generation.md §11.8).
 
-    ``epsilon`` is of a question; with ``keywords`` of all uses of a document together, and as small
-    as it may be without it.
-    ``threshold`` is tau in lattice units, for murag alone, and ``bins`` for murag-ada;
-    ``agreement`` the votes that are one, half of the voters without it; ``differing_votes`` those
-    of a replayed answer that are no fault if they differ, though a window with one is CONDITIONAL;
-    without it nothing is replayed.
+    Attributes:
+        mechanism: how paying documents are chosen.
+        epsilon: of a question; with ``keywords`` of all uses of a document together, and as small
+            as it may be without it.
+        epsilon_token: of a token, without ``keywords``.
+        keywords: answers by keywords instead of tokens.
+        voters: groups of documents that vote.
+        slots_per_voter: documents of a voter.
+        agreement: votes that are one; half of the voters without it.
+        tokens: of an answer, at most.
+        uses: of a document in the window.
+        threshold: tau in lattice units, for murag alone.
+        bins: for murag-ada.
+        prove: which charges are proven.
+        group: charges of one proof.
+        differing_votes: votes of a replayed answer that are no fault if they differ, though a
+            window with one is CONDITIONAL; without it nothing is replayed.
+        answer_delay_seconds: an answer leaves this long after its charge, or a whole multiple.
+        reuse: whether an account's identical request has its stored answer for the whole window,
+            and not only within ``retry_seconds``.
     """
 
     mechanism: Literal["murag", "murag-ada", "naive"] = "murag"

@@ -60,7 +60,12 @@ Hex32 = Annotated[str, Field(pattern=HEX32_PATTERN)]
 
 
 class TenantSampleSettings(Section):
-    """How the strata that hold all records of a tenant are sampled."""
+    """How the strata that hold all records of a tenant are sampled.
+
+    Attributes:
+        eta: the share of bad answers that the sample finds.
+        minimum: the least number of records drawn of a tenant.
+    """
 
     eta: Decimal = "0.0009765625"
     minimum: int = Field(default=10, ge=0, le=10**6)
@@ -71,6 +76,12 @@ class SubmitterSampleSettings(Section):
 
     An eta as small as the tenants' would sample most of a small account's records, and the more
     accounts submit, the more of the log.
+
+    Attributes:
+        by: what a stratum is of: an account, or a tenant.
+        eta: the share of bad answers that the sample finds; a small one makes the prover prove most
+            submitted records.
+        minimum: the least number of records drawn of a stratum.
     """
 
     by: Literal["account", "tenant"] = "account"
@@ -79,7 +90,15 @@ class SubmitterSampleSettings(Section):
 
 
 class AuditSettings(Section):
-    """How the verifier samples."""
+    """How the verifier samples.
+
+    Attributes:
+        mode: A or B, docs/spec/09-audit.md.
+        beta: the chance to miss a share of bad answers of eta.
+        tenants: strata of all records of a tenant.
+        submitters: strata of submitted records.
+        deadline_seconds: how long the prover has to prove and open the sample.
+    """
 
     mode: Literal["A", "B"] = "B"
     beta: Decimal = "0.1"
@@ -89,7 +108,13 @@ class AuditSettings(Section):
 
 
 class RowSampleSettings(Section):
-    """How a verifier samples rows of each tenant's index."""
+    """How a verifier samples rows of each tenant's index.
+
+    Attributes:
+        beta: the chance to miss a share of bad rows of eta.
+        eta: the share of bad rows that the sample finds.
+        minimum: the least number of rows drawn of an index.
+    """
 
     beta: Decimal = "0.1"
     eta: Decimal = "0.0009765625"
@@ -100,8 +125,9 @@ class OwnerSettings(Section):
     """What owners of documents can check of a window (docs/spec/05-records.md §5.16).
 
     Attributes:
-        rows: how a verifier samples rows; without it none are.
-        keys: by tenant, the public key of its owner.
+        rows: how a verifier samples rows of each index, whose texts it then gets; without it none
+            are.
+        keys: by tenant, the public key of its owner, which signs what the owner finds.
     """
 
     rows: RowSampleSettings | None = None
@@ -116,12 +142,14 @@ class StampSettings(Section):
     """Who stamps opening and final checkpoints, and how long that may take.
 
     Attributes:
-        authorities: their URLs; nobody is asked without them.
-        roots_file: PEM, the roots that vouch for them; an answer that they do not is not kept.
+        authorities: URLs of RFC 3161 authorities that stamp opening and final checkpoint; nobody is
+            asked without them.
+        roots_file: PEM of the roots that vouch for them; an answer that they do not vouch for is
+            not kept.
         every_seconds: how often those are asked again that have not answered.
         timeout_seconds: for each phase of a call.
-        ca_file: PEM file of the certificate authorities to trust instead of the usual, for TLS.
-        proxy: URL of the HTTP proxy through which they are reached.
+        ca_file: PEM file of the certificate authorities to trust instead of the usual.
+        proxy: URL of an HTTP proxy; those of the environment are not used.
     """
 
     authorities: tuple[Url, ...] = Field(default=(), max_length=8)
@@ -139,6 +167,9 @@ class StoreSettings(Section):
         url: of SQLAlchemy.
         url_file: a secret file with the URL instead, for one that holds a password.
         wait_seconds: how long a service or worker that starts waits for a server to answer.
+        fence_folder: one small file for each window; on another disk than the database, and in no
+            backup.
+        free_bytes_min: ``/readyz`` is 503 while database or fences have less disk left.
         retention_days: after a finished window's end all but its public part is deleted; None: it
             is kept.
     """
@@ -183,14 +214,14 @@ class CosignerSettings(Section):
     """Who is asked to cosign checkpoints beside the verifier, and how long that may take.
 
     Attributes:
-        policy_file: a tlog-policy file (docs/spec 6.12) with the URLs of those who are asked, and
-            the quorum; without it nobody is asked.
+        policy_file: a tlog-policy file (docs/spec/06-ledger.md) with the URLs of those who are
+            asked, and the quorum; without it nobody is asked.
         every_seconds: how often they are asked, all for one checkpoint.
         timeout_seconds: for each phase of a call.
         wait_seconds: how long the proof of a receipt waits for the quorum; then it is given
             without.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
-        proxy: URL of the HTTP proxy through which they are reached.
+        proxy: URL of an HTTP proxy; those of the environment are not used.
     """
 
     policy_file: Path | None = None
@@ -245,7 +276,17 @@ USER_HEADER = "Ragaudit-User"
 class JwtSettings(Section):
     """How an end user's token is verified: the keys, and who must have issued it for whom.
 
-    ``ca_file`` has the authorities to trust for ``jwks_url`` instead of the usual.
+    Attributes:
+        header: which carries the token.
+        jwks_file: the issuer's keys as a file; or
+        jwks_url: where they are fetched.
+        ca_file: PEM file of the certificate authorities to trust for ``jwks_url`` instead of the
+            usual.
+        issuer: who must have issued the token.
+        audience: for whom it must have been issued.
+        claim: which names the end user.
+        algorithms: those that are accepted; asymmetric only.
+        leeway_seconds: tolerated difference of the clocks.
     """
 
     header: HeaderName = "Ragaudit-User-Token"
@@ -269,8 +310,11 @@ class DelegationSettings(Section):
     """Whose key may name an end user, and how.
 
     Attributes:
+        accounts: those whose key may name an end user.
+        jwt: how tokens of end users are verified.
         header: in which a name is believed as it stands; left out, ``Ragaudit-User`` without
             ``jwt`` and none beside it: who has tokens verified wants no name that is not.
+        register_tenants: tenants whose unknown end users are registered.
     """
 
     accounts: tuple[str, ...] = ()
@@ -300,14 +344,30 @@ def _listed(writes: object) -> object:
 
 
 class QdrantSettings(Section):
-    """Where a payload has a row's text and its metadata; flat metadata if its key is null."""
+    """Where a payload has a row's text and its metadata.
+
+    Attributes:
+        content_key: the member of a payload with a row's text.
+        metadata_key: the member with its metadata; null: flat beside the text.
+    """
 
     content_key: str = Field(default="page_content", min_length=1, max_length=64)
     metadata_key: str | None = Field(default="metadata", min_length=1, max_length=64)
 
 
 class SurfaceSettings(Section):
-    """Which surfaces there are, and which collection is which tenant."""
+    """Which surfaces there are, and which collection is which tenant.
+
+    Attributes:
+        enabled: the interfaces that are served.
+        collections: tenant by collection; a name that is not here does not exist, whatever the
+            store has.
+        delegation: whose key may name an end user.
+        writes: false, or who may write.
+        qdrant: how Qdrant's payloads look.
+        batch_max: queries in one call.
+        max_body_bytes: longest body of a request to a surface.
+    """
 
     enabled: tuple[SurfaceName, ...] = ()
     # A name that does not stand here does not exist, whatever the store has.
@@ -334,7 +394,15 @@ MAX_ALIASES = 64  # each is a time series of its own wherever metrics are kept
 
 
 class ServerSettings(Section):
-    """Where the service listens, and which proxies before it say for whom they ask."""
+    """Where the service listens, and which proxies before it say for whom they ask.
+
+    Attributes:
+        host: address on which the service listens.
+        port: port on which it listens.
+        max_body_bytes: larger requests get 413.
+        trusted_proxies: networks (CIDR) of proxies in front whose ``X-Forwarded-For`` says who
+            asks.
+    """
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
@@ -343,7 +411,12 @@ class ServerSettings(Section):
 
 
 class KeySettings(Section):
-    """Files of the provider's signing key and of the operator token's SHA-256."""
+    """Files of the provider's signing key and of the operator token's SHA-256.
+
+    Attributes:
+        provider_file: Ed25519 seed, mode 600, which signs receipts, promises and requests.
+        operator_digest_file: SHA-256 of the operator's token.
+    """
 
     provider_file: Path = Path("keys/provider.key")
     operator_digest_file: Path = Path("keys/operator.sha256")
@@ -354,6 +427,18 @@ class VerifierSettings(Section):
 
     Without the three pins no service starts, unless ``allow_unpinned`` says that whoever answers
     first is to be believed.
+
+    Attributes:
+        url: of the verifier service.
+        arbiter_key: pin; without it no window is made where the verifier shows an arbiter.
+        cosigner_key: pin.
+        verifier_key: pin.
+        verdict_key: pin.
+        allow_unpinned: for a first look only: trust whichever server answers first at the URL,
+            which can then countersign as if it were the regulator.
+        timeout_seconds: for each phase of a call.
+        ca_file: PEM file of the certificate authorities to trust instead of the usual.
+        proxy: URL of an HTTP proxy; those of the environment are not used.
     """
 
     url: Url = "http://127.0.0.1:8742"
@@ -374,7 +459,13 @@ class VerifierSettings(Section):
 
 
 class EstimatorSettings(Section):
-    """Parameters of the coalition estimator."""
+    """Parameters of the coalition estimator.
+
+    Attributes:
+        theta: cosine from which two questions count as alike.
+        tau_seconds: time within which they must be asked to count as alike.
+        sketch_bits: length of a query's sketch.
+    """
 
     theta: Decimal = "0.9"
     tau_seconds: int = Field(default=600, ge=1, le=10**7)
@@ -410,22 +501,69 @@ class WindowSettings(Section):
     """What a new window's policy says. Times count from the moment the window is created.
 
     Attributes:
-        privacy: "gaussian", or "none", with which the members of the noise are left out.
-        public_columns: the type of each public column, by name.
+        privacy: "gaussian", or "none": no noise and no epsilon, answers are the exact top K, and
+            the members of the noise are left out.
+        norm_bound: B of the integer vectors; None: 127 with noise, 4095 without.
+        metric: of the store: "cosine", "l2" of unit vectors, or "inner-product", which needs
+            ``largest_norm``.
+        largest_norm: of the store's vectors, for the metric inner-product.
+        public_columns: the type of each public column, by name; their values are public.
         filters: whether requests may filter by public columns.
-        account_index: whether the log ends with an index that proves every account's count.
-        owners: what owners of documents can check; without it nothing.
+        query_kinds: what an account may send.
+        retry_seconds: within which an account's identical request is answered from the record,
+            without a second draw.
+        versions: whether an index may have later versions within the window.
+        account_index: whether the log ends with an index that proves every account's number of
+            records.
+        owners: what owners of documents can check; without it nothing. Without noise, receipts then
+            tell accounts of the tenant the secret behind its id keys.
         coalition_estimate: what k-hat counts: accounts that ask "alike" within tau, or accounts'
-            worth of questions in one "direction" (docs/spec/07-coalition.md §7.5).
+            worth of questions in one "direction" (docs/spec/07-coalition.md), which is hard to
+            evade.
         cosigners: whether the policy names the further cosigners of ``cosigners.policy_file``, and
             what follows without their quorum: the audit fails, or the verdict says so.
-        epochs: whether the window may go on under a new seed after a restore.
-        time_stamps: likewise, of time stamps.
-        beacon_delay_seconds: delta of the beacon, whose chain the policy names with it.
-        embedder_tolerance: None: 0 of a deterministic embedder, 4 of another.
+        epochs: whether the window may go on under a new noise seed after a restore.
+        time_stamps: likewise, of stamps of opening and final checkpoint.
+        beacon_delay_seconds: the policy names the chain of ``beacon``; each instant's round is the
+            first due at least this long after it: longer than any witness's clock is wrong.
         generation: terms of a generation channel; it needs the section ``generator``.
         register_accounts: whether every account of the served tenants is registered as plain as
-            soon as the window is countersigned, so that it can ask from the opening on.
+            soon as the window is countersigned, with its stored dispute key, so that it can ask
+            from the opening on.
+        opens_after_seconds: until start and first activation instant; committing and countersigning
+            must fit in.
+        length_seconds: from start to end.
+        activation_every_seconds: an account that registers later can query from the next instant
+            on.
+        sampling_after_seconds: from end to the sampling instant, at least the verifier's
+            ``least_sampling_delay_seconds``: closing, handover and the last receipts must fit in.
+        epsilon_acc: promise to one account for all its queries; null: it follows from ``sigma``.
+        delta_acc: delta of that promise.
+        delta_policy: delta at which epsilon is stated for ``coalition_max`` accounts together;
+            there must be a finite epsilon.
+        sigma: noise in cosine units; calibrated from ``epsilon_acc`` if not given.
+        relation: neighbouring relation, replace or null-replace.
+        rows_per_document: how many rows a document has at most; the unit of epsilon.
+        top_k_max: largest K that may be asked for.
+        queries_per_account: budget r of an account.
+        slots: number of accounts that can register.
+        coalition_max: accounts that may pool their answers before the verdict says EXCEEDED.
+        query_text_disclosure: whether texts of sampled records are shown to the verifier.
+        embedder_tolerance: squared distance within which re-embeddings agree; None: 0 of a
+            deterministic embedder, 4 of another. Shipped terms allow no more; for half precision
+            agree on ``most_embedder_tolerance``.
+        estimator: of coalitions.
+        audit: how the verifier samples, and how long proving may take.
+        merge_delay_seconds: within this a cosigned checkpoint covers every entry, or the window
+            fails: longer than the verifier may be away, much shorter than
+            ``estimator.tau_seconds``.
+        clock_skew_seconds: tolerated difference of the clocks.
+        promise_life_seconds: how long a promise can be fulfilled; an expired one is superseded.
+        claim_margin_seconds: no promise is made in the last seconds before the end, so that
+            accounts can still claim.
+        release_seconds: proofs are handed over this long after the sampling instant, so that the
+            moment tells nothing; longer than proving, shorter than ``audit.deadline_seconds``.
+        experiment_seed: all randomness from this text, for experiments; the verdict says WORTHLESS.
     """
 
     privacy: Literal["gaussian", "none"] = "gaussian"
@@ -496,7 +634,14 @@ class WindowSettings(Section):
 
 
 class TimingSettings(Section):
-    """How often the background tasks look."""
+    """How often the background tasks look.
+
+    Attributes:
+        checkpoint_seconds: how often a grown log is signed.
+        driver_seconds: how often windows are looked at.
+        refresh_before_seconds: how long before an activation instant a stale index is committed to
+            anew; longer than that takes.
+    """
 
     checkpoint_seconds: float = Field(default=0.25, gt=0, le=0.3)
     driver_seconds: float = Field(default=0.25, gt=0, le=60)
@@ -505,7 +650,15 @@ class TimingSettings(Section):
 
 
 class LimitSettings(Section):
-    """What one caller may take of the service: an account, or a peer without a known key."""
+    """What one caller may take of the service: an account, or a peer without a known key.
+
+    Attributes:
+        workers: requests worked on at a time; more do not help beyond the cores.
+        waiting: requests of one caller that may wait.
+        wait_seconds: until a waiting request is refused.
+        account_per_second: requests a second of one account.
+        peer_per_second: requests a second of one peer without a known key.
+    """
 
     workers: int = Field(default=8, ge=1, le=32)
     waiting: int = Field(default=16, ge=1, le=1000)
@@ -528,7 +681,27 @@ class ProverOperation(OperationSettings):
 
 
 class Settings(FileSettings):
-    """The whole file."""
+    """The whole file.
+
+    Attributes:
+        provider: name in policies: 1 to 64 of a-z, 0-9, ``.``, ``-``.
+        server: where the service listens.
+        store: the database and the fences.
+        keys: key files.
+        verifier: the verifier, and its pinned keys.
+        cosigners: who cosigns beside the verifier.
+        time_stamps: who stamps times.
+        beacon: where rounds of a randomness beacon come from.
+        backend: where the documents are.
+        embedder: which embedder.
+        generator: the language model of generated answers.
+        window: what a new window's policy says.
+        timing: how often background tasks look.
+        limits: what one caller may take.
+        jobs: who commits and proves.
+        operation: how the service is watched.
+        surfaces: interfaces for applications.
+    """
 
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, validate_default=False)
     service: ClassVar[str] = "PROVER"

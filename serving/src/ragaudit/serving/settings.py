@@ -5,14 +5,25 @@ their owner only. Relative paths are relative to the folder of the YAML file. Wh
 library finds wrong is said in words here, for settings and for calls.
 """
 
+import inspect
 import json
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -33,6 +44,7 @@ __all__ = [
     "OperationSettings",
     "Section",
     "Url",
+    "attributes",
     "beside",
     "first_fault",
     "malformed",
@@ -115,13 +127,43 @@ def read_secret_file(path: Path) -> str:
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class Section(BaseModel):
+def attributes(kind: type) -> dict[str, str]:
+    """Return what the docstring of a class says of each attribute, by name."""
+    _, _, listed = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
+    said: dict[str, str] = {}
+    for entry in re.split(r"\n(?=    \w)", f"\n{listed.partition(chr(10) * 2)[0]}")[1:]:
+        names, _, meaning = " ".join(entry.split()).partition(": ")
+        said |= dict.fromkeys(names.split(", "), meaning.rstrip("."))
+    return said
+
+
+class Described(BaseModel):
+    """Its schema says of each member what the docstring says."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the schema with the meaning of each member."""
+        schema = handler(core_schema)
+        resolved = handler.resolve_ref_schema(schema)
+        members = resolved["properties"]
+        said, _, _ = inspect.cleandoc(cls.__doc__ or "").partition("\n\nAttributes:")
+        resolved["description"] = said.replace("``", "`")
+        for base in reversed(cls.__mro__):
+            for name, meaning in attributes(base).items():
+                if name in members:
+                    members[name]["description"] = meaning.replace("``", "`")
+        return schema
+
+
+class Section(Described):
     """Settings that belong together; unknown members are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class FileSettings(BaseSettings):
+class FileSettings(BaseSettings, Described):
     """A whole file. A subclass names its service and declares the sections."""
 
     model_config = SettingsConfigDict(extra="forbid", frozen=True, env_nested_delimiter="__")
@@ -262,9 +304,11 @@ class OperationSettings(Section):
 
     Attributes:
         log_format: ``text``, or ``json`` with one object a line.
-        metrics_host, metrics_port: where Prometheus reads; no port, no metrics.
-        audit_file: of the audit stream, or ``-`` for standard output.
-        trace_url: of an OpenTelemetry collector (OTLP over HTTP); needs the extra ``otel``.
+        metrics_host: where Prometheus reads.
+        metrics_port: never the port of the API; none, no metrics.
+        audit_file: of the audit stream, made with mode 600; ``-`` for standard output.
+        trace_url: of an OpenTelemetry collector (OTLP over HTTP); needs the extra ``otel``, whose
+            exporter also reads the variables of OpenTelemetry and of proxies.
         drain_seconds: for which a service that was told to stop answers as before, but for
             ``/readyz``, so that a balancer finds out first.
     """

@@ -38,9 +38,17 @@ Model = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class EndpointSettings(Section):
-    """How this verifier reaches a service with ``POST /embeddings``; ``url`` ends before that.
+    """How this verifier reaches a service with ``POST /embeddings``.
 
-    ``models`` are those that it believes the service about: a manifest may declare any.
+    It is asked for the committed probes before texts; if its answers differ, check 18 is NOT
+    ESTABLISHED.
+
+    Attributes:
+        url: of the service, up to ``/embeddings``.
+        models: those about which the service is believed: a manifest may declare any.
+        key_file: a secret file with the API key.
+        ca_file: PEM file of the certificate authorities to trust instead of the usual.
+        timeout_seconds: for each phase of a call.
     """
 
     url: BoundedUrl
@@ -53,8 +61,11 @@ class EndpointSettings(Section):
 class EmbedderSettings(Section):
     """Beside the bundled WordLlama, which needs nothing: a model's folder, and a service.
 
-    ``folder`` is of ``sentence-transformers``, ``endpoint`` of ``openai-compatible``. Which one a
-    window needs, its manifest says; what is not there leaves A1 not established.
+    Which one a window needs, its manifest says; what is not there leaves A1 not established.
+
+    Attributes:
+        folder: of the model of ``sentence-transformers``.
+        endpoint: of ``openai-compatible``.
     """
 
     folder: Path | None = None
@@ -80,12 +91,19 @@ def absolute_embedder(folder: Path, settings: EmbedderSettings) -> EmbedderSetti
 
 
 class GeneratorSettings(Section):
-    """A service that speaks OpenAI's API; ``url`` ends before ``/completions``.
+    """A service that speaks OpenAI's API.
 
-    ``models`` are those that it believes the service about: a manifest may name any.
-    ``vocabulary_file`` is a JSON list of the texts of all tokens, for a model that is asked for
-    tokens; one of whole answers has none. ``served_as`` what the service
-    calls its model where that is not the manifest's name.
+    Attributes:
+        url: of the service, up to ``/completions``.
+        models: those about which the service is believed: a manifest may name any.
+        vocabulary_file: a JSON list of the texts of all tokens, for a model that is asked for
+            tokens; one of whole answers has none.
+        served_as: what the service calls its model where that is not the manifest's name.
+        key_file: a secret file with the API key.
+        ca_file: PEM file of the certificate authorities to trust instead of the usual.
+        batch: prompts in one call.
+        parallel: calls at a time.
+        timeout_seconds: for each phase of a call.
     """
 
     url: BoundedUrl
@@ -112,9 +130,15 @@ EngineName = Literal["auto", "core", "reference"]
 
 
 class Listen(Section):
-    """Where the service listens; TLS ends here if both files are given.
+    """Where the service listens.
 
-    Proxies of the networks ``trusted_proxies`` say for whom they ask.
+    Attributes:
+        host: address on which the service listens.
+        port: port on which it listens.
+        tls_certificate: PEM file; TLS ends here if both files are given.
+        tls_key: PEM file.
+        trusted_proxies: networks (CIDR) of proxies in front whose ``X-Forwarded-For`` says who
+            asks.
     """
 
     host: str = "127.0.0.1"
@@ -127,15 +151,25 @@ class Listen(Section):
 class Limits(Section):
     """Caps on what others may send: bytes of one body, or what one window may hold.
 
-    ``anonymous_bytes`` bounds what anybody may send unsigned, ``dispute_bytes`` a receipt
-    file, and ``anonymous_at_once`` how many such bodies are parsed at a time: parsed JSON takes up
-    to eight times its bytes. Of one provider, ``waiting_windows`` bounds the windows that wait for
-    a countersignature, ``waiting_bytes`` what windows without one hold, refused ones for good,
-    ``version_bytes`` the later versions of indexes in one window, and ``windows_per_day`` what it
-    registers in 24 hours; a row of an index takes 64 bytes of
-    ``index_bytes``. ``submitted_bytes`` bounds each of receipts, refusals, claims and disputes,
-    and with it the slots of a window, each of which has a share (docs/spec 8.8). It
-    and the two numbers keep every list of the evidence within the largest canonical JSON document.
+    Attributes:
+        json_bytes: a provider's JSON, where its call may have that much (docs/spec/08-services.md
+            §8.3).
+        anonymous_bytes: a body that nobody signed.
+        dispute_bytes: a receipt file.
+        anonymous_at_once: how many such bodies are parsed at a time: parsed JSON takes up to eight
+            times its bytes.
+        index_bytes: an index commitment; a row takes 64 bytes.
+        records_bytes: a handover; less if log or policy say so.
+        entries: of one window.
+        checkpoints: of one window.
+        waiting_windows: of one provider that wait for a countersignature.
+        waiting_bytes: all windows of one provider without a countersignature, refused ones for
+            good.
+        version_bytes: of one provider, the later versions of indexes in one window.
+        windows_per_day: of one provider, registered in 24 hours.
+        submitted_bytes: of one window: each of receipts, refusals, claims and disputes, and with it
+            the slots, each of which has a share (docs/spec/08-services.md §8.8). It and the two
+            numbers keep every list of the evidence within the largest canonical JSON document.
     """
 
     json_bytes: int = Field(default=64 * MIB, ge=1024, le=2**28)
@@ -156,7 +190,7 @@ class Limits(Section):
 class Settings(FileSettings):
     """All settings of the service.
 
-    Args:
+    Attributes:
         name: name of the cosigner's key, a schema-less URL such as ``regulator.example/cosigner``.
         data: folder of the database and of temporary files.
         secrets: folder of the key files.
@@ -165,20 +199,27 @@ class Settings(FileSettings):
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
         database_file: a secret file with the URL instead, for one that holds a password.
         database_wait_seconds: how long a service or worker that starts waits for a server.
-        fence: file that tells a restored database; in ``data`` when absent.
+        fence: file that tells a restored database; in ``data`` when absent. On another disk, and in
+            no backup.
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
-        positions: file of `ragaudit verifier positions`, so that fewer generators are derived anew.
+        listen: where the service listens.
+        limits: what others may send and have stored.
+        positions: file of ``ragaudit verifier positions FILE``, so that fewer generators are
+            derived anew: halves the time of checking records over positions not seen before.
         retention_days: how long after its verdict the confidential evidence of a window is kept;
             for good when absent.
         time_stamp_roots: PEM file of the time-stamping authorities (RFC 3161) that are trusted;
             none when absent.
-        beacon: where rounds of a randomness beacon come from, and of which chain policies may be.
+        beacon: where rounds of a randomness beacon come from. Windows with a beacon of any other
+            chain are refused: who holds a chain's key knows its rounds. Without sources, the
+            provider's are used; every round is verified.
         tick_seconds: how often the service looks for work that an instant has made due.
         jobs: who checks the arguments of an audit.
         operation: how the service is watched.
         embedder: which embedders this verifier has beside the bundled one.
         generator: where this verifier asks language models that windows commit to; nowhere when
-            absent, which leaves checks 29 and 30 not established.
+            absent, which leaves checks 29 and 30 not established, and such a window CONDITIONAL at
+            best.
     """
 
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX)

@@ -27,7 +27,8 @@ ML_DSA_44: Algorithm = "ml-dsa-44"
 class Listen(VerifierListen):
     """Where the service listens; TLS ends here if both files are given.
 
-    Proxies of the networks ``trusted_proxies`` say for whom they ask.
+    Attributes:
+        port: port on which it listens.
     """
 
     port: int = Field(default=8744, ge=0, le=65535)
@@ -36,14 +37,16 @@ class Listen(VerifierListen):
 class Settings(FileSettings):
     """All settings of the service.
 
-    Args:
+    Attributes:
         name: of the cosigner's keys, a schema-less URL such as ``cosigner.example/one``.
         data: folder of the database.
-        secrets: folder of the key files.
+        secrets: folder of ``ed25519.key`` and ``ml-dsa-44.key``.
         algorithms: with a key of each of these a checkpoint is cosigned.
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
         database_wait_seconds: how long a service that starts waits for a server to answer.
-        fence: file that tells a restored database; in ``data`` when absent.
+        fence: file that tells a restored database; in ``data`` when absent. On another disk, and in
+            no backup.
+        listen: where the service listens.
         operation: how the service is watched.
     """
 
