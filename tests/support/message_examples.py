@@ -9,17 +9,28 @@ import pkgutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from types import ModuleType
 from typing import Any
 
+from generation_messages import CHARGE, GENERATION, KEYWORDS
+from integrity_scene import policy_value
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.messages.kernel import Items, Message
+from ragaudit.lab.scenario.third_parties import trust_text
+from ragaudit.ledger.messages.beacon import QUICKNET
+from ragaudit.ledger.messages.documents import ProvenIndex
+from ragaudit.ledger.messages.entries import Void
+from ragaudit.ledger.messages.kernel import Form, Items, Message, Text
+from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord
+from ragaudit.ledger.messages.receipts import GeneratedReceipt
+from ragaudit.ledger.messages.shown import ProvenOpening
 from vector_scripts import VECTORS
 
 # Of which there is no message, only of classes below them.
 _BASES = {
-    *("Body", "HeldBody", "SignedMessage", "VerifierMessage", "AccountMessage"),
-    *("ReleaseMessage", "ShownEntry", "_Deletion", "LogShown", "RowOpening", "Salted", "Openings"),
+    *("Body", "HeldBody", "SignedMessage", "VerifierMessage", "AccountMessage", "PolicyMember"),
+    *("ReleaseMessage", "ShownEntry", "LogShown", "RowOpening", "Salted", "Openings"),
+    *("_Deletion", "_PublicPart", "_ReceiptFile"),
 }
 _PARTIES = ("ragaudit.ledger", "ragaudit.client", "ragaudit.prover", "ragaudit.verifier")
 _D = "5a" * 32
@@ -37,6 +48,11 @@ _PAID = {"position": 1, "vector": [300, -301, 302, 303, 304], "blinding": _D}
 _USED = {"position": 1, "id": "a", "content": "text", "attributes": "{}", "salt": _D}
 _VERSION = {"version": 1, "rows": 3, "null_rows": 0, "time": None}
 _VOTES = {"public": 5, "voters": [50257, -1]}
+_OPENINGS = {
+    **dict.fromkeys(("salt_q", "salt_e", "salt_f", "salt_s"), _D),
+    **{"kind": "text", "query": "q", "filter": "", "embedding": "AQA=", "sketch": ""},
+}
+_LOGGED = {"index": 3, "salt": _D, "proof": None}
 # Of those that no vector holds, by name.
 MADE: dict[str, Any] = {
     "WindowBody": {"policy": {}, "embedder": {}},
@@ -58,9 +74,8 @@ MADE: dict[str, Any] = {
     "MadeOf": {"used": [_USED], "votes": [_VOTES]},
     "RecordOpenings": {
         "request": {"counter": None, "filter": "", "kind": "text", "query": "q", "top_k": 1},
-        **dict.fromkeys(("salt_q", "salt_e", "salt_f", "salt_s", "salt_r"), _D),
-        **{"kind": "text", "query": "q", "filter": "", "embedding": "AQA=", "sketch": ""},
-        **{"selected": [1], "selection_blinding": _D},
+        **_OPENINGS,
+        **{"salt_r": _D, "selected": [1], "selection_blinding": _D},
     },
     "CountedVersion": {"version": 1, "rows": 3, "null_rows": 0, "time": None},
     "HeldParts": {"parts": 0, "complete": True},
@@ -85,12 +100,29 @@ MADE: dict[str, Any] = {
         "window": "w",
         "pseudonym": _D,
     },
-    "AdaptiveTerms": {"edges": [9000, 3000], "epsilon": "1/4", "enough": 5},
-    "KeywordVoting": {
-        **{"kind": "dp-ksa", "epsilon_choice": "1/2", "sigma": "4", "delta_test": "1/1000000"},
-        **{"delta_conversion": "1/1000000", "voters": 2, "sizes": [1, 2], "stop_words": ["a"]},
-        **{"tokens": 8, "final": "keywords"},
+    "ChargeOpenings": {
+        "request": {"counter": None, "filter": "", "query": "q"},
+        **_OPENINGS,
     },
+    "OverlappingWindow": {"policy": policy_value(), "allowed": 1, "shared": 1},
+    "VoidedCharge": {
+        "format": "ragaudit/v1/voided-charge",
+        "charge": {**_LOGGED, "body": CHARGE.encode().hex()},
+        "void": {**_LOGGED, "body": Void("w", "acme", 3, 4001).encode().hex()},
+    },
+    "BeaconChain": QUICKNET.to_json(),
+    "BeaconTerms": {**QUICKNET.to_json(), "kind": "drand", "delay_seconds": 30},
+    "CosignerTerms": {"demand": "required", "trust": trust_text()},
+    "_Owners": {"rows": None},
+    "_Tenant": {"id": "t", "owner_key": None},
+    "_Shown": {"index": 3, "kind": "close", "salt": _D, "body": "00"},
+    "Demand": {"demand": "required"},
+    "GenerationTerms": GENERATION,
+    "TokenVoting": GENERATION["answerer"],
+    "ChargeTerms": GENERATION["charges"],
+    "ReplayTerms": GENERATION["replay"],
+    "AdaptiveTerms": {"edges": [9000, 3000], "epsilon": "1/4", "enough": 5},
+    "KeywordVoting": KEYWORDS["answerer"],
     "RetrievalTerms": {
         **{"metric": "cosine", "largest_norm": None, "filter_grammar": "empty"},
         **{"public_columns": [{"name": "year", "type": "integer"}], "query_kinds": ["text"]},
@@ -117,11 +149,7 @@ def messages() -> list[type[Message]]:
     for name in _PARTIES:
         _import(name)
     return sorted(
-        {
-            kind
-            for kind in _below(Message)
-            if kind.__name__ not in _BASES and kind.__name__[0] != "_" and _declared(kind)
-        },
+        {kind for kind in _below(Message) if kind.__name__ not in _BASES and _declared(kind)},
         key=lambda kind: (kind.__module__, kind.__name__),
     )
 
@@ -131,15 +159,27 @@ def has_a_list(kind: type[Message]) -> bool:
     return any(isinstance(form, Items) for form in kind.FORMS.values())
 
 
+@cache
 def examples() -> dict[type[Message], Any]:
-    """A document of each, for as many as there is one."""
+    """A document of each; nobody changes them."""
     known = list({json.dumps(each, sort_keys=True): each for each in _stored()}.values())
-    return {
-        kind: found
-        for kind in messages()
-        if (found := _example(kind, [MADE[kind.__name__]] if kind.__name__ in MADE else known))
-        is not None
+    found: dict[type[Message], Any] = {}
+    for kind in messages():
+        own = [MADE[kind.__name__]] if kind.__name__ in MADE else known
+        found[kind] = _example(kind, own)
+    unproven = GeneratedReceipt.from_json(found[GeneratedReceipt]).unproven().to_json()
+    found[MissingEntry] = {
+        **found[MissingRecord],
+        **{"format": MissingEntry.FORMAT, "receipt": unproven, "entry": "charge"},
     }
+    opening = found[ProvenOpening]
+    found[ProvenIndex] = {
+        **{"origin": "o", "tenant": "t", "version": 1, "document_secret": _D, "opening": opening},
+        "announced": None,
+    }
+    for kind in [kind for kind, document in found.items() if document is None]:
+        found[kind] = _composed(kind, found, known)
+    return found
 
 
 def _example(kind: type[Message], known: list[Any]) -> Any:
@@ -148,6 +188,23 @@ def _example(kind: type[Message], known: list[Any]) -> Any:
             kind.from_json(document)
             return document
     return None
+
+
+def _composed(kind: type[Message], found: dict[type[Message], Any], known: list[Any]) -> Any:
+    """A document of examples of messages, and elsewhere of members of the same name."""
+    document: dict[str, Any] = {"format": kind.FORMAT} if kind.KIND else {}
+    for name, form in kind.FORMS.items():
+        inner = next((each for each in found if each.__name__ == form.schema.get("title")), None)
+        values = [found[inner]] if inner else [each[name] for each in known if name in each]
+        document[name] = next((value for value in values if _is_read(form, value)), None)
+    return document if _is_read(kind, document) else None
+
+
+def _is_read(form: Form | type[Message], value: Any) -> bool:
+    with suppress(RagauditError):
+        form.read(value)
+        return True
+    return False
 
 
 def _import(name: str) -> None:
@@ -188,3 +245,61 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
             text = value if value[:1] in ("{", "[") else base64.b64decode(value).decode()
             if text[:1] in ("{", "["):
                 yield from _objects(json.loads(text))
+
+
+DECLARED = VECTORS / "members.json"
+"""What each member may be; `python tests/support/message_examples.py` writes it anew."""
+
+
+def declared() -> dict[str, Any]:
+    """What each class says of its members, in the form of `DECLARED`."""
+    return {
+        kind.__name__: {
+            "error": kind.ERROR.__name__,
+            "where": kind.WHERE,
+            "optional": sorted(kind._optional),
+            "members": {name: _said(form) for name, form in members(kind).items()},
+            **({"format": kind.FORMAT} if kind.KIND else {}),
+        }
+        for kind in messages()
+    }
+
+
+def members(kind: type[Message]) -> dict[str, Form]:
+    """The members that stand in the JSON object of a message."""
+    found: dict[str, Form] = {}
+    for name, form in kind.FORMS.items():
+        inner = kind._embedded.get(name)
+        found |= {name: form} if inner is None else members(inner)
+    return found
+
+
+def _said(form: Form) -> Any:
+    schema = _short(form.schema)
+    # Of bytes: JSON schema counts characters, of which two bytes may be one.
+    return {**schema, "minLength": form._low} if isinstance(form, Text) else schema
+
+
+def _short(schema: Any) -> Any:
+    """A schema with messages in it by name."""
+    if isinstance(schema, list):
+        return [_short(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "title" in schema:
+        return {"type": "object", "message": schema["title"]}
+    return {name: _short(each) for name, each in schema.items()}
+
+
+def _written() -> str:
+    lines = []
+    for kind, said in declared().items():
+        inner = [f'   "{name}": {json.dumps(each)}' for name, each in said.pop("members").items()]
+        head = json.dumps(said)[:-1]
+        body = ",\n".join(inner)
+        lines.append(f' "{kind}": {head}, "members": {{\n{body}\n }}}}')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+if __name__ == "__main__":
+    DECLARED.write_text(_written())
