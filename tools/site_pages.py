@@ -2,13 +2,15 @@
 
 Run `python tools/site_pages.py`, which `make docs` does. They are below `docs/generated`, which is
 not kept: every setting of the three services, from the published schemas, and all measurements,
-from `benchmarks/results`.
+from `benchmarks`.
 """
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from ragaudit.lab.bench import suite
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "generated"
@@ -75,6 +77,7 @@ def main() -> None:
     """Write the pages."""
     PAGES.mkdir(exist_ok=True)
     (PAGES / "settings.md").write_text(settings_page(), encoding="utf-8")
+    suite.render(suite.Places.of(ROOT / "benchmarks", None))
 
 
 if __name__ == "__main__":

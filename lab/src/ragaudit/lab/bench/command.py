@@ -426,8 +426,8 @@ def everything(
     """Measure the declared matrix and make document and plots of the results.
 
     Without --output, results go to results/ in the folder of --inputs, the document to
-    docs/benchmarks.md beside that folder and the plots to docs/benchmarks. What is stored for
-    the present commit is not measured again.
+    docs/generated/measurements.md beside that folder and the plots to docs/benchmarks. What is
+    stored for the present commit is not measured again.
     """
     from ragaudit.lab.bench import suite  # noqa: PLC0415 - loads matplotlib
 

@@ -4,6 +4,7 @@ The document is made from stored results alone, beside figures that others have 
 (docs/benchmarks/published.toml): quoted, never measured.
 """
 
+import os
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -395,6 +396,7 @@ class Inputs:
         template: Markdown with ``$name`` where a table goes.
         groth16: reports of the Groth16 comparison.
         published: published figures of others.
+        once: sections of what was measured once, of benchmarks/once.toml.
     """
 
     template: str
@@ -404,10 +406,11 @@ class Inputs:
     bounds: Bounds
     groth16: Sequence[Mapping[str, Any]]
     published: Mapping[str, Any]
+    once: Sequence[Mapping[str, Any]] = ()
 
 
 def render_document(inputs: Inputs, document: Path, figures: Path) -> None:
-    """Write the document and its figures; ``figures`` lies beside or below the document.
+    """Write the document and its figures.
 
     Args:
         inputs: everything that is shown; nothing is measured here.
@@ -437,6 +440,8 @@ def render_document(inputs: Inputs, document: Path, figures: Path) -> None:
         "reference": _whole(results, "reference"),
         "groth16": groth16.render(inputs.groth16, results),
         "published": render_published(inputs.published, inputs.groth16),
+        "once": "\n\n".join(map(_once, inputs.once)),
+        "figures": Path(os.path.relpath(figures, document.parent)).as_posix(),
     }
     try:
         text = Template(inputs.template).substitute(values)
@@ -449,6 +454,20 @@ def render_document(inputs: Inputs, document: Path, figures: Path) -> None:
         if name.endswith(".svg"):
             (figures / name).write_bytes(data)
     document.write_text(text)
+
+
+def _load_once(path: Path) -> Sequence[Mapping[str, Any]]:
+    if not path.exists():
+        return ()
+    with reading("single measurements", path):
+        return list(tomllib.loads(path.read_text(encoding="utf-8"))["section"])
+
+
+def _once(section: Mapping[str, Any]) -> str:
+    commands = "\n".join(f"    {command}" for command in section["commands"])
+    tables = [table(each["headings"], each["rows"], numbers=False) for each in section["table"]]
+    parts = (f"## {section['title']}", section["about"], commands, *tables)
+    return "\n\n".join(part for part in parts if part)
 
 
 def _largest(results: Results, scenario: str) -> int:
@@ -530,8 +549,9 @@ class Places:
         """
         if output is None:
             docs = inputs.parent / "docs"
-            return cls(inputs, inputs / "results", docs / "benchmarks.md", docs / "benchmarks")
-        return cls(inputs, output, output / "benchmarks.md", output / "benchmarks")
+            document = docs / "generated" / "measurements.md"
+            return cls(inputs, inputs / "results", document, docs / "benchmarks")
+        return cls(inputs, output, output / "measurements.md", output / "benchmarks")
 
     @property
     def measured(self) -> Path:
@@ -637,6 +657,7 @@ def render(places: Places) -> None:
         profiles.bounds(inputs / "bounds.toml"),
         groth16.load(places.groth16),
         load_published(inputs.parent / "docs" / "benchmarks" / "published.toml"),
+        _load_once(inputs / "once.toml"),
     )
     places.document.parent.mkdir(parents=True, exist_ok=True)
     render_document(made, places.document, places.figures)
