@@ -1,11 +1,12 @@
 """Write the pages of the site that only repeat what code and stored results say.
 
 Run `python tools/site_pages.py`, which `make docs` does. They are below `docs/generated`, which is
-not kept: every setting of the three services, from the published schemas, and all measurements,
-from `benchmarks`.
+not kept: every setting of the three services, from the published schemas, what bounds the members
+of a policy, and all measurements, from `benchmarks`.
 """
 
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,10 +74,27 @@ def _range(member: dict[str, Any]) -> str:
     return "; ".join(said)
 
 
+def members_page() -> str:
+    """Return the page of what bounds each member of a policy."""
+    table = tomllib.loads((ROOT / "docs/notes/policy-members.toml").read_text("utf-8"))["member"]
+    lines = [
+        "# What bounds each member of a policy", "",
+        "A provider states the policy ([5.2](../spec/05-records.md)), and a verifier's terms "
+        "([9.4](../spec/09-audit.md)) keep it from stating one under which a PASS says nothing.",
+        "",
+        "| member of a policy | range | bounded by, or why by nothing |", "|---|---|---|",
+    ]  # fmt: skip
+    for each in table:
+        names = ", ".join(f"`{name}`" for name in each["names"])
+        lines.append(f"| {names} | {each['range']} | {each['bound']} |")
+    return "\n".join((*lines, ""))
+
+
 def main() -> None:
     """Write the pages."""
     PAGES.mkdir(exist_ok=True)
     (PAGES / "settings.md").write_text(settings_page(), encoding="utf-8")
+    (PAGES / "policy-members.md").write_text(members_page(), encoding="utf-8")
     suite.render(suite.Places.of(ROOT / "benchmarks", None))
 
 

@@ -1,9 +1,10 @@
-"""Every member of a policy, its range and bound: the table of docs/notes/policy-members.md.
+"""Every member of a policy, its range and bound: as in docs/notes/policy-members.toml.
 
 A provider states a policy. What it may state without a bound, an attacker states.
 """
 
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from ragaudit.ledger.messages.manifests import GeneratorManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.terms import KNOWN, TERMS
 
-NOTE = Path(__file__).parents[3] / "docs" / "notes" / "policy-members.md"
+NOTE = Path(__file__).parents[3] / "docs" / "notes" / "policy-members.toml"
 NAMES = {term.name for term in TERMS} | {each.name for each in KNOWN}
 # Of the log, not of a member.
 OF_WINDOWS = {"least_claimed_anchored_share", "most_void_share", "most_withheld_share"}
@@ -61,14 +62,11 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
 
 def rows() -> dict[str, tuple[str, str]]:
     """Range and bound of each member in the table."""
-    text = NOTE.read_text(encoding="utf-8")
-    (table,) = re.findall(r"\| member of a policy \|.*?\n\n", text + "\n", re.DOTALL)
     found: dict[str, tuple[str, str]] = {}
-    for line in table.strip().splitlines()[2:]:
-        members, limits, bound = (cell.strip() for cell in line.strip("|").split(" | "))
-        for member in re.findall(r"`([^`]+)`", members):
+    for entry in tomllib.loads(NOTE.read_text(encoding="utf-8"))["member"]:
+        for member in entry["names"]:
             assert member not in found, f"{member} stands twice"
-            found[member] = (limits, bound)
+            found[member] = (entry["range"], entry["bound"])
     return found
 
 
