@@ -567,17 +567,23 @@ def test_a_table_that_is_none_gives_no_sentence_and_no_green() -> None:
         assert "Anybody who sees" not in html
 
 
+SPEC = Path(__file__).parents[3] / "docs" / "spec"
+TEXTS: dict[str, str] = json.loads((SPEC / "verdict-texts.json").read_text(encoding="utf-8"))
+
+
+def texts(*names: str) -> tuple[str, ...]:
+    return tuple(TEXTS[name] for name in names)
+
+
 def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
-    chapter = Path(__file__).parents[3] / "docs/spec/10-verdict.md"
-    text = " ".join(chapter.read_text(encoding="utf-8").split())
-    found = re.findall(r"- `([NAI][0-9]+)`[:,][^“]*“([^”]*)”", text)
     conditional = (covered.UNSAMPLED, covered.DISPUTED, covered.SHOWN, covered.PLAIN)
     expected = (*covered.NOT_COVERED, covered.UNOWNED, *conditional)
     generating = (covered.UNLOGGED, covered.RENEWED, covered.VOIDED)
     changing = (covered.COLUMNS, covered.VERSIONS, covered.EPOCHS)
     second = (*changing, *generating, covered.WITHHELD_UNCOUNTED, covered.IDS)
-    assert [each for name, each in found if name[0] == "N"] == [*expected, *second]
-    assert [each for name, each in found if name[0] == "A"] == list(covered.ASSUMPTIONS)
+    assert expected == texts(*(f"N{number}" for number in range(1, 11)))
+    assert second == texts("N11", "N12", "N13", "N14", "N17", "N15", "N16", "N18")
+    assert texts("A1", "A2", "A3", "A4", "A5", "A8") == covered.ASSUMPTIONS
     everything = covered.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
     least = (*expected[:-4], covered.WITHHELD_UNCOUNTED)
     assert everything == (*expected, covered.WITHHELD_UNCOUNTED)
@@ -588,30 +594,42 @@ def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
     known = covered.assumptions(None, ("the embedder", "the generator"))
     *same, models = known
     assert tuple(same) == covered.ASSUMPTIONS[:-1]
-    added = models.removeprefix(covered.ASSUMPTIONS[-1]).strip()
-    assert f"“{added}”" in text and added.startswith("The verifier's terms list")
-    named = dict(found)
+    assert models == " ".join(texts("A8", "A8, known models"))
     order = ["I1", "I2", "N4", "I3", "I4", "I7", "N6", "I5", "N8", "I6", "N11", "N12", "N13"]
     counts = {"disputes_open": 1, "anchored": 0, "plain": 1, "versions": 1, "epochs": 1}
     unnoised = covered.not_covered("B", counts, noised=False, columns=True)
-    assert unnoised == tuple(named[name] for name in order)
-    assert covered.SAMPLE_ALONE in text
-    assert f"“{covered.HIDDEN}”" in text
+    assert unnoised == texts(*order)
+    assert TEXTS["A6"] == covered.SAMPLE_ALONE
+    assert covered.BEACON.format("<hash>") == TEXTS["A7"]
+    assert TEXTS["N3 by direction"] == covered.HIDDEN
     directed = covered.not_covered("A", {}, by_direction=True)
     assert directed[2] == covered.HIDDEN
     assert directed == (*least[:2], covered.HIDDEN, *least[3:])
 
 
+def test_every_text_of_the_specification_is_named_in_its_chapter() -> None:
+    chapter = (SPEC / "10-verdict.md").read_text(encoding="utf-8")
+    section = chapter.split("## 10.4")[1].split("## 10.5")[0]
+    named = {*re.findall(r"`([NIA]\d[^`]*)`", section), "N2"}  # of `N1` to `N6`
+    assert named == {name for name in TEXTS if name[0] in "NIA"}
+
+
+def test_statements_of_claims_are_those_of_the_specification() -> None:
+    stated = {f"{claim} {result}": text for (claim, result), text in verdicts._STATEMENTS.items()}
+    opened = {f"integrity PASS, {name} open": text for name, text in verdicts._OPEN.items()}
+    said = {**stated, **opened, "integrity PASS, voids": verdicts._VOID.format("n")}
+    assert said == {name: text for name, text in TEXTS.items() if name[0] in "ip"}
+
+
 def test_what_owners_can_check_is_said_in_the_place_of_the_providers_word() -> None:
-    chapter = Path(__file__).parents[3] / "docs/spec/10-verdict.md"
-    text = " ".join(chapter.read_text(encoding="utf-8").split())
     replaced = {
         "N5": (covered.NOT_COVERED[4], covered.OWNED),
         "N6": (covered.UNOWNED, covered.UNOWNED_ROWS),
         "I4": (covered.DOCUMENTS, covered.OWNED_DOCUMENTS),
     }
-    assert f"`N5` is “{covered.OWNED}”" in text and f"`N6` is “{covered.UNOWNED_ROWS}”" in text
-    assert f"`I4` (below) is “{covered.OWNED_DOCUMENTS}”" in text
+    for name, (_, owned) in replaced.items():
+        assert owned == TEXTS[f"{name} with owners"]
+    assert TEXTS["N5 and I4, rows sampled"] == covered.COMPARED
     for noised, names in ((True, ("N5", "N6")), (False, ("I4", "N6"))):
         before = covered.not_covered("B", {"plain": 1}, noised=noised)
         after = covered.not_covered("B", {"plain": 1}, noised=noised, owned=True)
@@ -620,7 +638,6 @@ def test_what_owners_can_check_is_said_in_the_place_of_the_providers_word() -> N
         assert after == (*(changed.get(each, each) for each in before), *more)
         assert set(changed) <= set(before)
         sampled = covered.not_covered("B", {"plain": 1}, noised=noised, owned=True, rows=True)
-        assert f"“{covered.COMPARED}”" in text
         assert [each for each in sampled if each not in after] == [
             f"{replaced[names[0]][1]} {covered.COMPARED}"
         ]
