@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from typing import Any
 
@@ -18,10 +18,12 @@ import pytest
 from message_examples import DECLARED, declared, examples, members
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.messages.beacon import BeaconChain, Known
 from ragaudit.ledger.messages.bodies import Body
 from ragaudit.ledger.messages.kernel import Form, Message, joined
+from ragaudit.ledger.messages.signed import SignedMessage
 
 SAID: dict[str, Any] = json.loads(DECLARED.read_bytes())
 LONGEST = 2**21
@@ -31,10 +33,36 @@ OF_TYPES: dict[str, Any] = {
 }  # fmt: skip
 # Texts that a form looks into, by the beginning of its description.
 OTHER_TEXTS: dict[str, tuple[str, ...]] = {
-    "decimal": ("0", "0.0", "-0.1", "+0.1", ".1", "1.", "00.1", "1e-3", " 0.1", "0,1", "٠.1"),
-    "fraction": ("0/1", "-1/2", "2/4", "1/1", "01/2", "1/0", "1.5", "1 /2", "1/2\n", "٣/2"),
+    "decimal": (
+        "0",
+        "0.0",
+        "-0.1",
+        "+0.1",
+        ".1",
+        "0.",
+        "00.1",
+        "0.1\n",
+        "1e-3",
+        " 0.1",
+        "0,1",
+        "\N{ARABIC-INDIC DIGIT ZERO}.1",
+        f"0.1{'0' * 12}",
+    ),
+    "fraction": (
+        "0/1",
+        "-1/2",
+        "2/4",
+        "1/1",
+        "01/2",
+        "1/0",
+        "1.5",
+        "1 /2",
+        "1/2\n",
+        "\N{ARABIC-INDIC DIGIT THREE}/2",
+    ),
     "base64": ("A===", "AAA", "AAB=", "AA-_", "AAAA\n", " AAAA", "AA==AAAA"),
     "hex": ("00" * 31, "00" * 33, "AB" * 32, "0" * 63 + "g"),
+    "hex, an": ("00" * 32, "01" + "00" * 31, "ff" * 32),  # of small order, or no point
     "origin": ("a\nb", "a b", "a+b"),
     "name of a": ("a/b", "a b", "a\n", "-a", "A"),
     "vkey": ("?", "a+00000000+AAAA", "a+0000000g+AQ=="),
@@ -43,6 +71,19 @@ OTHER_TEXTS: dict[str, tuple[str, ...]] = {
     "a word": (),
     '"bundle"': ("account/", "account/" + "AB" * 32, "account/" + "ab" * 32 + "\n", "bundles"),
 }
+TEXTS: dict[str, tuple[str, ...]] = {
+    "origin": ("o", "o" * 255),
+    "name of a p": ("0.a-b", "a" * 64),
+    "name of a t": ("0-a", "a" * 64),
+    "name of a w": ("0-a", "a" * 64),
+    "id of": ("\0", "a" * 512, "\N{EURO SIGN}" * 170),
+    "one line of 1..200": ("a", "a" * 200),
+    "one line of 1..1000": ("a", "a" * 1000),
+    '"bundle"': ("bundle", "account/" + "ab" * 32),
+}
+# Of a signed message, what is a message or a body itself: that it is covered has tests of its own.
+OF_OTHERS = {"round", "receipts_list", "items", "charge", "answer", "body"}
+KEY, OTHER = (PrivateKey.from_seed(each * 32) for each in (b"k", b"o"))
 # Which are no messages of the kernel.
 UNSAID = {"error": "MalformedError"}
 OTHERS = {"Policy": {"error": "MalformedPolicy"}}
@@ -71,6 +112,10 @@ def wrong(schema: Any, right: Any) -> Iterator[Any]:
         for value in wrong(either, right):
             if not others & {name for name in OF_TYPES if is_of(value, name)}:
                 yield value
+    described = schema.get("description", "")
+    for about, texts in OTHER_TEXTS.items():
+        yield from texts if described.startswith(about) else ()
+    yield from ends(described, Fraction(1, 997))
     match schema:
         case {"enum": [*choices]}:
             yield from ("", *(f"{choice} " for choice in choices), choices[0].swapcase() + "?")
@@ -87,10 +132,6 @@ def wrong(schema: Any, right: Any) -> Iterator[Any]:
         case {"minLength": low, "maxLength": high}:
             yield from ("?" * (high + 1), "\N{EURO SIGN}" * (high // 3 + 1), "\ud800")
             yield from ["?" * (low - 1)] if low else []
-            described = schema.get("description", "")
-            for about, texts in OTHER_TEXTS.items():
-                yield from texts if described.startswith(about) else ()
-            yield from ends(described, Fraction(1, 997))
         case {"items": item, "minItems": low, "maxItems": high}:
             held = right if isinstance(right, list) and right else [*inner(item)][-1:]
             if held and high < LONGEST:
@@ -133,6 +174,8 @@ def inner(schema: Any) -> Iterator[Any]:
         case {"minLength": low, "maxLength": high} if "description" not in schema:
             yield from ("a" * low, "a" * high, "\N{EURO SIGN}" * (high // 3))
         case {"description": str(described)}:
+            for about, texts in TEXTS.items():
+                yield from texts if described.startswith(about) else ()
             yield from ends(described, Fraction(0))
         case {"items": item, "minItems": low, "maxItems": high}:
             held = [*inner(item)]
@@ -154,7 +197,7 @@ def ends(described: str, beyond: Fraction) -> Iterator[str]:
         yield from (b64_encode(bytes(count)) for count in counts)
     bounds = re.findall(r"(at most|at least|below) ([\d/]+)", described)
     for word, bound in bounds:
-        away = {"at least": -beyond, "at most": beyond, "below": 0}[word]
+        away = {"at least": -beyond, "at most": beyond, "below": Fraction(0)}[word]
         end = Fraction(bound) + away
         decimal = described.startswith("decimal")
         # A bound below which all lies is no value itself, nor has a decimal more than nine digits.
@@ -281,3 +324,24 @@ def parsed() -> list[type[Message]]:
         for kind in examples()
         if kind is not BeaconChain and len(inspect.signature(kind.parse).parameters) == 1
     ]
+
+
+def test_a_signature_covers_each_member_that_is_signed() -> None:
+    for kind, document in examples().items():
+        if not issubclass(kind, SignedMessage):
+            continue
+        signed = kind.from_json(document).signed(KEY).to_json()
+        SignedMessage.verify(kind.from_json(signed), KEY.public)
+        with pytest.raises(SignatureRejected):
+            SignedMessage.verify(kind.from_json(signed), OTHER.public)
+        for name, schema in SAID[kind.__name__]["members"].items():
+            others = []
+            for value in inner(schema) if name in kind._signed else ():
+                with suppress(MalformedError):
+                    others.append(kind.from_json({**signed, name: value}))
+            others = [each for each in others if each.to_json() != signed]
+            with named(kind.__name__, name):
+                assert others or name not in kind._signed or name in OF_OTHERS
+                for other in others:
+                    with pytest.raises(SignatureRejected):
+                        SignedMessage.verify(other, KEY.public)
