@@ -20,7 +20,7 @@ from ragaudit.lab.scenario.third_parties import trust_text
 from ragaudit.ledger.messages.beacon import QUICKNET
 from ragaudit.ledger.messages.documents import ProvenIndex
 from ragaudit.ledger.messages.entries import Void
-from ragaudit.ledger.messages.kernel import Form, Items, Message, Text
+from ragaudit.ledger.messages.kernel import Form, Items, MapOf, Message, Text
 from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord
 from ragaudit.ledger.messages.receipts import GeneratedReceipt
 from ragaudit.ledger.messages.shown import ProvenOpening
@@ -276,6 +276,8 @@ def members(kind: type[Message]) -> dict[str, Form]:
 
 def _said(form: Form) -> Any:
     schema = _short(form.schema)
+    if isinstance(form, MapOf):
+        return {**schema, "names": _said(form._key)}
     # Of bytes: JSON schema counts characters, of which two bytes may be one.
     return {**schema, "minLength": form._low} if isinstance(form, Text) else schema
 

@@ -1,8 +1,7 @@
 """MURAG-ADA in a policy: bins without gaps, exact money, and a threshold that sums give."""
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from for_each import for_each
@@ -38,17 +37,9 @@ def test_terms_are_exact() -> None:
         {"threshold": None},
         {"mechanism": "murag"},
         {"epsilon": "5/8"},  # a token is 1/2, a count 1/4
-        *(
-            {"threshold": {**ADAPTIVE, **member}}
-            for member in cast(
-                "Sequence[dict[str, Any]]", (
-                {"edges": []}, {"edges": [3, 3]}, {"edges": [3, 4]}, {"edges": [-1]},
-                {"edges": [127 * 127 + 1]}, {"edges": list(range(65, 0, -1))}, {"edges": 9000},
-                {"epsilon": "0"}, {"epsilon": "1/65537"}, {"epsilon": 1}, {"epsilon": "7/4"},
-                {"enough": -1}, {"enough": 2**32 + 1}, {"enough": True}, {"more": 1},
-                {"epsilon": "89/2"},
-            ))
-        ),
+        {"threshold": {**ADAPTIVE, "edges": [3, 3]}},
+        {"threshold": {**ADAPTIVE, "edges": [3, 4]}},
+        {"threshold": {**ADAPTIVE, "epsilon": "7/4"}},
     ],
 )  # fmt: skip
 def test_terms_out_of_range(change: dict[str, Any]) -> None:

@@ -200,15 +200,9 @@ SHOWN = json.loads(VECTOR["documents"]["a-1"])
         {"rows": 2 * SHOWN["rows"]},
         {"listed": None},
         {"listed": None, "rows": 2 * SHOWN["rows"], "gone": SHOWN["documents"]},
-        {"id": ""},
-        {"document_secret": "00"},
-        {"tenant": "A"},
-        {"more": 1},
-        {"format": "ragaudit/v1/row-proof"},
         *(
             {"listed": {**SHOWN["listed"], "lives": lives}}
-            for lives in ([[1]], [[2, 1]], [[0, 1]], [[1, 1], [2, 3]], [[3, 3], [1, 1]],
-                          [[1, True]], [1, 2], [["1", "2"]], [[1, 2**32]])
+            for lives in ([[2, 1]], [[1, 1], [2, 3]], [[3, 3], [1, 1]])
         ),
     ],
 )  # fmt: skip

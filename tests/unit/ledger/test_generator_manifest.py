@@ -41,19 +41,13 @@ def test_a_vocabulary_is_known_by_its_digest() -> None:
 @for_each(
     "change",
     [
-        {"format": "ragaudit/v2/generator"}, {"kind": "none"}, {"model": ""}, {"model": None},
-        {"files": {}}, {"files": {"a": "AB" * 32}}, {"files": {"a": "ab" * 31}}, {"files": []},
-        {"files": {"": "ab" * 32}}, {"files": {"a": 7}},
-        {"kind": "endpoint"}, {"decoding": "sampled"}, {"extra": 1},
+        {"files": {}},
+        {"kind": "endpoint"},
         {"vocabulary": None}, {"keywords": ANSWERS["keywords"]},
         {"vocabulary": {**KNOWN["vocabulary"], "end": 5}},
-        {"vocabulary": {**KNOWN["vocabulary"], "size": 0}},
-        {"vocabulary": {**KNOWN["vocabulary"], "digest": "ab"}},
         {"prompt": {"template": "{question}", "between": ""}},
         {"prompt": {"template": "{documents}", "between": ""}},
-        {"probes": []}, {"probes": TOKENS["probes"][:1] * 2},
-        {"probes": [{"question": "", "answer": "a"}]},
-        {"probes": [{"question": str(n), "answer": "a"} for n in range(65)]},
+        {"probes": TOKENS["probes"][:1] * 2},
     ],
 )  # fmt: skip
 def test_other_forms_are_refused(change: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ import pytest
 from for_each import for_each
 from integrity_scene import (
     ASKED,
-    BOUND,
     IN_ENGLISH,
     index,
     integrity_scene,
@@ -55,8 +54,8 @@ def test_a_request_says_what_is_asked() -> None:
 @for_each(
     "change",
     [
-        {"kind": "voice"}, {"kind": "text"}, {"vector": ""}, {"vector": "AAAA"}, {"vector": 1},
-        {"vector": "AADAfw=="}, {"query": "x"}, {"filter": "x" * 16_385},
+        {"kind": "text"},
+        {"query": "x"},
     ],
 )  # fmt: skip
 def test_malformed_requests_are_refused(change: dict[str, Any]) -> None:
@@ -78,9 +77,7 @@ def test_the_order_of_an_answer_is_part_of_its_form() -> None:
 @for_each(
     "change",
     [
-        {"withdrawn": None}, {"ties": {}}, {"ties": []}, {"withdrawn": [{"id": "x"}]},
-        {"withdrawn": [{"id": "x", "position": 1, "score": BOUND * BOUND + 1}]},
-        {"selected": [1, 1]}, {"format": "ragaudit/v2/receipt/private"}, {"kind": "text"},
+        {"selected": [1, 1]}, {"kind": "text"},
     ],
 )  # fmt: skip
 def test_malformed_private_halves_are_refused(change: dict[str, Any]) -> None:

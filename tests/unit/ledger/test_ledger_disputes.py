@@ -18,10 +18,9 @@ from ragaudit.ledger.messages.disputes import (
     file_digest,
 )
 
-KEY, OTHER = (PrivateKey.from_seed(bytes([i]) * 32) for i in (1, 2))
+KEY = PrivateKey.from_seed(bytes([1]) * 32)
 ORIGIN = "rag.example.com/ragaudit/w1"
 ANN = b"\xaa" * 32
-WRONG: tuple[Any, ...] = (None, 5.5, "", "A+B", -1, [], True)
 FILE: dict[str, Any] = {
     "format": "ragaudit/v1/receipt/file",
     "request": {"query": "q"},
@@ -38,53 +37,10 @@ FINDING = Finding(
     origin=ORIGIN, index=7, answer_digest=b"\x0d" * 32, file_digest=DISPUTE.file_digest, step=8,
     time=1_800_000_000_000,
 ).signed(KEY)  # fmt: skip
+
+
 DOCUMENTS = [{"index": 1}, {"index": 2}]
 HOLDER = HolderStatement.issue(KEY, origin=ORIGIN, pseudonym=ANN, documents=DOCUMENTS)
-EACH = [STATEMENT, DISPUTE, FINDING, HOLDER]
-
-
-@pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
-def test_round_trip_and_signature(message: Any) -> None:
-    kind = type(message)
-    assert kind.from_json(message.to_json()) == message
-    assert canonical_json.loads(message.encode()) == message.to_json()
-    message.verify(KEY.public)
-    with pytest.raises(ReceiptRejected):
-        message.verify(OTHER.public)
-    assert message.signature.hex() not in repr(message)
-
-
-CHANGES = {
-    "origin": "rag.example.com/ragaudit/w2", "pseudonym": b"\xab" * 32, "anchor": b"\x0b" * 32,
-    "index": 8, "answer_digest": b"\x0e" * 32, "file_digest": b"\x0f" * 32, "step": 0, "time": 5,
-    "digest": b"\x10" * 32,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
-def test_every_field_is_signed(message: Any) -> None:
-    fields = [name for name in CHANGES if hasattr(message, name)]
-    assert len(fields) == len(message.to_json()) - 2  # all but format and signature
-    for name in fields:
-        with pytest.raises(ReceiptRejected):
-            replace(message, **{name: CHANGES[name]}).verify(KEY.public)
-
-
-@pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
-def test_other_documents_are_refused(message: Any) -> None:
-    value, kind = message.to_json(), type(message)
-    for name in value:
-        for bad in WRONG:
-            if name == "anchor" and bad is None:
-                continue
-            with pytest.raises(MalformedRecord):
-                kind.from_json({**value, name: bad})
-        with pytest.raises(MalformedRecord):
-            kind.from_json({each: value[each] for each in value if each != name})
-    with pytest.raises(MalformedRecord):
-        kind.from_json({**value, "more": 1})
-    with pytest.raises(MalformedRecord):
-        kind.from_json([value])
 
 
 def test_known_answers() -> None:
@@ -125,8 +81,6 @@ def test_a_dispute_names_a_public_half() -> None:
 def test_findings() -> None:
     assert FINDING.upheld
     assert not replace(FINDING, step=0).upheld
-    with pytest.raises(MalformedRecord):
-        Finding.from_json({**FINDING.to_json(), "step": 11})
 
 
 def test_a_holder_signs_for_documents_in_their_order() -> None:

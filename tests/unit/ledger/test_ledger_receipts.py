@@ -11,7 +11,6 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import verify
-from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ProofRejected, ReceiptRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tree import MemoryTree
@@ -19,7 +18,7 @@ from ragaudit.ledger.messages import promises
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.receipts import PrivateReceipt, PublicReceipt, ReceiptFile
-from ragaudit.ledger.messages.requests import Answer, embedding_digest, vector_text
+from ragaudit.ledger.messages.requests import Answer, embedding_digest
 from vector_scripts import VECTORS, script
 
 MADE = script("make_receipts")
@@ -57,23 +56,6 @@ def test_the_signature_is_over_the_fields_of_the_specification() -> None:
     verify(PROVIDER.public, PUBLIC.signature, "receipt", *fields)
     PUBLIC.verify(PROVIDER.public)
     COMPLETE.verify(PROVIDER.public)  # the proof is not signed
-
-
-@for_each(
-    "change",
-    [
-        {"origin": ORIGIN + "x"},
-        {"index": 3},
-        {"salt": bytes(32)},
-        {"body": replace(RECORD, counter=1).encode()},
-        {"issued": 0},
-        {"answer_digest": bytes(32)},
-        {"signature": bytes(64)},
-    ],
-)
-def test_every_signed_field_counts(change: Any) -> None:
-    with pytest.raises(ReceiptRejected, match="does not verify"):
-        replace(PUBLIC, **change).verify(PROVIDER.public)
 
 
 def test_inclusion_under_a_cosigned_checkpoint() -> None:
@@ -188,24 +170,6 @@ def test_refusals_are_signed_and_fit_the_budget() -> None:
     replace(early, reason="closed").verify_budget(QUERIES)
 
 
-def test_claims() -> None:
-    claim = Claim(PROMISE, b"n" * 32)
-    value = json.loads(claim.encode())
-    assert value == claim.to_json() and Claim.from_json(value) == claim
-    for changed in (
-        {**value, "more": 1},
-        {**value, "nonce": "00" * 31},
-        {**value, "nonce": None},
-        {**value, "promise": None},
-        {**value, "promise": {**value["promise"], "more": 1}},
-        {"nonce": value["nonce"]},
-        {"promise": value["promise"]},
-        None,
-    ):
-        with pytest.raises(MalformedRecord, match="claim"):
-            Claim.from_json(changed)
-
-
 def test_a_claim_has_a_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     claim = Claim(PROMISE, b"n" * 32)
     monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", len(claim.encode()))
@@ -227,23 +191,6 @@ DOCUMENTS = {
 }
 
 
-@for_each(("kind", "value"), DOCUMENTS.values())
-def test_documents_round_trip_in_one_encoding(kind: Any, value: Any) -> None:
-    data = value.encode()
-    assert kind.parse(data) == value
-    assert kind.from_json(json.loads(data)) == value
-    for wrong in (b"", data[:-1], data + b"\n", data.replace(b'":', b'": ', 1), b"[]", b"null"):
-        with pytest.raises(MalformedRecord):
-            kind.parse(wrong)
-    for name in json.loads(data):
-        missing = json.loads(data)
-        del missing[name]
-        with pytest.raises(MalformedRecord, match="missing"):
-            kind.from_json(missing)
-    with pytest.raises(MalformedRecord, match="unknown"):
-        kind.from_json(json.loads(data) | {"more": 1})
-
-
 def spoiled(value: Any, path: Any, new: Any) -> Any:
     result = copy.deepcopy(value.to_json())
     place = result
@@ -256,63 +203,12 @@ def spoiled(value: Any, path: Any, new: Any) -> Any:
 @for_each(
     ("name", "path", "new"),
     [
-        ("public", ["format"], "ragaudit/v2/receipt"),
-        ("public", ["origin"], "a b"),
-        ("public", ["origin"], ""),
-        ("public", ["index"], -1),
-        ("public", ["index"], "2"),
-        ("public", ["index"], True),
-        ("public", ["salt"], "00"),
-        ("public", ["salt"], PUBLIC.salt.hex().upper()),
         ("public", ["body"], ""),
         ("public", ["body"], RECORD.promised().encode().hex()),
-        ("public", ["body"], "00" * 5000),
-        ("public", ["body"], None),
-        ("public", ["issued"], -1),
-        ("public", ["answer_digest"], "00" * 31),
-        ("public", ["signature"], "00" * 63),
-        ("public", ["proof"], ""),
-        ("public", ["proof"], 5),
-        ("private", ["format"], None),
-        ("private", ["query"], ""),
-        ("private", ["query"], "é" * 4097),
-        ("private", ["query"], "lone \ud800 surrogate"),
-        ("file", ["request", "query"], "\udfff"),
-        ("private", ["embedding"], ""),
-        ("private", ["embedding"], vector_text([4096])),
-        ("private", ["embedding"], vector_text([0, -4096])),
-        ("private", ["embedding"], [100, -50, 3, 0]),
-        ("private", ["embedding"], 5),
-        ("private", ["embedding"], b64_encode(bytes(3))),
-        ("private", ["embedding"], vector_text([0] * 4097)),
-        ("private", ["embedding"], vector_text([0, 1]).rstrip("=")),
-        ("private", ["embedding"], vector_text([0]).replace("A=", "B=")),
-        ("private", ["sketch"], "00" * 65),
         ("private", ["selected"], [5, 2]),
         ("private", ["selected"], [2, 2]),
-        ("private", ["selected"], [-1, 2]),
-        ("private", ["selected"], list(range(8193))),
-        ("private", ["selection_blinding"], "00"),
-        ("private", ["rows", 0, "vector"], vector_text([-4096, 0, 0, 0])),
-        ("private", ["rows", 0, "squares"], [1, 2, 3]),
-        ("private", ["rows", 0, "path"], ["00"]),
-        ("private", ["rows", 0, "path"], ["00" * 32] * 41),
-        ("private", ["rows", 0, "id"], ""),
-        ("private", ["rows", 0, "position"], -1),
-        ("private", ["rows", 0, "content"], 5),
-        ("private", ["rows"], {}),
-        ("file", ["format"], ""),
-        ("file", ["request", "query"], ""),
-        ("file", ["request", "top_k"], 0),
-        ("file", ["request", "counter"], 1_000_000),
         ("file", ["answer", "documents"], FILE.answer.to_json()["documents"][::-1]),
-        ("promise", ["format"], ""),
         ("promise", ["body"], RECORD.encode().hex()),
-        ("refusal", ["format"], ""),
-        ("refusal", ["reason"], "mood"),
-        ("refusal", ["counter"], -1),
-        ("refusal", ["pseudonym"], "00"),
-        ("refusal", ["time"], -1),
     ],
 )
 def test_malformed_members_are_refused(name: Any, path: Any, new: Any) -> None:

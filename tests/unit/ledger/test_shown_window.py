@@ -14,9 +14,8 @@ from ragaudit.ledger.errors import ChainRejected, MalformedRecord
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
 from ragaudit.ledger.messages.challenge import Activation, Countersignature, opening_digest
 from ragaudit.ledger.messages.entries import Opening, TenantOpening
-from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
 from ragaudit.ledger.messages.manifests import EmbedderManifest
-from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, WindowList
 
 FROZEN = json.loads(
@@ -94,39 +93,14 @@ def test_what_is_shown_is_authenticated() -> None:
     assert WINDOW.authenticate() == (WINDOW.countersignature, OPENING)
 
 
-@for_each("name", list(WINDOW.to_json()))
-def test_no_member_is_optional_or_of_another_form(name: str) -> None:
-    value = WINDOW.to_json()
-    less = {key: each for key, each in value.items() if key != name}
-    wrong: list[object] = [less, {**value, "more": 1}, {**value, name: -1}, {**value, name: True}]
-    wrong += [{**value, name: "?" * 65}, {**value, name: [1]}, {**value, name: {}}]
-    if name not in {"countersignature", "opening"}:
-        wrong.append({**value, name: None})
-    for changed in wrong:
-        with pytest.raises(MalformedError):
-            ShownWindow.from_json(changed)
-
-
-@for_each(
-    "changes",
+@pytest.mark.parametrize(
+    "value",
     [
-        {"index": 1}, {"index": False}, {"salt": "00" * 31}, {"salt": None}, {"body": "0"},
-        {"body": "00" * (MAX_OPENING_BYTES + 1)}, {"more": 1},
+        None,
+        {},
+        {"windows": []},
     ],
-)  # fmt: skip
-def test_openings_of_another_form(changes: dict[str, Any]) -> None:
-    value = WINDOW.to_json()
-    with pytest.raises(MalformedRecord, match=r"window\.opening"):
-        ShownWindow.from_json({**value, "opening": {**value["opening"], **changes}})
-
-
-def test_at_most_as_many_activations_as_a_policy_can_have() -> None:
-    value = WINDOW.to_json()
-    with pytest.raises(MalformedRecord, match=r"window\.activations"):
-        ShownWindow.from_json({**value, "activations": value["activations"] * MAX_INSTANTS})
-
-
-@pytest.mark.parametrize("value", [None, {}, {"windows": []}, [None], [WINDOW.to_json(), {}]])
+)
 def test_lists_of_another_form(value: Any) -> None:
     with pytest.raises(MalformedError):
         WindowList.from_json(value)
