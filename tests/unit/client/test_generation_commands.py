@@ -18,7 +18,7 @@ from generation_scene import (
     log_of,
     signed,
 )
-from ragaudit.client import checks, cli, offline
+from ragaudit.client import blocking, checks, offline
 from ragaudit.client.checks import Facts
 from ragaudit.client.cli import app
 from ragaudit.client.log_commands import PublishedLog, of_record, read_checkpoint
@@ -93,7 +93,7 @@ class Spoken:
 
 def speak(monkeypatch: pytest.MonkeyPatch, replies: dict[str, Any]) -> Spoken:
     service = Spoken(replies)
-    monkeypatch.setattr(cli, "call", lambda _url, work: asyncio.run(work(service)))
+    monkeypatch.setattr(blocking, "call", lambda _url, work: asyncio.run(work(service)))
     return service
 
 

@@ -24,8 +24,8 @@ from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.handover import Entry, read_handover
 from ragaudit.verifier import accounts, keys
 from ragaudit.verifier.bundle import read_archive
-from ragaudit.verifier.command import evidence as command
 from ragaudit.verifier.command.cli import app
+from ragaudit.verifier.service import remote
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.evidence import stored
 from ragaudit.verifier.service.remote import Remote
@@ -209,7 +209,7 @@ class Here:
 @pytest.fixture
 def run(judged: Judged, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     transport = httpx.MockTransport(Here(judged).handle)
-    monkeypatch.setattr(command, "Remote", partial(Remote, transport=transport))
+    monkeypatch.setattr(remote, "Remote", partial(Remote, transport=transport))
     secret = tmp_path / "token"
     secret.write_text(token(judged[0]))
     secret.chmod(0o600)

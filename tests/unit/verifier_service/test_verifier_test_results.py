@@ -21,10 +21,10 @@ from ragaudit.ledger.messages.signed_results import MembershipResult, OtherResul
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive, write_bundle
-from ragaudit.verifier.command import evidence as command
 from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.recheck import Recheck, recheck
+from ragaudit.verifier.service import remote
 from ragaudit.verifier.service.remote import Remote
 from service_audit import decide
 from service_integrity_window import ServiceIntegrityWindow
@@ -205,7 +205,7 @@ def test_the_commands(decided: Decided, monkeypatch: pytest.MonkeyPatch, tmp_pat
         )
         return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
-    monkeypatch.setattr(command, "Remote", partial(Remote, transport=httpx.MockTransport(handle)))
+    monkeypatch.setattr(remote, "Remote", partial(Remote, transport=httpx.MockTransport(handle)))
     secret, file = tmp_path / "token", tmp_path / "result.json"
     secret.write_text(keys.read_token(scenario.settings.secrets / keys.TOKEN))
     secret.chmod(0o600)

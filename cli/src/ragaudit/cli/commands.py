@@ -22,6 +22,11 @@ from typer.core import TyperCommand, TyperGroup
 # Any fault of a command line; typer exports only the class under it.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
+COMPLETION = {"install_completion", "show_completion"}
+"""Options of the whole command that only show or install what a shell needs."""
+
+_NAMED = "ragaudit.cli.named"
+
 _HEADING = re.compile(r"(Examples?:)\s+(?=\S)")
 # A command to be copied, perhaps with a variable of the environment before it.
 _COMMAND = re.compile(r"(?:[A-Z_]+=(?:\"[^\"]*\"|\S*) )?ragaudit ")
@@ -175,7 +180,15 @@ class Group(_Alike, TyperGroup):
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             typer.echo(ctx.get_help(), err=True)
             ctx.exit(ExitCode.BAD_INPUT)
+        ctx.meta[_NAMED] = args[:1] != [] and not args[0].startswith("-")
         return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options; once a command is named, none of those that would end it here."""
+        found = super().get_params(ctx)
+        # Not given, they have no value, and for that one typer loads pydantic: 50 ms.
+        ending = {"help", *COMPLETION} if ctx.meta.get(_NAMED) else ()
+        return [each for each in found if each.name not in ending]
 
 
 def _reworded(found: re.Match[str]) -> str:

@@ -1,6 +1,5 @@
 """The `ragaudit` command: the command groups of the installed distributions."""
 
-import ast
 import gc
 import sys
 from collections.abc import Sequence
@@ -11,11 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.cli.commands import Command, Group, adopted, ended
+from ragaudit.cli.commands import COMPLETION, Command, Group, adopted, ended
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.private_process import keep_private
 
-_COMPLETION = {"install_completion", "show_completion"}
 GROUP = "ragaudit.commands"
 """Members add a command group by an entry point of this group that names a typer app.
 
@@ -56,8 +54,7 @@ def _help(entry: EntryPoint) -> str:
     source = _source(entry.module)
     if source is None:
         return f"(not available: {entry.module} is not installed)"
-    first = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
-    return first.partition(": ")[2]
+    return source.partition("\n")[0].strip('"').partition(": ")[2]
 
 
 def _source(module: str) -> str | None:
@@ -84,7 +81,7 @@ def _load(entry: EntryPoint) -> Any:
         gc.enable()
     group.name = entry.name
     # Of the whole command, not of each of its groups.
-    group.params = [each for each in group.params if each.name not in _COMPLETION]
+    group.params = [each for each in group.params if each.name not in COMPLETION]
     return group
 
 

@@ -5,43 +5,32 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragaudit.client import log_commands, offline, owner_commands, owner_proofs
-from ragaudit.client.blocking import call
-from ragaudit.client.checks import Facts, check_completed, check_pin
-from ragaudit.client.offline import (
+from ragaudit.client import log_commands, owner_commands
+from ragaudit.client.command_options import (
     AllowUnpinned,
     AsJson,
     PinnedKey,
     PinnedPolicy,
     Prover,
     SavedWindow,
-    load_named,
-    pins_of,
 )
-from ragaudit.client.options import system_clock
-from ragaudit.client.results import CheckedReceipt
-from ragaudit.client.state import read_key, write_durably
-from ragaudit.client.transport import Service
-from ragaudit.client.verifier import Arbiter, Holder, VerifierService
-from ragaudit.client.window import SERVED, AccountState, Pins, Window, authenticate, check_entry
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.commands import ExitCode, exit_code, failing
-from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, RejectedError
 from ragaudit.encoding.options import digest
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.log.checkpoints import parse_checkpoint
-from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.bodies import Submission
-from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.receipt_check import StepResult
-from ragaudit.ledger.messages.receipts import PublicPart, read_receipt
-from ragaudit.ledger.messages.shown import WindowList
-from rich.markup import escape
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from ragaudit.client.transport import Service
+    from ragaudit.client.verifier import Holder
+    from ragaudit.client.window import AccountState, Pins, Window
+    from ragaudit.ledger.log.tlog_proof import TlogProof
+    from ragaudit.ledger.messages.bodies import Submission
+    from ragaudit.ledger.messages.receipt_check import StepResult
+    from ragaudit.ledger.messages.receipts import PublicPart
 
 __all__ = ["app"]
 
@@ -155,6 +144,12 @@ def check(
     Also of a row proof or a document proof, for which the policy alone is enough, offline; and how
     many documents of the answer were withheld, since they changed or went meanwhile.
     """
+    from ragaudit.client import offline, owner_proofs
+    from ragaudit.client.checks import Facts, check_pin
+    from ragaudit.client.offline import pins_of
+    from ragaudit.client.results import CheckedReceipt
+    from ragaudit.ledger.messages.promises import Promise
+
     steps: Sequence[StepResult] = []
     withdrawn: int | None = None
     disputable: bool | None = None
@@ -215,6 +210,12 @@ def promised(
 
     It must have been made between the writing of the two files, by this machine's clock.
     """
+    from ragaudit.client import offline
+    from ragaudit.client.checks import Facts
+    from ragaudit.client.offline import load_named, pins_of
+    from ragaudit.client.options import system_clock
+    from ragaudit.ledger.messages.promises import Promise
+
     with failing(as_json):
         name = offline.read_as(file, Promise.parse).promised.window
         target = load_named(name, window, prover, pins_of(policy, verifier_key, allow_unpinned))
@@ -244,6 +245,9 @@ def submit(
     With --state, or --key and --account, the account signs for its own receipts, so that the
     verifier keeps them whatever others submit, and says that the registration is its own.
     """
+    from ragaudit.client import offline
+    from ragaudit.client.blocking import call
+
     halves: dict[str, list[PublicPart]] = defaultdict(list)
     with failing(as_json):
         holder = None
@@ -260,9 +264,12 @@ def submit(
 
 
 async def _submitted(
-    service: Service, halves: Mapping[str, Sequence[PublicPart]], holder: Holder | None
-) -> Submission:
+    service: "Service", halves: "Mapping[str, Sequence[PublicPart]]", holder: "Holder | None"
+) -> "Submission":
     """Hand in public parts by the log that they are of; a holder signs where some are its own."""
+    from ragaudit.client.verifier import VerifierService
+    from ragaudit.ledger.messages.bodies import Submission
+
     replies = []
     for origin, batch in halves.items():
         own = holder and any(half.pseudonym == holder.account.pseudonym for half in batch)
@@ -281,6 +288,10 @@ def dispute(
     as_json: AsJson = False,
 ) -> None:
     """Dispute an answer before the sampling instant. The verifier learns a digest of the file."""
+    from ragaudit.client import offline
+    from ragaudit.client.blocking import call
+    from ragaudit.client.verifier import VerifierService
+
     with failing(as_json):
         value = offline.read_file(file)
         holder = offline.read_holder(state, key, account)
@@ -311,6 +322,12 @@ def settle(
     The verifier judges it if its record was not sampled, otherwise the arbiter of the policy does,
     which needs the window.
     """
+    from ragaudit.client import offline
+    from ragaudit.client.blocking import call
+    from ragaudit.client.offline import pins_of
+    from ragaudit.client.transport import Service
+    from ragaudit.client.verifier import Arbiter, VerifierService
+
     with failing(as_json):
         value = offline.read_file(file)
         origin = offline.public_half(value, file).origin
@@ -349,6 +366,11 @@ def complete(
 
     A generated answer has two, of its charge and of its answer.
     """
+    from ragaudit.client import offline
+    from ragaudit.client.offline import pins_of
+    from ragaudit.client.state import write_durably
+    from ragaudit.ledger.messages.receipts import read_receipt
+
     count = 0
     with failing(as_json):
         for path in files:
@@ -367,8 +389,11 @@ def complete(
     typer.echo(json.dumps({"completed": count}) if as_json else f"{count} completed")
 
 
-def _with_proofs(public: PublicPart, window: Window, prover: str, again: bool) -> PublicPart:
+def _with_proofs(public: "PublicPart", window: "Window", prover: str, again: bool) -> "PublicPart":
     """Return a public part with the proofs that are better than those it has, checked."""
+    from ragaudit.client.checks import check_completed
+    from ragaudit.ledger.log.tlog_proof import TlogProof
+
     proofs = []
     for (_, index, _), text in zip(public.leaves, public.proofs, strict=True):
         held = None if text is None else TlogProof.parse(text.encode())
@@ -382,13 +407,18 @@ def _with_proofs(public: PublicPart, window: Window, prover: str, again: bool) -
     return found
 
 
-def _fetched(prover: str, window: str, index: int) -> TlogProof:
+def _fetched(prover: str, window: str, index: int) -> "TlogProof":
+    from ragaudit.client.blocking import call
+    from ragaudit.ledger.log.tlog_proof import TlogProof
+
     path = f"/v1/windows/{window}/receipts/{index}/proof"
     return TlogProof.parse(call(prover, lambda service: service.get_text(path)).encode())
 
 
-def _cosignatures(proof: TlogProof) -> int:
+def _cosignatures(proof: "TlogProof") -> int:
     """Return how many lines beside one stand under a proof; none of them need be verified."""
+    from ragaudit.ledger.log.checkpoints import parse_checkpoint
+
     return len(parse_checkpoint(proof.checkpoint).note.signatures) - 1
 
 
@@ -412,6 +442,10 @@ def keep(
     the private key can then dispute its answers. Ask again once a window is countersigned, before
     the first question: what is shown is what the window's log holds.
     """
+    from ragaudit.client.blocking import call
+    from ragaudit.client.offline import pins_of
+    from ragaudit.client.state import read_key
+
     with failing(as_json):
         public = read_key(key).public
         pins = pins_of(None, verifier_key, allow_unpinned)
@@ -426,8 +460,11 @@ def keep(
         raise typer.Exit(int(ExitCode.INCOMPLETE))
 
 
-async def _kept(service: Service, public: PublicKey, pins: Pins) -> dict[str, str]:
+async def _kept(service: "Service", public: PublicKey, pins: "Pins") -> dict[str, str]:
     """Return what each window that is served shows of the account, by name."""
+    from ragaudit.client.window import SERVED, AccountState, authenticate
+    from ragaudit.ledger.messages.shown import WindowList
+
     await service.request("PUT", "/v1/dispute-key", {"dispute_key": public.raw.hex()})
     windows = WindowList.from_json(await service.get("/v1/windows")).windows
     served = [authenticate(each, pins) for each in windows if each.state in SERVED]
@@ -437,7 +474,9 @@ async def _kept(service: Service, public: PublicKey, pins: Pins) -> dict[str, st
     return {window.name: _outcome(window, account, public) for window, account in pairs}
 
 
-def _outcome(window: Window, account: AccountState, public: PublicKey) -> str:
+def _outcome(window: "Window", account: "AccountState", public: PublicKey) -> str:
+    from ragaudit.client.window import check_entry
+
     if account.slot is None or account.registration is None:
         return _LATER
     if account.dispute_key is None:
@@ -456,11 +495,15 @@ app.command("erased", epilog=owner_commands.ERASED_EXAMPLES)(owner_commands.say_
 
 def _report(
     path: Path,
-    steps: Sequence[StepResult],
+    steps: "Sequence[StepResult]",
     about: tuple[int | None, bool | None],
     failure: RagauditError | None,
     as_json: bool,
 ) -> None:
+    from ragaudit.encoding.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     result, (withdrawn, disputable) = _result(failure), about
     if as_json:
         document = {

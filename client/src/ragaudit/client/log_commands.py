@@ -8,23 +8,17 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import httpx
 import typer
-from ragaudit.client import offline
-from ragaudit.client.blocking import call
-from ragaudit.client.errors import InvalidReply, ProviderRefusal, StateConflict
-from ragaudit.client.offline import (
+from ragaudit.client.command_options import (
     AllowUnpinned,
     AsJson,
     PinnedKey,
     PinnedPolicy,
     Prover,
     SavedWindow,
-    pins_of,
 )
-from ragaudit.client.state import read_bytes, write_durably
 from ragaudit.encoding.commands import ExitCode, failing, of_file
 from ragaudit.encoding.errors import (
     InvalidArgumentError,
@@ -36,35 +30,21 @@ from ragaudit.encoding.options import public_key
 from ragaudit.encoding.settings import service_url
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
-from ragaudit.http import HttpClient, LongAnswer
-from ragaudit.ledger.errors import MalformedTrustPolicy, ReceiptRejected
-from ragaudit.ledger.log.checkpoints import (
-    Checkpoint,
-    SignedCheckpoint,
-    parse_checkpoint,
-    verify_checkpoint,
-)
-from ragaudit.ledger.log.cosignatures import CosignerPolicy
-from ragaudit.ledger.log.notes import VerifierKey
-from ragaudit.ledger.log.tiles import TILE_WIDTH, Tile, TileHashSource, tile_path
-from ragaudit.ledger.log.timestamps import (
-    MAX_TOKEN_BYTES,
-    REQUEST_TYPE,
-    Stamp,
-    StampRequest,
-    read_roots,
-    verify_stamp,
-)
-from ragaudit.ledger.log.tlog_policy import QuorumFinding, TrustPolicy
-from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.log.tree import HASH_BYTES
-from ragaudit.ledger.messages.accounts import AccountProof
-from ragaudit.ledger.messages.evidence import Entries
-from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord, read_missing
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.receipts import GeneratedReceipt, PublicPart, PublicReceipt
-from ragaudit.ledger.messages.window_chain import Link, WindowChain
+
+if TYPE_CHECKING:
+    from ragaudit.client.errors import StateConflict
+    from ragaudit.ledger.log.checkpoints import Checkpoint, SignedCheckpoint
+    from ragaudit.ledger.log.notes import VerifierKey
+    from ragaudit.ledger.log.tiles import Tile, TileHashSource
+    from ragaudit.ledger.log.timestamps import Stamp
+    from ragaudit.ledger.log.tlog_policy import QuorumFinding, TrustPolicy
+    from ragaudit.ledger.log.tlog_proof import TlogProof
+    from ragaudit.ledger.messages.accounts import AccountProof
+    from ragaudit.ledger.messages.handover import Entry
+    from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord
+    from ragaudit.ledger.messages.policy import Policy
+    from ragaudit.ledger.messages.receipts import PublicPart, PublicReceipt
+    from ragaudit.ledger.messages.window_chain import Link, WindowChain
 
 __all__ = [
     "COMMANDS",
@@ -116,15 +96,20 @@ class PublishedLog:
             raise MalformedError("no checkpoint is published", where=_CHECKPOINT)
         return note
 
-    def hashes(self, size: int) -> TileHashSource:
+    def hashes(self, size: int) -> "TileHashSource":
         """Return the hashes of the log's first leaves, read as they are asked for.
 
         Args:
             size: of a verified checkpoint, in leaves.
         """
+        from ragaudit.ledger.log.tiles import TileHashSource
+
         return TileHashSource(size, self._tile)
 
-    def _tile(self, tile: Tile) -> bytes:
+    def _tile(self, tile: "Tile") -> bytes:
+        from ragaudit.ledger.log.tiles import TILE_WIDTH, tile_path
+        from ragaudit.ledger.log.tree import HASH_BYTES
+
         data = self.read(tile_path(tile))
         if data is None and tile.width < TILE_WIDTH:
             # A partial tile may be deleted once the full one is there (C2SP tlog-tiles).
@@ -136,6 +121,9 @@ class PublishedLog:
 
 
 def _fetched(prefix: str, path: str) -> bytes | None:
+    from ragaudit.client.blocking import call
+    from ragaudit.client.errors import InvalidReply, ProviderRefusal
+
     try:
         return call(prefix, lambda service: service.request("GET", f"/{path}"))
     except ProviderRefusal as error:
@@ -202,6 +190,13 @@ def prove_missing(
     The entry is a record, or the charge or the answer of a generated answer. The proof needs
     nothing else to be checked: it shows the public part of the receipt only.
     """
+    from ragaudit.client import offline
+    from ragaudit.client.offline import pins_of
+    from ragaudit.client.state import write_durably
+    from ragaudit.ledger.log.checkpoints import verify_checkpoint
+    from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord
+    from ragaudit.ledger.messages.receipts import GeneratedReceipt
+
     with failing(as_json):
         value = offline.read_file(file)
         pins = pins_of(policy, verifier_key, allow_unpinned)
@@ -237,20 +232,28 @@ def verify_missing(
 
     All keys are the policy's.
     """
+    from ragaudit.client import offline
+    from ragaudit.ledger.messages.missing import read_missing
+
     with failing(as_json):
         proof = offline.read_as(file, read_missing)
         signed = proof.verify(offline.read_policy(policy))
     _say(proof, signed, as_json)
 
 
-def _last(path: Path) -> Entry:
+def _last(path: Path) -> "Entry":
+    from ragaudit.client import offline
+    from ragaudit.ledger.messages.evidence import Entries
+
     entries = offline.read_as(path, Entries.parse).messages
     if not entries:
         raise MalformedError("no entries", where=str(path), expected="public/entries.json")
     return entries[-1]
 
 
-def _unproven(index: int, signed: SignedCheckpoint) -> StateConflict:
+def _unproven(index: int, signed: "SignedCheckpoint") -> "StateConflict":
+    from ragaudit.client.errors import StateConflict
+
     if index < signed.head.size:
         return StateConflict("the entry is in the log", where=f"leaf {index}")
     return StateConflict(
@@ -260,7 +263,9 @@ def _unproven(index: int, signed: SignedCheckpoint) -> StateConflict:
     )
 
 
-def _say(proof: MissingRecord | MissingEntry, signed: SignedCheckpoint, as_json: bool) -> None:
+def _say(proof: "MissingRecord | MissingEntry", signed: "SignedCheckpoint", as_json: bool) -> None:
+    from ragaudit.ledger.messages.missing import MissingEntry
+
     index, size, origin = proof.index, signed.head.size, proof.receipt.origin
     ended = proof.shown.leaf is None
     if as_json:
@@ -303,6 +308,9 @@ def verify_count(
     All keys are the policy's. That nothing is left out of the index is what check 22 of the
     window's verdict says.
     """
+    from ragaudit.client import offline
+    from ragaudit.ledger.messages.accounts import AccountProof
+
     with failing(as_json):
         terms = offline.read_policy(policy)
         proof = offline.read_as(file, AccountProof.parse)
@@ -320,7 +328,7 @@ def verify_count(
         typer.echo(f"{who} has exactly {len(records)} records in {proof.origin}{places}.")
 
 
-def of_record(path: Path) -> PublicReceipt:
+def of_record(path: Path) -> "PublicReceipt":
     """Return the public part of a receipt of a record.
 
     Args:
@@ -330,6 +338,9 @@ def of_record(path: Path) -> PublicReceipt:
         UnsupportedError: it is of a generated answer.
         MalformedError: not a receipt.
     """
+    from ragaudit.client import offline
+    from ragaudit.ledger.messages.receipts import PublicReceipt
+
     public = offline.public_half(offline.read_file(path), path)
     # By the half itself: what the file around it says of its form is anybody's word.
     if not isinstance(public, PublicReceipt):
@@ -341,7 +352,11 @@ def of_record(path: Path) -> PublicReceipt:
     return public
 
 
-def _check_counted(public: PublicReceipt, proof: AccountProof, policy: Policy, path: Path) -> None:
+def _check_counted(
+    public: "PublicReceipt", proof: "AccountProof", policy: "Policy", path: Path
+) -> None:
+    from ragaudit.ledger.errors import ReceiptRejected
+
     # First whether it accuses anybody: whose receipt it is, and that the provider signed it.
     if public.origin != policy.origin or public.query.pseudonym != proof.pseudonym:
         raise MalformedError("of another account or log", where=str(path), expected="its receipt")
@@ -384,6 +399,8 @@ def verify_windows(
     as_json: AsJson = False,
 ) -> None:
     """Check that a provider's windows continue each other, each with a log key of its own."""
+    from ragaudit.client.offline import pins_of
+
     with failing(as_json):
         given: list[PublicKey | None] = [*(verifier_key or [])] or [None]
         keys = [pins_of(None, key, allow_unpinned).verifier for key in given]
@@ -408,7 +425,11 @@ def verify_windows(
         raise typer.Exit(int(ExitCode.INCOMPLETE))
 
 
-def _chain(file: Path | None, prover: str | None) -> WindowChain:
+def _chain(file: Path | None, prover: str | None) -> "WindowChain":
+    from ragaudit.client import offline
+    from ragaudit.client.blocking import call
+    from ragaudit.ledger.messages.window_chain import WindowChain
+
     # Not both: which of two replies counts would be a guess.
     if (file is None) == (prover is None):
         raise InvalidArgumentError("one chain is needed", expected="a file or --prover")
@@ -420,7 +441,7 @@ def _chain(file: Path | None, prover: str | None) -> WindowChain:
         return WindowChain.from_json(offline.read_json(file))
 
 
-def _line(link: Link, before: Link | None) -> str:
+def _line(link: "Link", before: "Link | None") -> str:
     ended = "has not ended" if link.size is None else f"ended with {link.size} entries"
     continues = "begins anew" if link.continues is None else f"continues {link.continues}"
     # Receipts of each window verify under its own key alone: a reader must know where it changed.
@@ -449,6 +470,8 @@ def quorum(
     as_json: AsJson = False,
 ) -> None:
     """Say which cosigners of your own list stand behind a receipt, and whether they suffice."""
+    from ragaudit.ledger.log.notes import VerifierKey
+
     with failing(as_json):
         key = None if log_key is None else VerifierKey.parse(log_key)
         finding = read_finding(file, read_trust(trust), key)
@@ -460,7 +483,7 @@ def quorum(
         raise typer.Exit(int(ExitCode.INCOMPLETE))
 
 
-def read_trust(path: Path) -> TrustPolicy:
+def read_trust(path: Path) -> "TrustPolicy":
     """Return the trust policy at ``path``, a tlog-policy file.
 
     Args:
@@ -469,6 +492,10 @@ def read_trust(path: Path) -> TrustPolicy:
     Raises:
         MalformedTrustPolicy: a line that is not of the format.
     """
+    from ragaudit.client.state import read_bytes
+    from ragaudit.ledger.errors import MalformedTrustPolicy
+    from ragaudit.ledger.log.tlog_policy import TrustPolicy
+
     try:
         return TrustPolicy.parse(read_bytes(path))
     except MalformedTrustPolicy as error:
@@ -477,7 +504,9 @@ def read_trust(path: Path) -> TrustPolicy:
         ) from error
 
 
-def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) -> QuorumFinding:
+def read_finding(
+    path: Path, trust: "TrustPolicy", log_key: "VerifierKey | None"
+) -> "QuorumFinding":
     """Return who cosigned the checkpoint of a receipt, or a checkpoint alone.
 
     Of a receipt the inclusion proof is checked too: the cosigned tree holds its record. A generated
@@ -495,6 +524,11 @@ def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) ->
         NoteRejected: an unknown log, or a line of a known key that does not verify.
         ProofRejected: the tree does not hold the record.
     """
+    from ragaudit.client import offline
+    from ragaudit.client.state import read_bytes
+    from ragaudit.ledger.errors import ReceiptRejected
+    from ragaudit.ledger.log.cosignatures import CosignerPolicy
+
     data = read_bytes(path)
     if not data.startswith(b"{"):
         return trust.judge(data, log_key)
@@ -513,7 +547,7 @@ def read_finding(path: Path, trust: TrustPolicy, log_key: VerifierKey | None) ->
     return next((finding for finding in findings if not finding.reached), findings[-1])
 
 
-def read_proofs(public: PublicPart, path: Path) -> list[TlogProof]:
+def read_proofs(public: "PublicPart", path: Path) -> "list[TlogProof]":
     """Return the inclusion proofs of a receipt, in the order of its entries; none is verified.
 
     Args:
@@ -524,6 +558,8 @@ def read_proofs(public: PublicPart, path: Path) -> list[TlogProof]:
         MalformedError: not a proof.
         UnavailableError: one is outstanding.
     """
+    from ragaudit.ledger.log.tlog_proof import TlogProof
+
     texts = [text for text in public.proofs if text is not None]
     if len(texts) < len(public.proofs):
         raise UnavailableError(
@@ -561,6 +597,10 @@ def stamp(
     as_json: AsJson = False,
 ) -> None:
     """Have the checkpoint of a receipt stamped, and keep the stamp beside it."""
+    from ragaudit.client import offline
+    from ragaudit.client.state import write_durably
+    from ragaudit.ledger.log.timestamps import StampRequest, read_roots, verify_stamp
+
     target = output or file.with_name(file.name + ".tsr")
     with failing(as_json):
         checkpoint = read_checkpoint(file)
@@ -580,6 +620,9 @@ def stamped(
     as_json: AsJson = False,
 ) -> None:
     """Check a kept stamp offline, and say by when the checkpoint existed."""
+    from ragaudit.client import offline
+    from ragaudit.ledger.log.timestamps import read_roots, verify_stamp
+
     with failing(as_json):
         checkpoint = read_checkpoint(file)
         trusted = offline.read_as(roots, read_roots)
@@ -587,7 +630,7 @@ def stamped(
     _show(found, checkpoint, as_json)
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> "Checkpoint":
     """Return the checkpoint of a receipt's proof, or of a note; no signature is verified.
 
     Args:
@@ -597,6 +640,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         MalformedError: neither of the two kinds of file.
         UnavailableError: the receipt has no inclusion proof yet.
     """
+    from ragaudit.client import offline
+    from ragaudit.client.state import read_bytes
+    from ragaudit.ledger.log.checkpoints import parse_checkpoint
+
     data = read_bytes(path)
     if data.startswith(b"{"):
         public = offline.public_half(offline.read_file(path), path)
@@ -607,6 +654,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def _ask(url: str, body: bytes) -> bytes:
+    import httpx
+    from ragaudit.http import HttpClient, LongAnswer
+    from ragaudit.ledger.log.timestamps import MAX_TOKEN_BYTES, REQUEST_TYPE
+
     try:
         with HttpClient(timeout=_STAMPING_SECONDS, most=MAX_TOKEN_BYTES) as http:
             answer = http.request("POST", url, content=body, headers={"Content-Type": REQUEST_TYPE})
@@ -619,7 +670,7 @@ def _ask(url: str, body: bytes) -> bytes:
     return answer.content
 
 
-def _show(found: Stamp, checkpoint: Checkpoint, as_json: bool) -> None:
+def _show(found: "Stamp", checkpoint: "Checkpoint", as_json: bool) -> None:
     if as_json:
         document = {
             "origin": checkpoint.origin,

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
 from ragaudit.client.blocking import call
 from ragaudit.client.checks import CoreOperations, Facts, check_file, embedding, pending
 from ragaudit.client.results import CheckedAnswer, CheckedReceipt, checked
@@ -16,7 +15,6 @@ from ragaudit.client.window import AccountState, Pins, Window, authenticate, che
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.commands import of_file
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, RagauditError
-from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
@@ -37,13 +35,7 @@ if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
 __all__ = [
-    "AllowUnpinned",
-    "AsJson",
     "Facts",
-    "PinnedKey",
-    "PinnedPolicy",
-    "Prover",
-    "SavedWindow",
     "account_view",
     "check",
     "check_promised",
@@ -64,29 +56,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-SavedWindow = Annotated[
-    Path | None, typer.Option("--window", help="Saved reply of GET /v1/windows/{window}.")
-]
-Prover = Annotated[str | None, typer.Option("--prover", help="URL: ask this provider for it.")]
-PinnedPolicy = Annotated[
-    Path | None, typer.Option("--policy", help="Pin: the policy that you agreed to.")
-]
-PinnedKey = Annotated[
-    PublicKey | None,
-    typer.Option(
-        "--verifier-key",
-        parser=public_key,
-        metavar="HEX",
-        help="Pin: the verifier's key (keys.verifier of the policy).",
-    ),
-]
-AllowUnpinned = Annotated[
-    bool,
-    typer.Option(
-        "--allow-unpinned", help="Go without a pin: trust whichever server shows the window."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def pins_of(policy: Path | None, verifier_key: PublicKey | None, allow_unpinned: bool) -> Pins:

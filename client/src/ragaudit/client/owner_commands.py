@@ -3,35 +3,29 @@
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
-from ragaudit.client import offline, owner_proofs
-from ragaudit.client.blocking import call
-from ragaudit.client.errors import AnswerRejected
-from ragaudit.client.offline import (
+from ragaudit.client.command_options import (
     AllowUnpinned,
     AsJson,
     PinnedKey,
     PinnedPolicy,
     Prover,
     SavedWindow,
-    load_named,
-    pins_of,
 )
-from ragaudit.client.options import system_clock
-from ragaudit.client.owner_audit import Found, OwnerAudit, check_owner_key, read_documents
-from ragaudit.client.owner_proofs import OwnerService, ShownCounts
-from ragaudit.client.state import read_key
-from ragaudit.client.window import Window
 from ragaudit.encoding.commands import ExitCode, NotJudged, failing, new_file
-from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
-from ragaudit.ledger.messages.documents import DocumentProof, RowProof
-from ragaudit.ledger.messages.entries import TenantOpening
-from ragaudit.ledger.messages.signed_results import OwnerResult
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from ragaudit.client import owner_proofs
+    from ragaudit.client.owner_audit import Found
+    from ragaudit.client.owner_proofs import OwnerService, ShownCounts
+    from ragaudit.client.window import Window
+    from ragaudit.ledger.messages.documents import DocumentProof, RowProof
+    from ragaudit.ledger.messages.entries import TenantOpening
+    from ragaudit.ledger.messages.signed_results import OwnerResult
 
 __all__ = ["ERASED_EXAMPLES", "app", "say_erased"]
 
@@ -201,6 +195,10 @@ def say_erased(
 
     Of a file the policy alone is enough, offline; with the window the time is exact.
     """
+    from ragaudit.client import owner_proofs
+    from ragaudit.client.offline import pins_of
+    from ragaudit.ledger.messages.documents import DocumentProof
+
     with failing(as_json):
         if Path(what).exists():
             proof = owner_proofs.read(Path(what))
@@ -238,6 +236,9 @@ def counts(
     The rows are compared with the log; how many are null rows is the provider's word, which
     `owner audit --sample all` checks.
     """
+    from ragaudit.encoding.console import Console
+    from rich.table import Table
+
     with failing(as_json):
         target = _window(prover, window_name, policy, verifier_key, allow_unpinned)
         shown = _asked(prover, api_key, target, lambda service: service.counts())
@@ -289,6 +290,11 @@ def audit(
     index must be your documents and no others. A vector that the export lacks is compared if the
     window's embedder is installed. Passages, into which a service cuts long texts, are documents.
     """
+    from ragaudit.client import offline
+    from ragaudit.client.options import system_clock
+    from ragaudit.client.owner_audit import OwnerAudit, check_owner_key, read_documents
+    from ragaudit.client.state import read_key
+
     with failing(as_json):
         count = _count(sample)
         if (signing_key is None) != (out is None):
@@ -299,7 +305,7 @@ def audit(
         owned = read_documents(documents)
         target = _window(prover, window_name, policy, verifier_key, allow_unpinned)
 
-        async def compared(service: OwnerService) -> tuple[Found, OwnerResult]:
+        async def compared(service: "OwnerService") -> "tuple[Found, OwnerResult]":
             shown = await service.counts()
             if signer is not None:
                 check_owner_key(target.view.policy, shown.tenant, signer.public)
@@ -324,8 +330,10 @@ def _count(sample: str) -> int | None:
     return int(sample)
 
 
-def _index(window: Window, shown: ShownCounts, version: int | None) -> TenantOpening:
+def _index(window: "Window", shown: "ShownCounts", version: int | None) -> "TenantOpening":
     """Return the version that is compared, as the log of the window commits to it."""
+    from ragaudit.client.errors import AnswerRejected
+
     versions = {
         each.index.version: each.index
         for each in window.view.schedule.versions
@@ -346,25 +354,32 @@ def _window(
     policy: Path | None,
     verifier_key: PublicKey | None,
     allow_unpinned: bool,
-) -> Window:
+) -> "Window":
+    from ragaudit.client.offline import load_named, pins_of
+
     return load_named(name, None, prover, pins_of(policy, verifier_key, allow_unpinned))
 
 
 def _asked(
-    url: str, api_key: str, window: Window, work: Callable[[OwnerService], Awaitable[T]]
+    url: str, api_key: str, window: "Window", work: "Callable[[OwnerService], Awaitable[T]]"
 ) -> T:
     """Return what one piece of work with the owner's calls returns."""
+    from ragaudit.client.blocking import call
+    from ragaudit.client.owner_proofs import OwnerService
+
     return call(url, lambda service: work(OwnerService(service, window)), api_key, _SECONDS)
 
 
 def _document(
-    url: str, api_key: str, window: Window, name: str
-) -> tuple[DocumentProof, owner_proofs.Erased]:
+    url: str, api_key: str, window: "Window", name: str
+) -> "tuple[DocumentProof, owner_proofs.Erased]":
+    from ragaudit.client import owner_proofs
+
     proof, place = _asked(url, api_key, window, lambda service: service.document(name))
     return proof, owner_proofs.described(proof, window.view.policy, place, window)
 
 
-def _say(found: owner_proofs.Erased, as_json: bool) -> None:
+def _say(found: "owner_proofs.Erased", as_json: bool) -> None:
     """Print what was found; exit code 1 for a document that is there."""
     if as_json:
         document = {
@@ -378,14 +393,16 @@ def _say(found: owner_proofs.Erased, as_json: bool) -> None:
         raise typer.Exit(int(ExitCode.FALSE))
 
 
-def _keep(proof: DocumentProof | RowProof, out: Path | None) -> None:
+def _keep(proof: "DocumentProof | RowProof", out: Path | None) -> None:
     if out is not None:
         with new_file(out) as file:
             file.write(proof.encode())
 
 
-def _check_counts(shown: ShownCounts, window: Window) -> None:
+def _check_counts(shown: "ShownCounts", window: "Window") -> None:
     """Check the rows of each version with the log of the window."""
+    from ragaudit.client.errors import AnswerRejected
+
     rows = {each.version: each.rows for each in shown.versions}
     # One that is not cosigned yet is not in the window as it is shown.
     for logged in (each.index for each in window.view.schedule.versions):
@@ -396,7 +413,7 @@ def _check_counts(shown: ShownCounts, window: Window) -> None:
             )
 
 
-def _report(found: Found, result: OwnerResult, as_json: bool) -> None:
+def _report(found: "Found", result: "OwnerResult", as_json: bool) -> None:
     owned, committed = result.owned, result.committed
     if as_json:
         shown = {

@@ -6,7 +6,6 @@ from typing import Self
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.tagged import Field, enc
 
@@ -64,6 +63,11 @@ class PublicKey:
 
     def pem(self) -> str:
         """Return the key as PEM (RFC 7468, SubjectPublicKeyInfo of RFC 8410)."""
+        from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - loads slowly
+            Encoding,
+            PublicFormat,
+        )
+
         key = Ed25519PublicKey.from_public_bytes(self.raw)
         return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
 
@@ -132,7 +136,7 @@ class PrivateKey(SeededKey):
     def __post_init__(self) -> None:
         super().__post_init__()
         key = Ed25519PrivateKey.from_private_bytes(self._seed)
-        raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        raw = key.public_key().public_bytes_raw()
         object.__setattr__(self, "public", PublicKey(raw))
         object.__setattr__(self, "_key", key)
 

@@ -389,7 +389,6 @@ class SurfaceSettings(Section):
 
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_PROVER__"
-SETTINGS_VARIABLE = "RAGAUDIT_PROVER_SETTINGS"
 MAX_ALIASES = 64  # each is a time series of its own wherever metrics are kept
 
 

@@ -122,7 +122,6 @@ class GeneratorSettings(Section):
 
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
-SETTINGS_VARIABLE = "RAGAUDIT_VERIFIER_SETTINGS"
 MIB = 2**20
 MAX_ITEM_BYTES = 2**31  # an evidence item (docs/spec/10-verdict.md §10.2)
 

@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from ragaudit.encoding.commands import failing, new_file
@@ -10,7 +10,6 @@ from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.prover.command.operator_commands import (
     DEFAULT_SETTINGS,
     JsonOption,
@@ -19,12 +18,9 @@ from ragaudit.prover.command.operator_commands import (
     emit_rows,
     progress_bar,
 )
-from ragaudit.prover.keys import load_key
-from ragaudit.prover.settings import load_settings
-from ragaudit.prover.store.accounts import Accounts, Owners
-from ragaudit.prover.store.database import Store
-from ragaudit.prover.window.windows import Windows
-from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
+
+if TYPE_CHECKING:
+    from ragaudit.prover.store.database import Store
 
 DisputeKeyOption = Annotated[
     PublicKey | None,
@@ -56,6 +52,9 @@ def add(
 
     Example: ragaudit prover account add shop ada --dispute-key 3b6a... --json
     """
+    from ragaudit.prover.settings import load_settings
+    from ragaudit.prover.store.accounts import Accounts
+
     with failing(as_json):
         public = None if dispute_key is None else dispute_key.raw
         if public is not None and user is not None:
@@ -80,6 +79,8 @@ def rotate_key(
 
     Example: ragaudit prover account rotate-key ada
     """
+    from ragaudit.prover.store.accounts import Accounts
+
     with failing(as_json):
         with _store(settings) as store:
             key = Accounts(store).rotate_key(name)
@@ -99,6 +100,8 @@ def replace_dispute_key(
 
     Example: ragaudit prover account dispute-key ada 3b6a...
     """
+    from ragaudit.prover.store.accounts import Accounts
+
     with failing(as_json):
         with _store(settings) as store:
             accounts = Accounts(store)
@@ -112,6 +115,8 @@ def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOpti
 
     Example: ragaudit prover account list
     """
+    from ragaudit.prover.store.accounts import Accounts
+
     with failing(as_json):
         with _store(settings) as store:
             rows = [row.to_json() for row in Accounts(store).all()]
@@ -141,9 +146,14 @@ def export(
     Example: ragaudit prover account export ada --reader 'B. Ito' --reason 'request of the account'
     --output ada.jsonl
     """
+    from ragaudit.ledger.messages.bodies import AccessBody
+    from ragaudit.prover.keys import load_key
+    from ragaudit.prover.settings import load_settings
+    from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
+
     with failing(as_json):
         # The records' formats load numpy, which the other commands do without.
-        from ragaudit.prover.lifecycle.retention import Export  # noqa: PLC0415
+        from ragaudit.prover.lifecycle.retention import Export
 
         said = AccessBody.from_json({"reader": reader, "reason": reason})
         key = load_key(load_settings(settings).keys.provider_file)
@@ -163,8 +173,10 @@ def accesses(
 
     Example: ragaudit prover account accesses 2026-11 --json
     """
+    from ragaudit.prover.window.windows import Windows
+
     with failing(as_json):
-        from ragaudit.prover.lifecycle.retention import accesses_of  # noqa: PLC0415 - as `export`
+        from ragaudit.prover.lifecycle.retention import accesses_of
 
         with _store(settings) as store, store.read() as connection:
             Windows(store).get(window, connection)
@@ -182,7 +194,10 @@ def accesses(
         )  # fmt: skip
 
 
-def _store(settings: Path) -> closing[Store]:
+def _store(settings: Path) -> "closing[Store]":
+    from ragaudit.prover.settings import load_settings
+    from ragaudit.prover.store.database import Store
+
     return closing(Store.open(load_settings(settings).store.url))
 
 
@@ -213,6 +228,10 @@ def key(
 
     Example: ragaudit prover tenant key shop --json
     """
+    from ragaudit.prover.settings import load_settings
+    from ragaudit.prover.store.accounts import Accounts, Owners
+    from ragaudit.prover.store.database import Store
+
     with failing(as_json):
         options = load_settings(settings)
         with closing(Store.open(options.store.url)) as store:

@@ -11,10 +11,8 @@ from typing import Annotated
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.text import hex_encode, rfc3339
-from ragaudit.ledger.log.database import await_server
-from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.account_commands import accounts, tenants
-from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
+from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS
 from ragaudit.prover.command.operator_commands import (
     JsonOption,
     SettingsOption,
@@ -23,13 +21,6 @@ from ragaudit.prover.command.operator_commands import (
     progress_bar,
     windows,
 )
-from ragaudit.prover.command.set_up import set_up
-from ragaudit.prover.settings import Settings, load_settings
-from ragaudit.prover.store.database import Store
-from ragaudit.prover.work import JOBS
-from ragaudit.serving import log_lines
-from ragaudit.serving.jobs.opening import make_queue, open_queue, work
-from ragaudit.serving.server import check_log_level
 
 app = typer.Typer(
     name="prover",
@@ -56,6 +47,11 @@ def migrate(
 
     Example: ragaudit prover migrate --settings prover/prover.yaml
     """
+    from ragaudit.prover.settings import load_settings
+    from ragaudit.prover.store.database import Store
+    from ragaudit.prover.work import JOBS
+    from ragaudit.serving.jobs.opening import make_queue
+
     with failing(as_json):
         read = load_settings(settings)
         done = Store.migrate(read.store.url)
@@ -85,6 +81,14 @@ def worker(
 
     Example: ragaudit prover worker --settings prover/prover.yaml --threads 2
     """
+    from ragaudit.ledger.log.database import await_server
+    from ragaudit.prover.settings import load_settings
+    from ragaudit.prover.store.database import Store
+    from ragaudit.prover.work import JOBS
+    from ragaudit.serving import log_lines
+    from ragaudit.serving.jobs.opening import open_queue, work
+    from ragaudit.serving.server import check_log_level
+
     with failing(as_json):
         read = load_settings(settings)
         if status:
@@ -115,6 +119,8 @@ def init(
 
     Example: ragaudit prover init --provider example.org --folder prover
     """
+    from ragaudit.prover.command.set_up import set_up
+
     with failing(as_json):
         result = set_up(folder, provider=provider, verifier=verifier)
         emit(
@@ -143,6 +149,11 @@ def ingest(
 
     Example: ragaudit prover ingest shop docs/manual.md docs/faq --settings prover/prover.yaml
     """
+    from ragaudit.prover.backends.stored import StoredDocuments
+    from ragaudit.prover.command.ingest import read_files
+    from ragaudit.prover.settings import load_settings
+    from ragaudit.prover.store.database import Store
+
     with failing(as_json):
         with (
             closing(Store.open(load_settings(settings).store.url)) as store,
@@ -164,8 +175,10 @@ def check(
 
     Example: ragaudit prover check --settings prover/prover.yaml --json
     """
+    from ragaudit.prover.settings import load_settings
+
     with failing(as_json):
-        from ragaudit.prover.command import checks  # noqa: PLC0415 - only this command needs it
+        from ragaudit.prover.command import checks
 
         faults = checks.run_checks(load_settings(settings))
         shown = checks.explained if as_json else checks.said
@@ -191,8 +204,10 @@ def restore(
 
     Example: ragaudit prover restore 2026-11 --settings prover/prover.yaml
     """
+    from ragaudit.prover.settings import load_settings
+
     with failing(as_json):
-        from ragaudit.prover.service import restore_window  # noqa: PLC0415 - as `serve`
+        from ragaudit.prover.service import restore_window
 
         with progress_bar(as_json, "comparing, and committing to a new seed"):
             done = restore_window(load_settings(settings), window, reason)
@@ -213,6 +228,8 @@ def settings_schema() -> None:
 
     Example: ragaudit prover settings-schema > prover.schema.json
     """
+    from ragaudit.prover.settings import Settings
+
     typer.echo(Settings.schema_text())
 
 
@@ -225,9 +242,11 @@ def serve(
 
     Example: RAGAUDIT_PROVER__SERVER__PORT=8081 ragaudit prover serve --settings prover/prover.yaml
     """
+    from ragaudit.prover.settings import load_settings
+
     with failing():
-        from ragaudit.prover.http.app import create_app  # noqa: PLC0415 - only this command needs it
-        from ragaudit.serving import server  # noqa: PLC0415
+        from ragaudit.prover.http.app import create_app
+        from ragaudit.serving import server
 
         options = load_settings(settings)
         server.run(

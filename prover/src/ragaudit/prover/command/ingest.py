@@ -9,10 +9,12 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.errors import MalformedDocument
+
+if TYPE_CHECKING:
+    from ragaudit.prover.backends.interface import Document
 
 PASSAGE_CHARACTERS = 800
 MAX_FILE_BYTES = 2**28
@@ -23,7 +25,7 @@ _HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
-def read_files(paths: Sequence[Path], *, passage: int = PASSAGE_CHARACTERS) -> list[Document]:
+def read_files(paths: Sequence[Path], *, passage: int = PASSAGE_CHARACTERS) -> "list[Document]":
     """Return the passages of files and folders; folders are searched in rising name order.
 
     Args:
@@ -44,7 +46,7 @@ def read_files(paths: Sequence[Path], *, passage: int = PASSAGE_CHARACTERS) -> l
     return documents
 
 
-def read_file(path: Path, name: str, *, passage: int = PASSAGE_CHARACTERS) -> list[Document]:
+def read_file(path: Path, name: str, *, passage: int = PASSAGE_CHARACTERS) -> "list[Document]":
     """Return the passages of one file, whose ids begin with ``name``.
 
     Args:
@@ -54,6 +56,8 @@ def read_file(path: Path, name: str, *, passage: int = PASSAGE_CHARACTERS) -> li
     Raises:
         MalformedDocument: as `read_files`.
     """
+    from ragaudit.prover.backends.interface import Document
+
     if path.suffix.lower() not in SUFFIXES:
         raise MalformedDocument(
             "unknown kind of file", where=str(path), expected=", ".join(SUFFIXES)
@@ -132,7 +136,9 @@ def _read_text(path: Path) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
-def _json_lines(text: str, where: str, passage: int) -> Iterator[Document]:
+def _json_lines(text: str, where: str, passage: int) -> "Iterator[Document]":
+    from ragaudit.prover.backends.interface import Document
+
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -149,6 +155,8 @@ def _json_lines(text: str, where: str, passage: int) -> Iterator[Document]:
 
 def _json_document(line: str, place: str) -> tuple[str, str, str]:
     """Return id, text and the canonical attributes of a line."""
+    from ragaudit.prover.backends.interface import attributes_text
+
     expected = '{"id": text, "text": text}, and "attributes": {..} if there are any'
     try:
         value: Any = json.loads(line, object_pairs_hook=_members)

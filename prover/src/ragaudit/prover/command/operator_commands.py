@@ -11,13 +11,11 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
-import httpx
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import (
     MalformedError,
     MalformedRequest,
@@ -29,19 +27,12 @@ from ragaudit.encoding.printable import one_line
 from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.settings import service_url
 from ragaudit.encoding.text import b64_encode
-from ragaudit.http import HttpClient
-from ragaudit.ledger.log.published_files import publish
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.keys import read_secret_file
-from ragaudit.prover.lifecycle.committing import read_log
-from ragaudit.prover.settings import SETTINGS_VARIABLE, ServerSettings, load_settings
-from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
-from ragaudit.prover.window.windows import Windows
-from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
+if TYPE_CHECKING:
+    from ragaudit.prover.settings import ServerSettings
+
+SETTINGS_VARIABLE = "RAGAUDIT_PROVER_SETTINGS"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 SettingsOption = Annotated[
     Path, typer.Option(envvar=SETTINGS_VARIABLE, help="The YAML file that `init` wrote.")
@@ -66,6 +57,8 @@ def emit(value: Mapping[str, Any], as_json: bool, note: str = "") -> None:
         as_json: whether a program reads it.
         note: for people only.
     """
+    from ragaudit.encoding.console import Console
+
     if as_json:
         sys.stdout.write(json.dumps(value) + "\n")
         return
@@ -85,6 +78,10 @@ def emit_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
         rows: all with the same members, which head the table.
         as_json: whether a program reads it.
     """
+    from ragaudit.encoding.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     if as_json:
         sys.stdout.write(json.dumps(list(rows)) + "\n")
         return
@@ -104,6 +101,10 @@ def progress_bar(as_json: bool, what: str) -> Iterator[Callable[[str], None]]:
     Args:
         as_json: no bar then: a program's log has no use for it.
     """
+    from ragaudit.encoding.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=as_json) as progress:
         task = progress.add_task(what, total=None)
@@ -316,6 +317,9 @@ class Operator:
             url, token_file: where they are not what the settings say.
             timeout: seconds to wait for an answer.
         """
+        from ragaudit.prover.keys import read_secret_file
+        from ragaudit.prover.settings import load_settings
+
         options = load_settings(settings)
         self._timeout = timeout
         # The service has the digest only; the token may lie on the operator's own machine.
@@ -335,6 +339,9 @@ class Operator:
             MalformedRequest: the service does not take it: an unknown setting, say.
             ServiceRefused: the service declined.
         """
+        import httpx
+        from ragaudit.http import HttpClient
+
         try:
             with HttpClient(self._url, timeout=self._timeout, headers=self._headers) as http:
                 response = http.request(method, f"/v1/operator{path}", json=body)
@@ -385,7 +392,7 @@ def _refusal(status: int, said: str, url: str) -> RagauditError:
     return MalformedRequest(said) if kind is MalformedError else ServiceRefused(said)
 
 
-def _own_address(server: ServerSettings) -> str:
+def _own_address(server: "ServerSettings") -> str:
     """Return where the service of these settings is reached from this machine."""
     # The addresses that mean "all of mine" are none to connect to.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)  # noqa: S104
@@ -460,6 +467,13 @@ def publish_window(
 
     Example: ragaudit prover window publish 2026-11 /srv/www/logs/2026-11
     """
+    from ragaudit.ledger.log.published_files import publish
+    from ragaudit.ledger.messages.policy import Policy
+    from ragaudit.prover.lifecycle.committing import read_log
+    from ragaudit.prover.settings import load_settings
+    from ragaudit.prover.store.database import Store
+    from ragaudit.prover.window.windows import Windows
+
     with failing(as_json):
         with closing(Store.open(load_settings(settings).store.url)) as store:
             policy = Policy.parse(Windows(store).get(window).policy)

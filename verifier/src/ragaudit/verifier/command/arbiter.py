@@ -2,21 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import httpx
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.options import public_key
 from ragaudit.encoding.problems import family_of, reason
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.http import HttpClient
-from ragaudit.ledger.messages.bodies import FindingBody
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.serving.clock import system_clock
-from ragaudit.verifier.arbiter import Arbiter, read_window
-from ragaudit.verifier.engines import fastest_engine
+
+if TYPE_CHECKING:
+    from ragaudit.ledger.messages.bodies import FindingBody
+    from ragaudit.ledger.messages.policy import Policy
 
 MAX_FILE_BYTES = 2**28  # the longest canonical JSON (docs/spec/01-encoding.md §1.4)
 
@@ -36,6 +33,8 @@ DEFAULT = Path("arbiter")
 @app.command(epilog="Example: ragaudit verifier arbiter init --directory arbiter")
 def init(directory: Directory = DEFAULT) -> None:
     """Make a key pair; print the public key, which verifiers and policies name."""
+    from ragaudit.verifier.arbiter import Arbiter
+
     with failing():
         typer.echo(Arbiter.create(directory).public.raw.hex())
 
@@ -43,6 +42,8 @@ def init(directory: Directory = DEFAULT) -> None:
 @app.command(epilog="Example: ragaudit verifier arbiter key --directory arbiter")
 def key(directory: Directory = DEFAULT) -> None:
     """Print the public key."""
+    from ragaudit.verifier.arbiter import Arbiter
+
     with failing():
         typer.echo(Arbiter(directory).public.raw.hex())
 
@@ -59,6 +60,11 @@ def judge(
     submit: Annotated[str | None, typer.Option(help="URL of the verifier to tell.")] = None,
 ) -> None:
     """Judge a receipt file; print the signed finding. Exit code 1 if the dispute is upheld."""
+    from ragaudit.ledger.messages.bodies import FindingBody
+    from ragaudit.serving.clock import system_clock
+    from ragaudit.verifier.arbiter import Arbiter, read_window
+    from ragaudit.verifier.engines import fastest_engine
+
     with failing():
         arbiter = Arbiter(directory)
         view = read_window(_read(window), verifier_key)
@@ -83,8 +89,10 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="PEM file.")] = None,
 ) -> None:
     """Take cases over HTTP (`POST /v1/findings`) until told to stop (SIGINT or SIGTERM)."""
-    from ragaudit.serving import server  # noqa: PLC0415
-    from ragaudit.verifier.arbiter import create_app  # noqa: PLC0415
+    from ragaudit.serving import server
+    from ragaudit.serving.clock import system_clock
+    from ragaudit.verifier.arbiter import Arbiter, create_app
+    from ragaudit.verifier.engines import fastest_engine
 
     with failing():
         arbiter = Arbiter(directory)
@@ -100,6 +108,8 @@ def serve(
 @app.command(name="list", epilog="Example: ragaudit verifier arbiter list --directory arbiter")
 def findings(directory: Directory = DEFAULT) -> None:
     """Print every finding so far, one JSON line each."""
+    from ragaudit.verifier.arbiter import Arbiter
+
     with failing():
         for finding in Arbiter(directory).findings():
             typer.echo(finding.encode().decode())
@@ -117,8 +127,11 @@ def _read(path: Path) -> Any:
     return value
 
 
-def _submit(url: str, policy: Policy, found: FindingBody) -> None:
+def _submit(url: str, policy: "Policy", found: "FindingBody") -> None:
     """UnavailableError if the verifier cannot be asked; if it declines, by why (`family_of`)."""
+    import httpx
+    from ragaudit.http import HttpClient
+
     window = f"/v1/windows/{policy.window}/findings?provider={policy.provider}"
     target = url.rstrip("/") + window
     try:

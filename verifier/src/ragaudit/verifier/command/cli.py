@@ -14,20 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing, of_file, verdict_code
-from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.options import digest, public_key
 from ragaudit.encoding.printable import one_line
 from ragaudit.encoding.signing import PrivateKey, PublicKey
-from ragaudit.ledger.log.database import await_server
-from ragaudit.ledger.messages.verdict import Verdict
-from ragaudit.ledger.messages.verdict_exports import AuditFinding, VerificationResult
-from ragaudit.serving import log_lines
-from ragaudit.serving.clock import system_clock
-from ragaudit.serving.jobs.opening import make_queue, open_queue, work
-from ragaudit.serving.server import check_log_level
-from ragaudit.verifier import keys as key_files
-from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.command import arbiter, evidence
 from ragaudit.verifier.command.evidence import service
 from ragaudit.verifier.command.options import (
@@ -37,18 +27,12 @@ from ragaudit.verifier.command.options import (
     SettingsPath,
     VerdictKeyIfAny,
 )
-from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.database import Database, create_tables, migrate_tables
-from ragaudit.verifier.service.remote import NotDue, Remote
-from ragaudit.verifier.settings import EngineName, Settings
-from ragaudit.verifier.terms import DEFAULT, Terms
-from ragaudit.verifier.work import JOBS
-from rich.markup import escape
-from rich.progress import Progress
-from rich.table import Table
 
 if TYPE_CHECKING:
+    from ragaudit.ledger.messages.verdict import Verdict
     from ragaudit.verifier.recheck import Recheck
+    from ragaudit.verifier.service.database import Database
+    from ragaudit.verifier.settings import EngineName, Settings
 
 
 def prove_count(
@@ -64,9 +48,9 @@ def prove_count(
     verdict in which check 22 passed. Exit code: 1 the log has another index; 4 it has none, or the
     bundle is not whole.
     """
-    from ragaudit.verifier.accounts import prove_account  # noqa: PLC0415
-    from ragaudit.verifier.bundle import open_bundle  # noqa: PLC0415
-    from ragaudit.verifier.engines import fastest_engine  # noqa: PLC0415
+    from ragaudit.verifier.accounts import prove_account
+    from ragaudit.verifier.bundle import open_bundle
+    from ragaudit.verifier.engines import fastest_engine
 
     with failing():
         if not bundle.is_file():
@@ -131,11 +115,16 @@ def export(
 
 
 def _own_key(settings: Path) -> PrivateKey:
+    from ragaudit.verifier import keys as key_files
+    from ragaudit.verifier import settings as settings_files
+
     own = settings_files.load(settings)
     return key_files.load(own.secrets, own.name, own.arbiter).verdict
 
 
-def _verified(path: Path, public: PublicKey) -> Verdict:
+def _verified(path: Path, public: PublicKey) -> "Verdict":
+    from ragaudit.ledger.messages.verdict import Verdict
+
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -155,14 +144,16 @@ def _pinned(given: PublicKey | None, own: PrivateKey | None) -> PublicKey:
     )
 
 
-def _document(verdict: Verdict, form: Format, key: PrivateKey | None) -> bytes:
+def _document(verdict: "Verdict", form: Format, key: PrivateKey | None) -> bytes:
+    from ragaudit.ledger.messages.verdict_exports import AuditFinding, VerificationResult
+
     match form:
         case Format.SVR:
             result = VerificationResult.of(verdict)
             return (result.encode() if key is None else result.issue(key)) + b"\n"
         case Format.OSCAL:
             # The report's words load the accounting libraries, which take seconds.
-            from ragaudit.verifier.report.oscal import assessment_results  # noqa: PLC0415
+            from ragaudit.verifier.report.oscal import assessment_results
 
             return assessment_results(verdict) + b"\n"
         case Format.JSONL:
@@ -186,6 +177,11 @@ def migrate(settings: SettingsPath = DEFAULT_SETTINGS, as_json: AsJson = False) 
     is done by halves; a database of this release stays as it is. The queue of jobs, if the settings
     ask for one, is made anew.
     """
+    from ragaudit.serving.jobs.opening import make_queue
+    from ragaudit.verifier import settings as settings_files
+    from ragaudit.verifier.service.database import migrate_tables
+    from ragaudit.verifier.work import JOBS
+
     with failing():
         loaded = settings_files.load(settings)
         settings_files.make_data_folder(loaded)
@@ -200,7 +196,7 @@ def migrate(settings: SettingsPath = DEFAULT_SETTINGS, as_json: AsJson = False) 
 
 
 @contextmanager
-def _not_served(settings: Settings) -> Iterator[None]:
+def _not_served(settings: "Settings") -> Iterator[None]:
     """Hold the fence of the service meanwhile, so that it neither runs nor starts."""
     # Never made here: a database that a fence has guarded is refused where the file is missing.
     if not settings.fence_path.exists():
@@ -212,6 +208,8 @@ def _not_served(settings: Settings) -> Iterator[None]:
 
 def print_schema() -> None:
     """Print the JSON schema of the settings file."""
+    from ragaudit.verifier.settings import Settings
+
     typer.echo(Settings.schema_text())
 
 
@@ -237,6 +235,15 @@ def worker(
     Exit code: 0 it was told to stop, or workers are alive; 1 --status finds none alive; others as
     every command.
     """
+    from ragaudit.ledger.log.database import await_server
+    from ragaudit.serving import log_lines
+    from ragaudit.serving.clock import system_clock
+    from ragaudit.serving.jobs.opening import open_queue, work
+    from ragaudit.serving.server import check_log_level
+    from ragaudit.verifier import settings as settings_files
+    from ragaudit.verifier.service.database import Database
+    from ragaudit.verifier.work import JOBS
+
     with failing(as_json):
         read = settings_files.load(settings)
         if status:
@@ -266,6 +273,8 @@ def pin(
     settings: SettingsPath = DEFAULT_SETTINGS,
 ) -> None:
     """Pin a provider's key."""
+    from ragaudit.verifier.service import providers
+
     with failing(), _database(settings) as database:
         providers.add(database, name, key)
         typer.echo(f"pinned {name}")
@@ -277,6 +286,8 @@ def show_pinned(
     as_json: AsJson = False,
 ) -> None:
     """List the pinned keys."""
+    from ragaudit.verifier.service import providers
+
     with failing(), _database(settings) as database:
         with database.read() as connection:
             found = providers.listed(connection)
@@ -294,13 +305,19 @@ def unpin(
     settings: SettingsPath = DEFAULT_SETTINGS,
 ) -> None:
     """Forget a provider's key; its windows stay."""
+    from ragaudit.verifier.service import providers
+
     with failing(), _database(settings) as database:
         providers.remove(database, name)
         typer.echo(f"removed {name}")
 
 
 @contextmanager
-def _database(path: Path) -> Iterator[Database]:
+def _database(path: Path) -> "Iterator[Database]":
+    from ragaudit.serving.clock import system_clock
+    from ragaudit.verifier import settings as settings_files
+    from ragaudit.verifier.service.database import Database
+
     settings = settings_files.load(path)
     settings_files.make_data_folder(settings)
     # Without the fence: the running service holds it, and these commands attest nothing.
@@ -353,6 +370,10 @@ def init(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on the loopback.")] = 8742,
 ) -> None:
     """Write settings, fresh secrets and an empty database; nothing that exists is overwritten."""
+    from ragaudit.verifier import keys as key_files
+    from ragaudit.verifier import settings as settings_files
+    from ragaudit.verifier.service.database import create_tables
+
     with failing():
         path = directory / SETTINGS_FILE
         if path.exists():
@@ -375,6 +396,8 @@ def terms(
     json_output: AsJson = False,
 ) -> None:
     """Print the terms of a file, or the shipped ones: what a policy must keep to be audited."""
+    from ragaudit.verifier.terms import DEFAULT, Terms
+
     with failing():
         found = DEFAULT if file is None else Terms.load(file)
         if json_output:
@@ -391,7 +414,7 @@ def positions(
 
     A verifier that has them checks its first records sooner. It needs no trust in the file.
     """
-    from ragaudit.verifier.engines import write_positions  # noqa: PLC0415
+    from ragaudit.verifier.engines import write_positions
 
     with failing():
         write_positions(file)
@@ -406,9 +429,10 @@ def serve(
     ] = None,
 ) -> None:
     """Run the service until it is told to stop (SIGINT or SIGTERM)."""
-    from ragaudit.serving import server  # noqa: PLC0415
-    from ragaudit.verifier.engines import use_positions  # noqa: PLC0415
-    from ragaudit.verifier.service.app import create_app  # noqa: PLC0415
+    from ragaudit.serving import server
+    from ragaudit.verifier import settings as settings_files
+    from ragaudit.verifier.engines import use_positions
+    from ragaudit.verifier.service.app import create_app
 
     with failing():
         loaded = settings_files.load(settings)
@@ -460,6 +484,9 @@ def audit(
     Exit code: 0 PASS, 1 FAIL, 6 EXCEEDED, 7 CONDITIONAL, 4 REFUSED, 5 the audit is not due yet.
     """
 
+    from ragaudit.ledger.messages.verdict import Verdict
+    from ragaudit.verifier.service.remote import NotDue, Remote
+
     with failing():
         address, token = service(settings, url, token_file)
         # A caller who names service and token is elsewhere: settings here are of another verifier.
@@ -508,8 +535,8 @@ def recheck(
     Exit code: 0 the verdict stands and all of it was repeated; 1 it does not stand, or that key
     did not sign it; 5 nothing differs, but not everything was repeated; 2 not a bundle.
     """
-    from ragaudit.verifier import engines, models  # noqa: PLC0415
-    from ragaudit.verifier import recheck as rechecking  # noqa: PLC0415
+    from ragaudit.verifier import engines, models
+    from ragaudit.verifier import recheck as rechecking
 
     with failing():
         if not bundle.is_file():
@@ -547,6 +574,9 @@ def _verdict_key(
     Raises:
         MalformedError: it is not known, and nobody said that the service may name it.
     """
+    from ragaudit.verifier import keys as key_files
+    from ragaudit.verifier import settings as settings_files
+
     if given is not None:
         return given
     if settings is not None:
@@ -563,6 +593,9 @@ def _verdict_key(
 @contextmanager
 def _progress(label: str) -> Iterator[Callable[[str, int, int], None]]:
     """A live line on standard error; the function shows step, done and total in it."""
+    from ragaudit.encoding.console import Console
+    from rich.progress import Progress
+
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
 
@@ -593,7 +626,7 @@ def _recheck_document(found: "Recheck") -> dict[str, Any]:
     }
 
 
-def _engine_name(name: str) -> EngineName:
+def _engine_name(name: str) -> "EngineName":
     match name:
         case "auto" | "core" | "reference":
             return name
@@ -601,12 +634,15 @@ def _engine_name(name: str) -> EngineName:
 
 
 def _show(verdict: "Verdict", *, as_json: bool) -> None:
+    from ragaudit.encoding.console import Console
+    from rich.table import Table
+
     predicate = verdict.predicate
     if as_json:
         typer.echo(json.dumps(predicate.to_json()))
         return
-    from ragaudit.verifier.report.view import overlapping, withheld  # noqa: PLC0415
-    from ragaudit.verifier.report.wording import gravity  # noqa: PLC0415
+    from ragaudit.verifier.report.view import overlapping, withheld
+    from ragaudit.verifier.report.wording import gravity
 
     console = Console()
     table = Table("no.", "check", "status", "reason", title=f"window {predicate.window}")
@@ -629,4 +665,6 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
 
 def _inert(text: str) -> str:
     """A text that may hold the provider's: it must not look like another result."""
+    from rich.markup import escape
+
     return escape(one_line(text))

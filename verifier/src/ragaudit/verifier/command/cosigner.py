@@ -4,20 +4,19 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from ragaudit.encoding.commands import failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
-from ragaudit.ledger.log.notes import ED25519, VerifierKey
-from ragaudit.serving.clock import system_clock
-from ragaudit.verifier import settings as verifier_settings
-from ragaudit.verifier.cosigner import settings as settings_files
-from ragaudit.verifier.cosigner.settings import Settings, make_data_folder
-from ragaudit.verifier.cosigner.store import Store
+
+if TYPE_CHECKING:
+    from ragaudit.verifier.cosigner.settings import Settings
+    from ragaudit.verifier.cosigner.store import Store
 
 __all__ = ["app"]
 
+SETTINGS_VARIABLE = "RAGAUDIT_COSIGNER_SETTINGS"
 SETTINGS_FILE = "cosigner.yaml"
 
 app = typer.Typer(
@@ -30,9 +29,7 @@ app.add_typer(log, name="log")
 
 SettingsPath = Annotated[
     Path,
-    typer.Option(
-        "--settings", "-s", envvar=settings_files.SETTINGS_VARIABLE, help="Settings file."
-    ),
+    typer.Option("--settings", "-s", envvar=SETTINGS_VARIABLE, help="Settings file."),
 ]
 DEFAULT = Path(SETTINGS_FILE)
 
@@ -47,6 +44,9 @@ def init(
     ] = False,
 ) -> None:
     """Write settings and fresh keys; nothing that exists is overwritten."""
+    from ragaudit.verifier import settings as verifier_settings
+    from ragaudit.verifier.cosigner import settings as settings_files
+
     with failing():
         path = directory / SETTINGS_FILE
         if path.exists():
@@ -70,6 +70,8 @@ def init(
 @app.command(epilog="Example: ragaudit cosigner keys")
 def keys(settings: SettingsPath = DEFAULT) -> None:
     """Print the public keys, as a trust policy names them."""
+    from ragaudit.verifier.cosigner import settings as settings_files
+
     with failing():
         _show_keys(settings_files.load(settings))
 
@@ -77,8 +79,9 @@ def keys(settings: SettingsPath = DEFAULT) -> None:
 @app.command(epilog="Example: ragaudit cosigner serve --settings cosigner.yaml")
 def serve(settings: SettingsPath = DEFAULT) -> None:
     """Cosign over HTTP until told to stop (SIGINT or SIGTERM)."""
-    from ragaudit.serving import server  # noqa: PLC0415
-    from ragaudit.verifier.cosigner.app import create_app  # noqa: PLC0415
+    from ragaudit.serving import server
+    from ragaudit.verifier.cosigner import settings as settings_files
+    from ragaudit.verifier.cosigner.app import create_app
 
     with failing():
         loaded = settings_files.load(settings)
@@ -96,6 +99,8 @@ def serve(settings: SettingsPath = DEFAULT) -> None:
 @app.command("settings-schema", epilog="Example: ragaudit cosigner settings-schema")
 def settings_schema() -> None:
     """Print the JSON schema of the settings file."""
+    from ragaudit.verifier.cosigner.settings import Settings
+
     typer.echo(Settings.schema_text())
 
 
@@ -105,6 +110,8 @@ def log_add(
     settings: SettingsPath = DEFAULT,
 ) -> None:
     """Take up a log, also while the service runs. A log that was taken up stays."""
+    from ragaudit.ledger.log.notes import ED25519, VerifierKey
+
     with failing(), _store(settings) as store:
         key = VerifierKey.parse(vkey)
         if key.algorithm != ED25519:
@@ -133,7 +140,12 @@ def log_list(
 
 
 @contextmanager
-def _store(path: Path) -> Iterator[Store]:
+def _store(path: Path) -> "Iterator[Store]":
+    from ragaudit.serving.clock import system_clock
+    from ragaudit.verifier.cosigner import settings as settings_files
+    from ragaudit.verifier.cosigner.settings import make_data_folder
+    from ragaudit.verifier.cosigner.store import Store
+
     settings = settings_files.load(path)
     make_data_folder(settings)
     # Without the fence: the running service holds it, and these commands cosign nothing.
@@ -144,6 +156,8 @@ def _store(path: Path) -> Iterator[Store]:
         store.close()
 
 
-def _show_keys(settings: Settings) -> None:
+def _show_keys(settings: "Settings") -> None:
+    from ragaudit.verifier.cosigner import settings as settings_files
+
     for key in settings_files.load_keys(settings):
         typer.echo(str(key.verifier_key))

@@ -10,25 +10,21 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.canonical_json import loads_any
 from ragaudit.encoding.commands import failing, new_file, of_file
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.options import digest, public_key
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.messages.bodies import AccessBody, ReferenceBody
-from ragaudit.ledger.messages.custody import Deletion, EvidenceAccess, ProviderDeletion
-from ragaudit.ledger.messages.signed import Envelope
-from ragaudit.ledger.messages.signed_results import MAX_RESULT_BYTES
-from ragaudit.verifier import keys as key_files
-from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.command.options import DEFAULT_SETTINGS, AsJson, SettingsPath, VerdictKey
-from ragaudit.verifier.service.remote import Opened, Remote, ServiceAway
-from ragaudit.verifier.settings import Settings
+
+if TYPE_CHECKING:
+    from ragaudit.ledger.messages.bodies import AccessBody
+    from ragaudit.ledger.messages.custody import Deletion, ProviderDeletion
+    from ragaudit.verifier.service.remote import Remote
+    from ragaudit.verifier.settings import Settings
 
 app = typer.Typer(
     no_args_is_help=True, help="Confidential evidence: open it for a reason, see who did."
@@ -56,7 +52,8 @@ def verify_deletion(
     other (a prover's: as many entries as are not public), and be signed with the key of its policy.
     Exit code: 1 it is not.
     """
-    from ragaudit.verifier.later_statements import Judged  # noqa: PLC0415
+    from ragaudit.ledger.messages.custody import ProviderDeletion
+    from ragaudit.verifier.later_statements import Judged
 
     with failing():
         with of_file(statement):
@@ -117,7 +114,8 @@ def verify_accesses(
 
     Exit code: 1 an access is missing, changed or out of order, or of another window.
     """
-    from ragaudit.verifier.later_statements import Judged  # noqa: PLC0415
+    from ragaudit.ledger.messages.custody import EvidenceAccess
+    from ragaudit.verifier.later_statements import Judged
 
     with failing():
         with of_file(accesses):
@@ -130,13 +128,17 @@ def verify_accesses(
         typer.echo(f"{len(found)} accesses, none of them missing or changed")
 
 
-def _deletion(value: Any) -> Deletion | ProviderDeletion:
+def _deletion(value: Any) -> "Deletion | ProviderDeletion":
+    from ragaudit.ledger.messages.custody import Deletion, ProviderDeletion
+
     if isinstance(value, dict) and value.get("format") == ProviderDeletion.FORMAT:
         return ProviderDeletion.from_json(value)
     return Deletion.from_json(value)
 
 
 def _read_json(path: Path) -> Any:
+    from ragaudit.encoding.canonical_json import loads_any
+
     try:
         return loads_any(path.read_bytes())
     except OSError as error:
@@ -154,6 +156,9 @@ def service(path: Path, url: str | None, token_file: Path | None) -> tuple[str, 
     Raises:
         MalformedError: settings or token that cannot be read.
     """
+    from ragaudit.verifier import keys as key_files
+    from ragaudit.verifier import settings as settings_files
+
     if url is not None and token_file is not None:
         return url, key_files.read_token(token_file)
     settings = settings_files.load(path)
@@ -161,7 +166,7 @@ def service(path: Path, url: str | None, token_file: Path | None) -> tuple[str, 
     return url or _address(settings), token
 
 
-def _address(settings: Settings) -> str:
+def _address(settings: "Settings") -> str:
     scheme = "http" if settings.listen.tls_certificate is None else "https"
     return f"{scheme}://{settings.listen.host}:{settings.listen.port}"
 
@@ -200,6 +205,8 @@ def open_bundle(
     A download that breaks off goes on by itself for a while; after that the same command goes on
     from what there is, within a day and without another access.
     """
+    from ragaudit.verifier.service.remote import Opened
+
     with failing(), remote_of(settings, url, token_file, whose) as remote:
         said = _said(reader, reason)
         with _partial_file(output) as (file, note):
@@ -260,7 +267,7 @@ def accesses(
 @contextmanager
 def remote_of(
     settings: Path, url: str | None, token_file: Path | None, whose: str | None
-) -> Iterator[Remote]:
+) -> "Iterator[Remote]":
     """Yield the service of a verifier.
 
     Args:
@@ -268,12 +275,16 @@ def remote_of(
         url, token_file: of the service, and of its auditor.
         whose: the provider, where several have a window of a name.
     """
+    from ragaudit.verifier.service.remote import Remote
+
     address, token = service(settings, url, token_file)
     with Remote(address, token, whose) as remote:
         yield remote
 
 
-def _said(reader: str, reason: str) -> AccessBody:
+def _said(reader: str, reason: str) -> "AccessBody":
+    from ragaudit.ledger.messages.bodies import AccessBody
+
     return AccessBody.from_json({"reader": reader, "reason": reason})
 
 
@@ -283,6 +294,9 @@ def _partial_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
 
     While the service is away both stay, for the next call; after any other failure they are gone.
     """
+    from ragaudit.verifier import keys as key_files
+    from ragaudit.verifier.service.remote import ServiceAway
+
     if path.exists():
         raise RefusedError("the file exists", where=str(path), expected="a new file")
     partial, note = (path.with_name(f"{path.name}.{end}") for end in ("partial", "note"))
@@ -316,6 +330,8 @@ def _remove(*paths: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
+    from ragaudit.verifier import keys as key_files
+
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, key_files.PRIVATE_MODE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
@@ -352,6 +368,10 @@ def attach(
     The verifier checks the signature, and that the result is about this window. It does not judge
     what was found.
     """
+    from ragaudit.encoding import canonical_json
+    from ragaudit.ledger.messages.bodies import ReferenceBody
+    from ragaudit.ledger.messages.signed import Envelope
+
     with failing(as_json):
         envelope = read_file(result)
         with of_file(result):
@@ -390,6 +410,8 @@ def read_file(path: Path) -> bytes:
     Raises:
         MalformedError: it cannot be read, or is longer than any.
     """
+    from ragaudit.ledger.messages.signed_results import MAX_RESULT_BYTES
+
     try:
         with path.open("rb") as file:
             found = file.read(MAX_RESULT_BYTES + 1)

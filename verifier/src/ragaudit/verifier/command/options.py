@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from ragaudit.encoding.options import public_key
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.verifier.settings import SETTINGS_VARIABLE
 
+SETTINGS_VARIABLE = "RAGAUDIT_VERIFIER_SETTINGS"
 SETTINGS_FILE = "verifier.yaml"
 DEFAULT_SETTINGS = Path(SETTINGS_FILE)
 

@@ -18,7 +18,6 @@ from ragaudit.verifier.history import FencePlace
 from ragaudit.verifier.settings import Listen as VerifierListen
 from ragaudit.verifier.settings import make_private_folder
 
-SETTINGS_VARIABLE = "RAGAUDIT_COSIGNER_SETTINGS"
 Algorithm = Literal["ed25519", "ml-dsa-44"]
 ED25519: Algorithm = "ed25519"
 ML_DSA_44: Algorithm = "ml-dsa-44"
