@@ -47,7 +47,9 @@ def commands(heading: str) -> list[str]:
 
 
 PLAIN = commands("## Without our client")
-CHAIN = commands("### With a nonce chain, without our client")
+[_chain] = commands("### With a nonce chain, without our client")
+CHAIN = _chain.splitlines()
+SCRIPT = CHAPTER.parents[1] / "examples" / "anchored_without_client.sh"
 DISPUTE = commands("## Disputes")
 
 
@@ -100,7 +102,7 @@ class ByHand(Scenario):
         self.clock.live = True  # type: ignore[attr-defined]
         for name, commands in (("bob", PLAIN), ("alice", CHAIN)):
             for command in commands[1:]:
-                if "receipt complete" in command:
+                if "receipt complete" in command or "submit" in command:
                     self.prover.checkpoint()
                 self._run(name, command)
 
@@ -119,6 +121,7 @@ class ByHand(Scenario):
         """Run a command of the chapter in the account's folder, with all services up."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
+        shutil.copy(SCRIPT, folder)
         judge = create_app(
             self.verifier.arbiter,
             PublicKey.from_raw(bytes.fromhex(self.verifier.key)),

@@ -669,9 +669,8 @@ def test_the_recall_figures_are_those_of_the_command(tmp_path: Path) -> None:
 
 
 def test_the_program_runs(tmp_path: Path) -> None:
-    *points, last = run_program(
-        [sys.executable, "-c", blocks(SECTION, "python")[0]], tmp_path
-    ).splitlines()
+    program = DOCS.parent / "examples" / "plan_window.py"
+    *points, last = run_program([sys.executable, str(program)], tmp_path).splitlines()
     assert points[0].startswith("9.233901 19.8")
     assert len(points) == 5 and points[1].startswith("0.01 ")
     assert last.endswith("useless, empty")
