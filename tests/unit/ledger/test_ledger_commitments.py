@@ -17,6 +17,7 @@ from ragaudit.ledger.messages.commitments import (
     SeedCommitment,
     content_digest,
     counter_key,
+    index_leaves,
     index_root,
     row_digest,
     slot_key,
@@ -235,3 +236,11 @@ def test_building_can_be_watched_and_cancelled() -> None:
 def test_seed_commitments_are_in_range(secret: Any, slots: Any, queries: Any) -> None:
     with pytest.raises(MalformedRecord):
         SeedCommitment.build(secret, "w1", 1, slots, queries)
+
+
+def test_paths_are_those_of_a_tree_that_grows() -> None:
+    for rows in [*range(1, 35), 64, 65, 100]:
+        parts = tuple(b"".join(bytes([i, part]) * 16 for i in range(rows)) for part in (1, 2))
+        tree, slow = IndexTree(*parts), MemoryTree(index_leaves(*parts))
+        assert tree.root == slow.root(), rows
+        assert [tree.path(i) for i in range(rows)] == [slow.inclusion_proof(i) for i in range(rows)]

@@ -3,6 +3,7 @@
 import codecs
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from json.encoder import encode_basestring
 from typing import Any, BinaryIO, Final, NoReturn, TypeAlias, TypeGuard
 
 import rfc8785
@@ -24,6 +25,7 @@ _COMPARED = 2**16  # characters that are encoded at a time
 _AT_ONCE = 2**8  # items of a list, and members of an object, that are encoded at a time
 _FEW = 2**5  # elements of one of them
 _CONTAINERS = {list, dict}
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def dumps(value: object) -> bytes:
@@ -37,7 +39,7 @@ def dumps(value: object) -> bytes:
         MalformedError: any other type (floats included), an integer out of range, text
             with lone surrogates, more than MAX_DEPTH levels, more than MAX_BYTES bytes.
     """
-    _check(value, 1, "")
+    _check(value, 1, ())
     try:
         data = _encode(value)
     except UnicodeEncodeError:
@@ -49,17 +51,26 @@ def dumps(value: object) -> bytes:
     return data
 
 
+def text(value: str) -> bytes:
+    """Return the one encoding of a text, as `dumps` would.
+
+    Args:
+        value: Unicode, without lone surrogates.
+    """
+    return encode_basestring(value).encode()
+
+
 def join(members: Mapping[str, bytes]) -> bytes:
     """Return the one encoding of an object whose members are encoded already, as `dumps` would.
 
     Args:
         members: what `dumps` returned of each, by name, nested below MAX_DEPTH levels; names are
-            ASCII.
+            ASCII, and nothing in them is escaped.
 
     Raises:
         MalformedError: more than MAX_BYTES bytes.
     """
-    parts = [b"%s:%s" % (dumps(name), members[name]) for name in sorted(members)]
+    parts = [b'"%s":%s' % (name.encode(), members[name]) for name in sorted(members)]
     data = b"{%s}" % b",".join(parts)
     if len(data) > MAX_BYTES:
         raise MalformedError("document too long", expected=f"at most {MAX_BYTES} bytes")
@@ -208,7 +219,7 @@ def _is_small(value: Any) -> bool:
 
 
 def _dumped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _ENCODER.encode(value)
 
 
 def _encode(value: object) -> bytes:
@@ -224,39 +235,47 @@ def _encode(value: object) -> bytes:
     return data
 
 
-def _check(value: object, depth: int, where: str) -> None:
+def _check(value: object, depth: int, path: tuple[object, ...]) -> None:
+    # The path is (key or place, path of what holds it), () for the whole. A text is made of it in
+    # errors alone: that takes longer than the check.
     if isinstance(value, int):
         if not -MAX_INTEGER <= value <= MAX_INTEGER:
-            raise MalformedError("integer out of range", where=where, expected="±(2^53 - 1)")
+            raise MalformedError("integer out of range", where=_where(path), expected="±(2^53 - 1)")
     elif isinstance(value, (list, tuple, dict)):
         if depth > MAX_DEPTH:
             raise MalformedError("nested too deeply", expected=f"at most {MAX_DEPTH} levels")
-        _check_children(value, depth, where)
+        _check_children(value, depth + 1, path)
     elif value is not None and not isinstance(value, str):
         raise MalformedError(
             f"{type(value).__name__} has no canonical form",
-            where=where,
+            where=_where(path),
             expected="integers or decimal strings for numbers",
         )
 
 
 def _check_children(
-    value: list[object] | tuple[object, ...] | dict[object, object], depth: int, where: str
+    value: list[object] | tuple[object, ...] | dict[object, object],
+    depth: int,
+    path: tuple[object, ...],
 ) -> None:
-    if not isinstance(value, dict):
-        # Long lists are of small integers, or of texts.
-        if _all_texts(value):
-            return
-        if _all_integers(value) and min(value) >= -MAX_INTEGER and max(value) <= MAX_INTEGER:
-            return
-        for index, item in enumerate(value):
-            _check(item, depth + 1, f"{where}/{index}")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise MalformedError("object key is not text", where=_where(path))
+            if type(item) is not str and item is not None:
+                _check(item, depth, (key, path))
         return
-    for key, item in value.items():
-        if not isinstance(key, str):
-            raise MalformedError("object key is not text", where=where)
-        if type(item) is not str:
-            _check(item, depth + 1, f"{where}/{key}")
+    # Long lists are of small integers, or of texts.
+    if _all_texts(value):
+        return
+    if _all_integers(value) and min(value) >= -MAX_INTEGER and max(value) <= MAX_INTEGER:
+        return
+    for index, item in enumerate(value):
+        _check(item, depth, (index, path))
+
+
+def _where(path: tuple[Any, ...]) -> str:
+    return f"{_where(path[1])}/{path[0]}" if path else ""
 
 
 def _check_texts(value: object, where: str) -> None:

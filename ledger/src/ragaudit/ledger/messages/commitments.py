@@ -21,13 +21,19 @@ from ragaudit.encoding.tagged import (
     read_text,
     stream,
 )
-from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord, ProofRejected
+from ragaudit.ledger.errors import (
+    CommitmentRejected,
+    MalformedProof,
+    MalformedRecord,
+    ProofRejected,
+)
 from ragaudit.ledger.log.tiles import Frontier
 from ragaudit.ledger.log.tree import (
     HASH_BYTES,
     MemoryTree,
     TreeHead,
     leaf_hash,
+    node_hash,
     root_from_inclusion_proof,
     verify_inclusion,
 )
@@ -301,11 +307,27 @@ class IndexTree:
         id_keys: bytes = b"",
     ) -> None:
         self._tree = MemoryTree(index_leaves(commitments, row_digests, columns, id_keys))
-        self.root = self._tree.root()
+        # Of each level below the root: place and hash of its last node, which may be incomplete.
+        # It is in half of all paths, and nothing is appended any more.
+        self._last: list[tuple[int, bytes]] = []
+        at = self._tree.size - 1
+        last = self._tree.subtree_hash(0, at)
+        while at:
+            self._last.append((at, last))
+            if at & 1:
+                last = node_hash(self._tree.subtree_hash(len(self._last) - 1, at - 1), last)
+            at >>= 1
+        self.root = last
 
     def path(self, position: int) -> tuple[bytes, ...]:
         """Return the inclusion path of the row at ``position``; MalformedProof if there is none."""
-        return self._tree.inclusion_proof(position)
+        if not 0 <= position < self._tree.size:
+            raise MalformedProof("no such leaf in the tree", where=f"leaf {position}")
+        return tuple(
+            last if sibling == at else self._tree.subtree_hash(level, sibling)
+            for level, (at, last) in enumerate(self._last)
+            if (sibling := position >> level ^ 1) <= at
+        )
 
 
 def columns_bytes(columns: Sequence[str]) -> bytes:

@@ -327,7 +327,7 @@ class PrivateReceipt(Message, kind="receipt/private", where="private"):
     selected: Annotated[tuple[Position, ...], Items(0, MAX_SELECTED)] = field(repr=False)
     selection_blinding: Digest = field(repr=False)
     salt_r: Digest = field(repr=False)
-    rows: Annotated[tuple[ServedRow, ...], Items(0, LIMITS.top_k)] = field(repr=False)
+    rows: Annotated[Sequence[ServedRow], Items(0, LIMITS.top_k)] = field(repr=False)
     withdrawn: Annotated[tuple[WithdrawnRow, ...], Items(0, LIMITS.top_k)] = field(
         default=(), repr=False
     )

@@ -1,10 +1,16 @@
 """Answers and receipts, made of a logged record: the same ones again, whenever they are made."""
 
-from collections.abc import Sequence
+import base64
+from binascii import hexlify
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.selection import scores
+from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import (
@@ -63,13 +69,16 @@ def receipt_file(
         selected=stored.selected,
         selection_blinding=stored.selection_blinding,
         salt_r=stored.salt_r,
-        rows=tuple(_served(index, row, keyed=policy.noised) for row in delivery.rows),
+        rows=(),
         withdrawn=_withdrawn(index, record, delivery, scored=ties is not None),
         ties=None if ties is None else TiesOpening(_unserved(index, record, delivery), ties),
         # With noise, whoever held it could test which ids the index has.
         document_secret=None if policy.noised else index.document_secret or None,
     )
-    halves = (stored.request.encode(), answer.encode(), private.encode())
+    rows = b"[%s]" % b",".join(_served(index, row, keyed=policy.noised) for row in delivery.rows)
+    # In a text the quotation marks would be escaped: this is the member, and nothing else.
+    opened = private.encode().replace(b'"rows":[]', b'"rows":' + rows, 1)
+    halves = (stored.request.encode(), answer.encode(), opened)
     # With the stored time of issue: a repeated answer has the same signature, bit for bit.
     public = PublicReceipt(
         origin=policy.origin,
@@ -79,7 +88,9 @@ def receipt_file(
         issued=record.issued,
         answer_digest=digest_of(halves, private.salt_r),
     ).signed(key)
-    return ReceiptFile.of_encoded(stored.request, answer, public, private, halves)
+    return ReceiptFile.of_encoded(
+        stored.request, answer, public, replace(private, rows=_Rows(rows)), halves
+    )
 
 
 def answer_of(
@@ -207,20 +218,63 @@ def _unserved(
     )
 
 
-def _served(index: CommittedIndex, row: SelectedRow, *, keyed: bool) -> ServedRow:
-    at = row.position
-    values = index.rows[at].tolist()
-    return ServedRow(
-        position=at,
-        id=row.document.id,
-        content=row.document.content,
-        salt=part(index.salts, at),
-        vector=tuple(values[: index.dimension]),
-        squares=tuple(values[index.dimension :]),
-        blinding=index.blindings[at].tobytes(),
-        commitment=part(index.commitments, at),
-        path=index.tree.path(at),
-        columns=index.columns_of(at),
-        attributes=row.document.attributes,
-        id_key=index.id_key_of(at) if keyed else None,
-    )
+def _served(index: CommittedIndex, row: SelectedRow, *, keyed: bool) -> bytes:
+    """Return the canonical JSON of a `ServedRow`.
+
+    They are most of a receipt: put together of bytes they take a fifth of the time that objects do.
+    """
+    at, document = row.position, row.document
+    values = index.rows[at].astype("<i2")
+    vector, squares = values[: index.dimension], values[index.dimension :]
+    members = {
+        b"position": b"%d" % at,
+        b"id": canonical_json.text(document.id),
+        b"content": canonical_json.text(document.content),
+        b"salt": _hex(part(index.salts, at)),
+        b"vector": b'"%s"' % base64.b64encode(vector.tobytes()),
+        b"squares": b"[%d,%d,%d,%d]" % tuple(squares.tolist()),
+        b"blinding": _hex(index.blindings[at].tobytes()),
+        b"commitment": _hex(part(index.commitments, at)),
+        b"path": b"[%s]" % b",".join(map(_hex, index.tree.path(at))),
+        b"columns": canonical_json.text(index.columns_of(at)),
+        b"attributes": canonical_json.text(document.attributes),
+        b"id_key": _hex(part(index.id_keys, at)),
+    }
+    return (_KEYED if keyed and index.id_keys else _KEYLESS) % members
+
+
+def _form(names: Iterable[str]) -> bytes:
+    """Return the canonical JSON of an object, with a place in it for each member."""
+    members = [b'"%s":%%(%s)b' % (name, name) for name in map(str.encode, sorted(names))]
+    return b"{%s}" % b",".join(members)
+
+
+_KEYED = _form(ServedRow.FORMS)
+_KEYLESS = _form(ServedRow.FORMS.keys() - {"id_key"})
+
+
+def _hex(data: bytes) -> bytes:
+    return b'"%s"' % hexlify(data)
+
+
+class _Rows(Sequence[ServedRow]):
+    """Served rows as they leave; they are read when somebody asks for one."""
+
+    def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
+
+    @cached_property
+    def _rows(self) -> tuple[ServedRow, ...]:
+        return tuple(map(ServedRow.from_json, canonical_json.loads(self._encoded)))
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._rows[at]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._rows)
