@@ -29,7 +29,10 @@ def table(kind: type[Message]) -> str:
     rows = [f"| {name} | form | meaning |", "|---|---|---|", *_rows(kind)]
     if issubclass(kind, SignedMessage):
         own = kind.signed_fields is SignedMessage.signed_fields
-        signs = ", ".join(f"`{each}`" for each in kind._signed) if own else "as said above"
+        every = tuple(kind._signed) == tuple(each for each in kind.FORMS if each != "signature")
+        named = "the members above, in this order"
+        signs = named if every else ", ".join(f"`{each}`" for each in kind._signed)
+        signs = signs if own else "as said above"
         rows.append(f"| `signature` | hex, 64 bytes | over `sign/{kind.KIND}`: {signs} |")
     return "\n".join((*rows, ""))
 
