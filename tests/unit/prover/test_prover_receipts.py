@@ -24,7 +24,7 @@ from ragaudit.ledger.messages.receipts import (
 )
 from ragaudit.prover.answering.receipts import answer_of, receipt_file, scores_of
 from ragaudit.prover.backends.interface import Document
-from ragaudit.prover.index.committed import CommittedIndex, part
+from ragaudit.prover.index.committed import CommittedIndex, Recent, part
 from ragaudit.prover.window.records import Delivery, LoggedRecord, RecordOpenings, SelectedRow
 from receipt_scene import PROVIDER, scene
 
@@ -51,6 +51,10 @@ def index_of(policy: Policy, *, columns: bool, owned: bool, seed: int) -> Commit
         document_secret=b"k" * 32 if owned else b"",
         id_keys=random.bytes(32 * ROWS) if owned else b"",
     )
+
+
+def other_text(row: SelectedRow) -> SelectedRow:
+    return replace(row, document=replace(row.document, content="another", attributes=""))
 
 
 def by_messages(
@@ -146,6 +150,12 @@ def test_the_bytes_are_those_of_the_messages(policy: Policy) -> None:
         assert file == slow == ReceiptFile.parse(file.encode())
         assert hash(file.private) == hash(slow.private)
         assert (len(file.private.rows), file.to_json()) == (served, slow.to_json())
+        # What is kept of a row is nothing of its document: it may be another one at any time.
+        if policy.noised:
+            edited = replace(delivery, rows=tuple(map(other_text, delivery.rows)))
+            answer = answer_of(policy, index, record, edited.rows)
+            file = receipt_file(record, index, edited, answer, **arguments)
+            assert file == by_messages(policy, index, record, edited, tied=tied)
 
 
 def test_a_row_beyond_the_index_has_no_path() -> None:
@@ -153,6 +163,17 @@ def test_a_row_beyond_the_index_has_no_path() -> None:
     for at in (-1, ROWS):
         with pytest.raises(MalformedError, match="no such leaf"):
             index.tree.path(at)
+
+
+def test_what_was_not_asked_for_the_longest_is_kept_no_more() -> None:
+    recent: Recent[str, int] = Recent(5)
+    for size, name in enumerate(("a", "b", "c"), 1):
+        recent.keep(name, size, size)
+        recent.find("a")
+    assert [recent.find(name) for name in "abc"] == [1, None, 3]
+    recent.keep("a", 9, 5)  # kept already: what is made twice is the same
+    recent.keep("long", 6, 6)
+    assert [recent.find(name) for name in ("a", "c", "long")] == [None] * 3
 
 
 def test_another_part_is_encoded_anew() -> None:

@@ -223,13 +223,27 @@ def _served(index: CommittedIndex, row: SelectedRow, *, keyed: bool) -> bytes:
 
     They are most of a receipt: put together of bytes they take a fifth of the time that objects do.
     """
-    at, document = row.position, row.document
+    opened = index.opened.find(row.position)
+    if opened is None:
+        # An index is of one window, whose policy decides on keys.
+        opened = _opened(index, row.position, keyed=keyed)
+        index.opened.keep(row.position, opened, sum(map(len, opened)))
+    before, attributes, content, name = opened
+    text, document = canonical_json.text, row.document
+    return b"".join(
+        (before, text(document.attributes), attributes, text(document.content), content,
+         text(document.id), name)
+    )  # fmt: skip
+
+
+def _opened(index: CommittedIndex, at: int, *, keyed: bool) -> list[bytes]:
+    """Return a served row without its document: what stands around attributes, content and id."""
     values = index.rows[at].astype("<i2")
     vector, squares = values[: index.dimension], values[index.dimension :]
     members = {
         b"position": b"%d" % at,
-        b"id": canonical_json.text(document.id),
-        b"content": canonical_json.text(document.content),
+        b"id": _OPEN,
+        b"content": _OPEN,
         b"salt": _hex(part(index.salts, at)),
         b"vector": b'"%s"' % base64.b64encode(vector.tobytes()),
         b"squares": b"[%d,%d,%d,%d]" % tuple(squares.tolist()),
@@ -237,10 +251,10 @@ def _served(index: CommittedIndex, row: SelectedRow, *, keyed: bool) -> bytes:
         b"commitment": _hex(part(index.commitments, at)),
         b"path": b"[%s]" % b",".join(map(_hex, index.tree.path(at))),
         b"columns": canonical_json.text(index.columns_of(at)),
-        b"attributes": canonical_json.text(document.attributes),
+        b"attributes": _OPEN,
         b"id_key": _hex(part(index.id_keys, at)),
     }
-    return (_KEYED if keyed and index.id_keys else _KEYLESS) % members
+    return ((_KEYED if keyed and index.id_keys else _KEYLESS) % members).split(_OPEN)
 
 
 def _form(names: Iterable[str]) -> bytes:
@@ -249,6 +263,7 @@ def _form(names: Iterable[str]) -> bytes:
     return b"{%s}" % b",".join(members)
 
 
+_OPEN = b"\0"  # a byte that no JSON has
 _KEYED = _form(ServedRow.FORMS)
 _KEYLESS = _form(ServedRow.FORMS.keys() - {"id_key"})
 

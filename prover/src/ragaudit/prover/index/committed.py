@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -186,6 +186,10 @@ Scalars = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 
 _FILTERS_KEPT = 64
+_OPENED_BYTES = 2**22  # of an index: 2 kB for each row of 256 entries
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -263,8 +267,17 @@ class CommittedIndex:
         return ColumnArrays(read[text] for text in texts)
 
     @cached_property
-    def _filtered(self) -> "_Filtered":
-        return _Filtered()
+    def _filtered(self) -> "Recent[str, array[int]]":
+        """The rows that pass the filters that were asked last: applications repeat theirs.
+
+        Four bytes a row: as objects, the positions of a large index would be nine times longer.
+        """
+        return Recent(_FILTERS_KEPT)
+
+    @cached_property
+    def opened(self) -> "Recent[int, list[bytes]]":
+        """What receipts say of the rows that were served last, see `answering.receipts`."""
+        return Recent(_OPENED_BYTES)
 
     def columns_of(self, position: int) -> str:
         """Return the canonical text of a row's public columns.
@@ -297,7 +310,13 @@ class CommittedIndex:
             wanted: checked against the policy's columns. Marked null rows pass no filter, and are
                 left out without one too.
         """
-        return self._filtered.positions(self, wanted)
+        kept = self._filtered.find(wanted.text)
+        if kept is not None:
+            return tuple(kept)
+        found = wanted.allowed_in(self.column_arrays)
+        if found is not None:
+            self._filtered.keep(wanted.text, array("I", found))
+        return found
 
     def holds(self, position: int, document: Document, form: IndexForm) -> bool:
         """Return whether a document is the one that the row at ``position`` commits to.
@@ -339,28 +358,33 @@ class CommittedIndex:
         )
 
 
-class _Filtered:
-    """The rows that pass the filters that were asked last: applications repeat theirs."""
+class Recent(Generic[K, V]):
+    """What was asked for last, up to a limit. Safe to use from several threads."""
 
-    def __init__(self) -> None:
-        # Four bytes a row: as objects, the positions of a large index would be nine times longer.
-        self._kept: OrderedDict[str, array[int]] = OrderedDict()
+    def __init__(self, most: int) -> None:
+        """Keep things whose sizes are ``most`` together, or less."""
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._room = most
         self._lock = threading.Lock()
 
-    def positions(self, index: CommittedIndex, wanted: Filter) -> tuple[int, ...] | None:
-        text = wanted.text
+    def find(self, key: K) -> V | None:
+        """Return what is kept under a key, None if nothing is."""
         with self._lock:
-            if text in self._kept:
-                self._kept.move_to_end(text)
-                return tuple(self._kept[text])
-        found = wanted.allowed_in(index.column_arrays)
-        if found is None:
-            return None
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
+
+    def keep(self, key: K, value: V, size: int = 1) -> None:
+        """Keep something, and what was not asked for the longest no more."""
         with self._lock:
-            self._kept[text] = array("I", found)
-            if len(self._kept) > _FILTERS_KEPT:
-                self._kept.popitem(last=False)
-        return found
+            if key in self._kept:
+                return
+            self._kept[key] = value, size
+            self._room -= size
+            while self._room < 0:
+                _, (_, gone) = self._kept.popitem(last=False)
+                self._room += gone
 
 
 def _values(text: str) -> dict[str, Value] | None:
