@@ -2,7 +2,7 @@
 
 Run `python tools/site_pages.py`, which `make docs` does. They are below `docs/generated`, which is
 not kept: every setting of the three services, from the published schemas, what bounds the members
-of a policy, and all measurements, from `benchmarks`.
+of a policy, a verifier's terms, and all measurements, from `benchmarks`.
 """
 
 import json
@@ -90,11 +90,26 @@ def members_page() -> str:
     return "\n".join((*lines, ""))
 
 
+def terms_page() -> str:
+    """Return the page of a verifier's terms."""
+    told = json.loads((ROOT / "docs/spec/terms.json").read_text("utf-8"))
+    lines = [
+        "# Terms of a verifier", "",
+        "What a policy may promise at least, and at most ([9.4](../spec/09-audit.md)).", "",
+        "| member | bounds | shipped | may be |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for name, each in told.items():
+        shipped = json.dumps(each["shipped"])
+        lines.append(f"| `{name}` | {each['bounds']} | {shipped} | {each['may_be']} |")
+    return "\n".join((*lines, ""))
+
+
 def main() -> None:
     """Write the pages."""
     PAGES.mkdir(exist_ok=True)
     (PAGES / "settings.md").write_text(settings_page(), encoding="utf-8")
     (PAGES / "policy-members.md").write_text(members_page(), encoding="utf-8")
+    (PAGES / "terms.md").write_text(terms_page(), encoding="utf-8")
     suite.render(suite.Places.of(ROOT / "benchmarks", None))
 
 

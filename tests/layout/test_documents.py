@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 # Made with the site by tools/site_pages.py, not kept.
 GENERATED = {
-    DOCS / "generated" / name for name in ("settings.md", "measurements.md", "policy-members.md")
+    DOCS / "generated" / name
+    for name in ("settings.md", "measurements.md", "policy-members.md", "terms.md")
 }
 KEPT = {*ROOT.glob("*.md"), *DOCS.rglob("*.md")} - GENERATED
 PAGES = sorted(KEPT)

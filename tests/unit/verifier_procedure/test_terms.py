@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import run_opening_checks
 from ragaudit.verifier.terms import DEFAULT, KNOWN, TERMS, Terms
 from typer.testing import CliRunner
+
+SPEC = Path(__file__).parents[3] / "docs" / "spec"
 
 use_cached_table()
 
@@ -357,3 +360,20 @@ def test_the_terms_may_demand_a_share_of_anchored_records() -> None:
     unshown = Unshown(terms=demanding)
     assert_caught(unshown, "nonces", "claimed anchored share of 1/2")
     assert canonical_json.loads(demanding.canonical)["least_claimed_anchored_share"] == "0.5"
+
+
+def test_terms_are_those_of_the_specification() -> None:
+    told = json.loads((SPEC / "terms.json").read_text(encoding="utf-8"))
+    listed: dict[str, Any] = {each.name: ([], "at most 1,000") for each in KNOWN}
+    bounds = {term.name: (term.default, (term.low, term.high)) for term in TERMS}
+
+    def number(text: str) -> Fraction:
+        base, _, power = text.partition("^")
+        return Fraction(base) ** int(power or 1)
+
+    stated: dict[str, Any] = {}
+    for name, entry in told.items():
+        low, _, high = entry["may_be"].partition("..")
+        assert entry["bounds"]
+        stated[name] = (entry["shipped"], (number(low), number(high)) if high else low)
+    assert stated == {**bounds, **listed}
