@@ -146,7 +146,7 @@ def test_killed_between_promise_nonce_and_answer(setting: Setting, step: Path) -
         promise = partial(setting.post, ANCHORED, "ask", asked)
         promises.append(Promise.parse(survived(name, early, promise)))
         # What was logged before the nonce came is what is promised, each time.
-        assert kinds(setting)[Charge.KIND][-1][1] == promises[-1].charge
+        assert kinds(setting)[Charge.KIND][-1][1] == promises[-1].promised
         reveal = partial(setting.post, ANCHORED, "ask/reveal", revealed)
         files.append(GeneratedFile.parse(survived(name, not early, reveal)))
         assert GeneratedFile.parse(reveal().content) == files[-1]
@@ -159,7 +159,7 @@ def test_killed_between_promise_nonce_and_answer(setting: Setting, step: Path) -
     logged = kinds(setting)
     charges, answers = logged[Charge.KIND], logged[Generated.KIND]
     # One charge and one answer for each question, in turn, whenever the process died.
-    assert [charge for _, charge in charges] == [promise.charge for promise in promises]
+    assert [charge for _, charge in charges] == [promise.promised for promise in promises]
     assert [charge.counter for _, charge in charges] == list(range(len(steps)))
     assert [answer.charge for _, answer in answers] == [place for place, _ in charges]
     assert [answer for _, answer in answers] == [file.public.answered for file in files]
@@ -206,7 +206,7 @@ def test_killed_in_the_void_of_a_promise_that_nobody_revealed(setting: Setting, 
     store.close()
     logged = kinds(setting)
     charges, voids_logged = logged[Charge.KIND], logged[Void.KIND]
-    assert [charge for _, charge in charges[:2]] == [promise.charge for promise in promises]
+    assert [charge for _, charge in charges[:2]] == [promise.promised for promise in promises]
     assert [charge.counter for _, charge in charges] == [0, 1, 2]
     assert logged[Generated.KIND] == []
     # One void for each charge, whenever the process died: the one that the account was shown.

@@ -30,7 +30,7 @@ from vector_scripts import VECTORS
 _BASES = {
     *("Body", "HeldBody", "SignedMessage", "VerifierMessage", "AccountMessage", "PolicyMember"),
     *("ReleaseMessage", "ShownEntry", "LogShown", "RowOpening", "Salted", "Openings"),
-    *("_Deletion", "_PublicPart", "_ReceiptFile"),
+    *("_Deletion", "_Missing", "_PublicPart", "_ReceiptFile"),
 }
 _PARTIES = ("ragaudit.ledger", "ragaudit.client", "ragaudit.prover", "ragaudit.verifier")
 _D = "5a" * 32
@@ -70,6 +70,7 @@ MADE: dict[str, Any] = {
     "StampsBody": {"stamps": [_STAMP]},
     "TimeStamp": _STAMP,
     "RoundBody": {"round": _ROUND},
+    "Probe": {"text": "a text", "vector": "AAH/"},
     "RecordsBody": {"parts": 1, "digest": _D},
     "MadeOf": {"used": [_USED], "votes": [_VOTES]},
     "RecordOpenings": {

@@ -251,7 +251,9 @@ class FakeProvider(Window):
         if pending.reply is None:
             pending.nonce = nonce
             promise = pending.promise
-            record = replace(promise.record, nonce=nonce, selection_commitment=bytes(32))
+            record = promise.promised
+            assert isinstance(record, Record)
+            record = replace(record, nonce=nonce, selection_commitment=bytes(32))
             pending.reply = self._log(pending.request, promise.openings, record)
         assert pending.nonce == nonce
         return pending.reply

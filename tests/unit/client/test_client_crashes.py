@@ -64,7 +64,7 @@ def test_a_crash_is_survived_with_the_same_promise_and_nonce(
     assert isinstance(result, SearchResult)
     assert result.receipt.counter == 1
     assert result.receipt.file.request.query == "question 1"
-    assert result.receipt.file.public.query.promised() == promised.record
+    assert result.receipt.file.public.query.promised() == promised.promised
     assert second.search("question 2").receipt.counter == 2
     assert provider.counter == 3
 

@@ -26,7 +26,7 @@ class Files:
         self.request: dict[str, Any] = dict(ASKED)
         self.promise: dict[str, Any] = provider._promise(ASKED)
         self.account: dict[str, Any] = provider._account()
-        self.made = provider.pending[0].promise.record.time
+        self.made = provider.pending[0].promise.promised.time
         self.asked_at = self.arrived_at = self.made  # Unix milliseconds
 
     def check(self) -> tuple[int, str]:
@@ -138,7 +138,7 @@ def test_one_that_leaves_no_time_to_claim(files: Files) -> None:
     files.provider.clock = lambda: clock() - 51 * SECOND
     files.provider.pending.clear()
     files.promise = files.provider._promise(ASKED)
-    files.asked_at = files.arrived_at = files.provider.pending[0].promise.record.time
+    files.asked_at = files.arrived_at = files.provider.pending[0].promise.promised.time
     code, said = files.check()
     assert (code, "no time to claim" in said) == (4, True), said
 

@@ -302,7 +302,7 @@ def test_a_promise_of_before_a_crash_is_waited_for(
     clock.ahead = 30_000
     with pytest.raises(StateConflict, match=r"is pending.*next at") as caught:
         opened(clock=clock).search("question 1")
-    made = provider.pending[1].promise.record.time
+    made = provider.pending[1].promise.promised.time
     end = made + 60_000 + 2 * 5_000  # life and twice the skew; it is superseded after them
     assert end < 1000 * caught.value.next_instant <= end + 1000  # type: ignore[operator]
     assert provider.calls.count("reveal") == 1

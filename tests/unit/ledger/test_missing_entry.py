@@ -96,7 +96,7 @@ def there() -> MissingEntry:
     shown = LogShown(
         signed(tree).encode(), tree.inclusion_proof(ANSWERED), tree.subtree_hash(0, ANSWERED)
     )
-    return MissingEntry(RECEIPT, "answer", shown)
+    return MissingEntry(RECEIPT, shown, "answer")
 
 
 LIES: dict[str, tuple[Callable[[], MissingEntry], type[RagauditError], str]] = {

@@ -82,7 +82,7 @@ def test_a_promise_that_opens_as_it_says_to_what_it_must_not(
         "embedding_digest": embedding_digest(held.salt_e, held.embedding),
         "sketch_digest": salted(held.salt_s, held.sketch),
     }
-    body = replace(honest.record, **change).encode()
+    body = replace(honest.promised, **change).encode()
     other = Promise.issue(
         PROVIDER, origin=LOG.name, body=body, request=honest.request, openings=held
     )

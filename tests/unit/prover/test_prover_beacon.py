@@ -30,7 +30,7 @@ DELAY = 5
 
 def write(folder: Path, shown: BeaconRound, number: int | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{number or shown.number}.json").write_bytes(shown.encode())
+    (folder / f"{number or shown.round}.json").write_bytes(shown.encode())
 
 
 class Mixed:

@@ -520,7 +520,7 @@ def test_a_lost_promise_and_the_comparison_of_the_counter(
         assert again.status_code == 503 and "counter is behind the fence" in again.json()["detail"]
         return
     second = Promise.from_json(again.json())  # two for one counter: evidence, check 12
-    assert second.record.counter == first.record.counter and second.identity != first.identity
+    assert second.promised.counter == first.promised.counter and second.identity != first.identity
 
 
 # --- times: what they have to do with the checkpoints around them ---

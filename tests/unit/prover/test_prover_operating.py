@@ -344,7 +344,7 @@ def test_a_nonce_that_is_revealed_at_the_last_moment(
         return honest(self, *arguments)
 
     promise = Promise.from_json(promised.json())
-    scenario.clock.now = promise.record.time + live.policy.promise_life - 500
+    scenario.clock.now = promise.promised.time + live.policy.promise_life - 500
     monkeypatch.setattr(Mechanism, "draw_noise", slow)
     assert scenario.reveal(0).status_code == 409
     claim = {"promise": promise.to_json(), "nonce": scenario.chains["bob"].nonce(0).hex()}

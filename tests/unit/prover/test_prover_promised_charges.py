@@ -58,13 +58,13 @@ def test_the_charge_is_logged_before_the_promise_and_the_nonce_with_the_answer(
     open_channel(channel)
     promise = promise_of(channel, 0)
     # The promise is the entry as it stands in the log already.
-    assert logged(channel, Charge, Generated) == [promise.charge]
+    assert logged(channel, Charge, Generated) == [promise.promised]
     answer = reveal(channel, 0)
     assert answer.status_code == 200, answer.text
     file = GeneratedFile.parse(answer.content)
-    assert file.public.query == promise.charge
+    assert file.public.query == promise.promised
     assert file.public.answered.nonce == channel.chains["bob"].nonce(0)
-    assert file.public.issued == promise.charge.time + 2000
+    assert file.public.issued == promise.promised.time + 2000
     window = channel.api.get("/v1/windows/w1").json()
     steps = check_file(
         file,
@@ -105,7 +105,9 @@ def test_nothing_else_is_promised_while_a_charge_waits(channel: ProverScenario) 
         assert answer.status_code == 409, answer.text
         assert answer.json()["promise"] == promise.to_json()
     assert reveal(channel, 0).status_code == 200
-    assert promise_of(channel, 1, f"{QUESTION} 2").charge.number == 1
+    charge = promise_of(channel, 1, f"{QUESTION} 2").promised
+    assert isinstance(charge, Charge)
+    assert charge.number == 1
     assert count(channel, tables.charge) == 2
 
 
@@ -167,8 +169,8 @@ def test_an_expired_charge_is_voided_and_its_counter_used(channel: ProverScenari
     assert voided.json()["type"].endswith(":charge-voided")
     assert reveal(channel, 0).json()["voided"] == voided.json()["voided"]
     shown = VoidedCharge.from_json(voided.json()["voided"])
-    assert shown.charged == promise.charge
-    shown.verify(channel.policy(), promise.charge.pseudonym, 0, channel.clock())
+    assert shown.charged == promise.promised
+    shown.verify(channel.policy(), promise.promised.pseudonym, 0, channel.clock())
     promise_of(channel, 1)
     assert reveal(channel, 1).status_code == 200
     kinds = [type(one) for one in logged(channel, Charge, Generated, Void)]

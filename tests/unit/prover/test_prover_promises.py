@@ -75,7 +75,7 @@ def test_one_counter_is_never_promised_twice(scenario: Any) -> None:
     assert other.status_code == 409
     assert other.json()["promise"] == promised
     # True to the second: until then the promise stands, from then on there is another.
-    policy, made = scenario.policy(), Promise.from_json(promised).record.time
+    policy, made = scenario.policy(), Promise.from_json(promised).promised.time
     end = made + policy.promise_life + 2000 * policy.clock_skew_seconds
     instant = scenario.clock.now + 1000 * int(other.headers["Retry-After"])
     assert end < instant <= end + 1000
@@ -116,7 +116,7 @@ def test_an_old_promise_is_not_answered(scenario: Any) -> None:
 
 def expire(scenario: Any, promised: dict[str, Any]) -> None:
     """Go to where nobody takes a claim of the promise any more, by any clock within the skew."""
-    made = Promise.from_json(promised).record.time
+    made = Promise.from_json(promised).promised.time
     policy = scenario.policy()
     scenario.clock.now = made + policy.promise_life + 2000 * policy.clock_skew_seconds + 1
 
@@ -129,7 +129,7 @@ def test_an_expired_promise_that_nobody_claimed_is_superseded(scenario: Any) -> 
     expire(scenario, first)
     second = scenario.promise(0, query="trains").json()
     assert second["request"]["query"] == "trains"
-    assert Promise.from_json(second).record.time > Promise.from_json(first).record.time
+    assert Promise.from_json(second).promised.time > Promise.from_json(first).promised.time
     scenario.restart()
     assert scenario.promise(0, query="trains").json() == second
     assert scenario.reveal(0).status_code == 200
@@ -199,7 +199,7 @@ def test_records_carry_the_promised_time_and_the_nonce(scenario: Any) -> None:
 def test_noise_depends_on_the_nonce(scenario: Any) -> None:
     scenario.open()
     live = scenario.service.open_windows.get("w1")
-    record = Promise.from_json(scenario.promise(0).json()).record
+    record = Promise.from_json(scenario.promise(0).json()).promised
     draw = scenario.service.mechanism.draw_noise
     index = live.indexes["one"]
     assert not np.array_equal(

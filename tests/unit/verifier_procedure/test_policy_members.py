@@ -89,7 +89,7 @@ def integers() -> dict[str, set[tuple[int, int]]]:
         return read(self, name, form)
 
     def of_members(self: Fields, kind: type[Message]) -> Message:
-        record(self.where, kind.schema())
+        record(self.where, kind.json_schema())
         return among(self, kind)
 
     with pytest.MonkeyPatch.context() as patched:
@@ -98,7 +98,7 @@ def integers() -> dict[str, set[tuple[int, int]]]:
         patched.setattr(Fields, "among", of_members)
         for each in examples():
             Policy.from_json(each)
-    for name, bounds in ranges("generation.generator", GeneratorManifest.schema()):
+    for name, bounds in ranges("generation.generator", GeneratorManifest.json_schema()):
         found[name].add(bounds)
     return found
 

@@ -81,7 +81,7 @@ def dated(story: Any, made: Any, **changes: Any) -> Promise:
 def test_a_claim_on_an_expired_promise(known: Any) -> None:
     now = known.scenario.clock.now
     last = dated(known, now - 1000 * EXPIRED_AFTER_SECONDS)
-    problem_of(claim(known, given=dated(known, last.record.time - 1)), 422, "rejected")
+    problem_of(claim(known, given=dated(known, last.promised.time - 1)), 422, "rejected")
     assert claim(known, given=last).json() == {"accepted": 1, "known": 0}
 
 
@@ -282,7 +282,7 @@ def test_answered_claims_do_not_keep_the_last_one_out(
     now = known.scenario.clock.now
     assert claim(known, given=dated(known, now - 5), counter=1).status_code == 429
     assert claim(known, account=1).json() == {"accepted": 1, "known": 0}
-    claimed = [Promise.from_json(each["promise"]).record for each in kept(known, "claim")]
+    claimed = [Promise.from_json(each["promise"]).promised for each in kept(known, "claim")]
     assert [each.counter for each in claimed if each.pseudonym == pseudonym(0)] == [1, 2]
 
 

@@ -168,9 +168,9 @@ class RoundFinder:
         Raises:
             RejectedError: it does not verify.
         """
-        shown.verify(chain, shown.number, engine=self._engine)
+        shown.verify(chain, shown.round, engine=self._engine)
         with self._lock:
-            self._found[chain.hash, shown.number] = shown
+            self._found[chain.hash, shown.round] = shown
             while len(self._found) > KEPT:
                 self._found.popitem(last=False)
 
@@ -297,7 +297,7 @@ def _of_file(path: Path, number: int) -> BeaconRound:
         return BeaconRound.parse(_read(path / f"{number}.json", MAX_ANSWER_BYTES))
     for line in _read(path, MAX_FILE_BYTES).splitlines():
         found = BeaconRound.parse(line)
-        if found.number == number:
+        if found.round == number:
             return found
     raise MalformedError("no such round", where=str(path), expected=f"round {number}")
 

@@ -12,13 +12,11 @@ The pairing is computed by an optional library: arkworks (7 ms), or py_ecc (half
 import hashlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Self
 
-from ragaudit.encoding.canonical_json import dumps, loads_any
+from ragaudit.encoding.canonical_json import loads_any
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
-from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.kernel import Digest, Form, Hex, Integer, Message, Name
 
@@ -147,55 +145,44 @@ QUICKNET = BeaconChain.of(
 """The League of Entropy's chain, one round in three seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class BeaconRound:
-    """One round, as somebody showed it; `verify` says whether it is one.
+class BeaconRound(Message, where="beacon"):
+    """One round in the form of drand's API, as somebody showed it; `verify` says whether it is one.
 
     Attributes:
-        number: from 1.
+        round: its number, from 1.
         signature: 48 bytes, the one encoding of a point that is not the identity.
+        randomness: SHA-256 of the signature.
+
+    Raises:
+        MalformedError: not such a number or signature, or another randomness than the signature's.
     """
 
-    number: int
-    signature: bytes
+    ERROR: ClassVar[type[MalformedError]] = MalformedError
+
+    round: Annotated[int, Integer(1, MAX_ROUND)]
+    signature: Annotated[bytes, Hex(SIGNATURE_BYTES)]
+    randomness: Digest = b""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.number <= MAX_ROUND:
-            raise MalformedError("not a round", where="beacon", expected=f"1..{MAX_ROUND}")
+        if not 1 <= self.round <= MAX_ROUND:
+            raise MalformedError("not a round", where="round", expected=f"1..{MAX_ROUND}")
         head = self.signature[0] if len(self.signature) == SIGNATURE_BYTES else 0
         x = int.from_bytes(bytes([head & ~_FLAGS & 0xFF]) + self.signature[1:], "big")
         if not head & _COMPRESSED or head & _INFINITY or x >= _P:
             raise MalformedError(
                 "not a signature",
-                where="beacon",
+                where="signature",
                 expected=f"{SIGNATURE_BYTES} bytes, a point of G1, compressed",
             )
-
-    @property
-    def randomness(self) -> bytes:
-        """Return SHA-256 of the signature."""
-        return hashlib.sha256(self.signature).digest()
-
-    @classmethod
-    def from_json(cls, value: Any, where: str = "") -> "BeaconRound":
-        """Return the round of a JSON value with the members of drand's API.
-
-        Args:
-            value: as a JSON reader gives it.
-            where: its place, for errors.
-
-        Raises:
-            MalformedError: anything else, or a randomness that is not the signature's.
-        """
-        f = Fields(value, "round randomness signature", MalformedError, where)
-        found = cls(f.integer("round", 1, MAX_ROUND), f.hex("signature", SIGNATURE_BYTES))
+        randomness = hashlib.sha256(self.signature).digest()
         # A value beside the signature that says something else would be believed by some.
-        if f.hex("randomness", 32) != found.randomness:
-            raise f.error("randomness", "another randomness than the signature's")
-        return found
+        if self.randomness not in (b"", randomness):
+            what = "another randomness than the signature's"
+            raise MalformedError(what, where="randomness", expected=randomness.hex())
+        object.__setattr__(self, "randomness", randomness)
 
     @classmethod
-    def parse(cls, data: bytes) -> "BeaconRound":
+    def parse(cls, data: bytes) -> Self:
         """Return the round in an answer of drand's HTTP API.
 
         Args:
@@ -206,39 +193,18 @@ class BeaconRound:
         """
         if len(data) > MAX_ANSWER_BYTES:
             raise MalformedError("too long", where="beacon", expected=f"{MAX_ANSWER_BYTES} bytes")
-        return cls.from_json(loads_any(data), "beacon")
+        return cls.from_json(loads_any(data))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the round as JSON, in the form of drand's API."""
-        members = {"round": self.number, "randomness": hex_encode(self.randomness)}
-        return {**members, "signature": hex_encode(self.signature)}
-
-    @staticmethod
-    def schema() -> dict[str, Any]:
-        """Return the JSON schema, for OpenAPI."""
-        number = {"type": "integer", "minimum": 1, "maximum": MAX_ROUND}
-        digits = {"type": "string", "pattern": "^([0-9a-f]{2})*$"}
-        members = {"round": number, "randomness": digits, "signature": digits}
-        return {
-            "type": "object",
-            "additionalProperties": False,
-            "required": list(members),
-            "properties": members,
-            # Round 123 of quicknet: the randomness is the signature's.
-            "examples": [
-                {
-                    "round": 123,
-                    "randomness": "fb8f7bc29bf24db51871ec8c79f3a1e4"
-                    "bd0557bc0dfcee9ed1d924e69d1c60dc",
-                    "signature": "b75c69d0b72a5d906e854e808ba7e2accb1542ac355ae486d591aa9d43765482"
-                    "e26cd02df835d3546d23c4b13e0dfc92",
-                }
-            ],
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON schema of the message, with round 123 of quicknet as an example."""
+        example = {
+            "round": 123,
+            "randomness": "fb8f7bc29bf24db51871ec8c79f3a1e4bd0557bc0dfcee9ed1d924e69d1c60dc",
+            "signature": "b75c69d0b72a5d906e854e808ba7e2accb1542ac355ae486d591aa9d43765482"
+            "e26cd02df835d3546d23c4b13e0dfc92",
         }
-
-    def encode(self) -> bytes:
-        """Return the round as canonical JSON, in the form of drand's API."""
-        return dumps(self.to_json())
+        return {**super().json_schema(), "examples": [example]}
 
     def verify(self, chain: BeaconChain, expected: int, *, engine: Engine | None = None) -> bytes:
         """Return the randomness of the expected round if this is that round of the chain.
@@ -253,11 +219,11 @@ class BeaconRound:
             UnsupportedError: no library for pairings is installed.
         """
         # A true signature of another round is one that somebody chose.
-        if self.number != expected:
+        if self.round != expected:
             raise RejectedError(
-                f"round {self.number} of the beacon", where="beacon", expected=f"round {expected}"
+                f"round {self.round} of the beacon", where="beacon", expected=f"round {expected}"
             )
-        message = hashlib.sha256(self.number.to_bytes(8, "big")).digest()
+        message = hashlib.sha256(self.round.to_bytes(8, "big")).digest()
         try:
             holds = (engine or _remembering)(chain.public_key, message, self.signature)
         except ValueError:

@@ -167,7 +167,7 @@ class Activation(ReleaseMessage, kind="activation"):
         fields = (self.window, self.a, self.preimage, self.covered_size, self.time)
         if self.round is None:
             return (*fields, None, None)
-        return (*fields, self.round.number, self.round.signature)
+        return (*fields, self.round.round, self.round.signature)
 
     def authenticate(self, policy: Policy, *, anchor: bytes, number: int) -> None:
         """Check that this is the window's activation ``number``, signed and on the chain.

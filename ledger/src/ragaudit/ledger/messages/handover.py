@@ -85,9 +85,9 @@ class Entry:
         return cls(shown.index, shown.kind, shown.salt, shown.body)
 
     @staticmethod
-    def schema() -> dict[str, Any]:
+    def json_schema() -> dict[str, Any]:
         """Return the JSON schema, for OpenAPI."""
-        return _Shown.schema()
+        return _Shown.json_schema()
 
     def encode(self) -> bytes:
         """Return the frame of this entry, its length in front."""

@@ -257,7 +257,7 @@ class Nested(Form):
     """A message within a message: the form of its class."""
 
     def __init__(self, kind: Any) -> None:
-        schema = kind.schema() if hasattr(kind, "schema") else OBJECT.schema
+        schema = kind.json_schema() if hasattr(kind, "json_schema") else OBJECT.schema
         super().__init__("", methodcaller("to_json"), **schema, title=kind.__name__)
         self._read = kind.read if issubclass(kind, Message) else kind.from_json
 
@@ -513,7 +513,7 @@ class Message:
         return cls.from_json(value)
 
     @classmethod
-    def schema(cls) -> Schema:
+    def json_schema(cls) -> Schema:
         """Return the JSON schema of the message, for OpenAPI."""
         properties: Schema = {"format": {"const": cls.FORMAT}} if cls.KIND else {}
         properties |= {name: form.schema for name, form in cls.FORMS.items()}

@@ -3,18 +3,24 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM
 from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.kernel import Digest, Integer, Items, MapOf, Message, Text
+from ragaudit.ledger.messages.kernel import (
+    Converted,
+    Digest,
+    Integer,
+    Items,
+    MapOf,
+    Message,
+    Text,
+)
 
-FORMAT: Final = "ragaudit/v1/embedder"
 MAX_MANIFEST_BYTES = 2**20  # a manifest names files, it does not hold them
 MAX_PROBES = 64  # of 3,072 entries they are a quarter of the manifest
 MAX_PROBE_BYTES = 1024
@@ -26,33 +32,41 @@ USUAL_TOLERANCE: Final = 4
 
 Kind = Literal["files", "none", "endpoint"]
 
-_MEMBERS = frozenset(
-    {"format", "kind", "name", "dimension", "prompt_template", "schema", "files", "probes"}
-)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Probe:
+def _check_digest(digits: str) -> None:
+    if _DIGEST.fullmatch(digits) is None:
+        raise MalformedError("not a file digest", expected="64 digits 0-9a-f")
+
+
+_SAID: Final = Text(1, MAX_MANIFEST_BYTES)
+Files: TypeAlias = Annotated[Mapping[str, str], MapOf(_SAID, Text(1, 64, _check_digest, "hex"))]
+
+
+class Probe(Message, where="probe"):
     """A text and the embedding that the committed endpoint gave it.
 
     Attributes:
-        text: at most 1,024 bytes of UTF-8.
+        text: which was embedded.
         vector: int8[d] as d bytes in two's complement, quantised with B = 127 (spec 2.1) whatever
             the policy's B: it is compared within a tolerance, not scored.
     """
 
-    text: str
-    vector: bytes
+    ERROR: ClassVar[type[MalformedError]] = MalformedError
+
+    text: Annotated[str, Text(1, MAX_PROBE_BYTES)]
+    vector: Annotated[
+        bytes, Converted(Text(1, 4 * LIMITS.dimension), b64_decode, b64_encode, "base64")
+    ]
 
 
-@dataclass(frozen=True)
-class EmbedderManifest:
+class EmbedderManifest(Message, kind="embedder"):
     """What an embedder is made of.
 
     Attributes:
         name: the name under which a registry loads it.
-        dimension: d, entries of an embedding, 1..4096.
+        dimension: d, entries of an embedding.
         prompt_template: how a text is put before the model; ``{text}`` stands for the text. None
             for the kind "none".
         schema: further fixed properties, as texts (pooling, normalisation, an endpoint's model).
@@ -62,37 +76,22 @@ class EmbedderManifest:
         probes: of an endpoint, 1..64, of different texts.
 
     Raises:
-        MalformedError: a member out of its range.
+        MalformedError: members that do not fit together.
     """
 
-    name: str
-    dimension: int
-    prompt_template: str | None
-    schema: Mapping[str, str]
-    files: Mapping[str, str]
+    ERROR: ClassVar[type[MalformedError]] = MalformedError
+
+    name: Annotated[str, _SAID]
+    dimension: Annotated[int, Integer(1, LIMITS.dimension)]
+    prompt_template: Annotated[str, _SAID] | None
+    schema: Annotated[Mapping[str, str], MapOf(_SAID, _SAID)]
+    # Each file by digest: an auditor must run the model that embedded the index, not one of its
+    # name.
+    files: Files
     kind: Kind = "files"
-    probes: tuple[Probe, ...] = field(default=(), repr=False)
+    probes: Annotated[tuple[Probe, ...], Items(0, MAX_PROBES)] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        _check_text("name", self.name)
-        if type(self.dimension) is not int or not 1 <= self.dimension <= LIMITS.dimension:
-            raise MalformedError(
-                "dimension out of range", where="dimension", expected=f"1..{LIMITS.dimension}"
-            )
-        _check_texts("schema", self.schema)
-        _check_texts("files", self.files)
-        # Each file by digest: an auditor must run the model that embedded the index, not one of its
-        # name.
-        for path, digest in self.files.items():
-            if _DIGEST.fullmatch(digest) is None:
-                raise MalformedError(
-                    "not a file digest", where=f"files/{path}", expected="64 digits 0-9a-f"
-                )
-        self._check_kind()
-
-    def _check_kind(self) -> None:
-        if self.kind not in ("files", "none", "endpoint"):
-            raise MalformedError("unknown kind", where="kind", expected="files, none or endpoint")
         if self.kind == "none":
             # Nothing embeds, so nothing about it can be committed to.
             held = self.prompt_template is not None or self.schema or self.files
@@ -102,26 +101,30 @@ class EmbedderManifest:
                     where="kind",
                     expected="name none, prompt_template null, no schema, no files",
                 )
-        else:
-            _check_text("prompt_template", self.prompt_template)
-            # Without a place for it every text would have the same embedding.
-            if "{text}" not in (self.prompt_template or ""):
-                raise MalformedError(
-                    "no place for the text", where="prompt_template", expected="{text}"
-                )
+        # Without a place for it every text would have the same embedding.
+        elif "{text}" not in (self.prompt_template or ""):
+            raise MalformedError(
+                "no place for the text", where="prompt_template", expected="{text}"
+            )
         if self.kind == "endpoint" and (self.files or "model" not in self.schema):
             raise MalformedError(
                 "not an endpoint", where="kind", expected="schema.model, no files of ours"
             )
-        least, most = (1, MAX_PROBES) if self.kind == "endpoint" else (0, 0)
-        if not least <= len(self.probes) <= most:
+        if bool(self.probes) != (self.kind == "endpoint"):
             raise MalformedError(
-                f"{len(self.probes)} probes", where="probes", expected=f"{least}..{most}"
+                f"{len(self.probes)} probes", where="probes", expected="of an endpoint alone"
             )
         if len({probe.text for probe in self.probes}) < len(self.probes):
             raise MalformedError("two probes of one text", where="probes")
         for number, probe in enumerate(self.probes):
-            _check_probe(f"probes/{number}", probe, self.dimension)
+            # Two's complement, without a library of arrays: the ledger has none.
+            squared = sum(min(byte, 256 - byte) ** 2 for byte in probe.vector)
+            if len(probe.vector) != self.dimension or not 0 < squared <= SQUARED_NORM:
+                raise MalformedError(
+                    "not a quantised embedding",
+                    where=f"probes[{number}].vector",
+                    expected=f"int8[{self.dimension}] of norm 1 to 127",
+                )
 
     @property
     def tolerance(self) -> int:
@@ -138,24 +141,6 @@ class EmbedderManifest:
         return cls("none", dimension, None, {}, {}, kind="none")
 
     @classmethod
-    def from_json(cls, value: Any) -> "EmbedderManifest":
-        """Return the manifest of a parsed JSON value with exactly the members of §5.3.
-
-        Args:
-            value: as a JSON reader gives it.
-
-        Raises:
-            MalformedError: a missing, unknown, ill-typed or out-of-range member.
-        """
-        # Exactly these: C_emb would otherwise commit to members that nobody compares.
-        if not isinstance(value, dict) or value.keys() != _MEMBERS:
-            raise MalformedError("not an embedder manifest", expected=", ".join(sorted(_MEMBERS)))
-        if value["format"] != FORMAT:
-            raise MalformedError("unknown format", where="format", expected=FORMAT)
-        rest = {name: member for name, member in value.items() if name != "format"}
-        return cls(**{**rest, "probes": _probes(rest["probes"])})
-
-    @classmethod
     def parse(cls, data: bytes) -> "EmbedderManifest":
         """Return the manifest of its canonical bytes, at most 2^20.
 
@@ -168,79 +153,15 @@ class EmbedderManifest:
         if len(data) > MAX_MANIFEST_BYTES:
             most = f"at most {MAX_MANIFEST_BYTES} bytes"
             raise MalformedError("manifest too long", expected=most)
-        return cls.from_json(loads(data))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON value of §5.3."""
-        return {
-            "format": FORMAT,
-            "kind": self.kind,
-            "name": self.name,
-            "dimension": self.dimension,
-            "prompt_template": self.prompt_template,
-            "schema": dict(self.schema),
-            "files": dict(self.files),
-            "probes": [
-                {"text": probe.text, "vector": b64_encode(probe.vector)} for probe in self.probes
-            ],
-        }
-
-    def encode(self) -> bytes:
-        """Return the canonical bytes, the ones that are hashed and kept as evidence."""
-        return dumps(self.to_json())
+        return super().parse(data)
 
     def digest(self) -> bytes:
         """Return C_emb, 32 bytes."""
         return structure("embedder", self.encode())
 
 
-def _check_text(where: str, value: object) -> None:
-    if not isinstance(value, str) or not value:
-        raise MalformedError("not a text", where=where, expected="text, not empty")
-
-
-def _check_texts(where: str, value: object) -> None:
-    if not isinstance(value, Mapping):
-        raise MalformedError("not an object", where=where, expected="object of texts")
-    for key, text in value.items():
-        _check_text(where, key)
-        _check_text(f"{where}/{key}", text)
-
-
-def _check_probe(where: str, probe: Probe, dimension: int) -> None:
-    _check_text(where, probe.text)
-    if len(probe.text.encode("utf-8", "surrogatepass")) > MAX_PROBE_BYTES:
-        raise MalformedError("probe too long", where=where, expected=f"{MAX_PROBE_BYTES} bytes")
-    # Two's complement, without a library of arrays: the ledger has none.
-    squared = sum(min(byte, 256 - byte) ** 2 for byte in probe.vector)
-    if len(probe.vector) != dimension or not 0 < squared <= SQUARED_NORM:
-        raise MalformedError(
-            "not a quantised embedding", where=where, expected=f"int8[{dimension}] of norm 1 to 127"
-        )
-
-
-def _probes(value: Any) -> tuple[Probe, ...]:
-    if not isinstance(value, list):
-        raise MalformedError("not a list", where="probes", expected="a list of probes")
-    return tuple(_probe(f"probes/{number}", probe) for number, probe in enumerate(value))
-
-
-def _probe(where: str, value: Any) -> Probe:
-    match value:
-        case {"text": str(text), "vector": str(vector)} if len(value) == 2:
-            pass
-        case _:
-            raise MalformedError("not a probe", where=where, expected="text, vector")
-    return Probe(text, b64_decode(vector))
-
-
 MAX_TEXT: Final = 10_000
 MAX_VOCABULARY: Final = 2**24
-
-
-def _check_digest(digits: str) -> None:
-    if _DIGEST.fullmatch(digits) is None:
-        raise MalformedError("not a file digest", expected="64 digits 0-9a-f")
 
 
 class Prompt(Message, where="prompt"):
@@ -363,9 +284,7 @@ class GeneratorManifest(Message, kind="generator"):
 
     kind: Literal["files", "endpoint"]
     model: Annotated[str, Text(1, 500)]
-    files: Annotated[
-        Mapping[str, str], MapOf(Text(1, MAX_MANIFEST_BYTES), Text(1, 64, _check_digest, "hex"))
-    ]
+    files: Files
     vocabulary: VocabularyTerms | None
     prompt: Prompt
     keywords: Prompt | None

@@ -6,7 +6,7 @@ account goes on to its next query, whose nonce gives the coins of its charge awa
 void in the log: a provider could else say that there is one, see the coins, and then answer or not.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
@@ -25,7 +25,15 @@ from ragaudit.ledger.log.tree import (
 )
 from ragaudit.ledger.messages.entries import Charge, Close, Void
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.kernel import EMBEDDED, Converted, Digest, Items, Message, Text
+from ragaudit.ledger.messages.kernel import (
+    ANYTHING,
+    EMBEDDED,
+    Converted,
+    Digest,
+    Items,
+    Message,
+    Text,
+)
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import voidable_from
 from ragaudit.ledger.messages.receipt_check import same
@@ -61,7 +69,7 @@ class LogShown(Message):
         source: HashSource,
         last: Entry | None,
     ) -> Self | None:
-        """Return what contradicts an entry's place; None if nothing does; as `MissingRecord.find`.
+        """Return what contradicts an entry's place; None if nothing does; as `_Missing.find`.
 
         Args:
             index, data: where the entry is said to be, and its leaf data.
@@ -79,7 +87,7 @@ class LogShown(Message):
         return cls(note, path, close=OpenedEntry(last.salt, last.body))
 
     def verify(self, index: int, data: bytes, policy: Policy) -> SignedCheckpoint:
-        """Check that it contradicts an entry's place; as `MissingRecord.verify`."""
+        """Check that it contradicts an entry's place; as `_Missing.verify`."""
         signed = verify_checkpoint(self.checkpoint, policy.keys.log)
         if self.leaf is not None:
             self._verify_leaf(self.leaf, index, data, signed.head)
@@ -112,44 +120,53 @@ class LogShown(Message):
         )
 
 
-class MissingRecord(Message, kind="missing-record", where="missing record"):
-    """A receipt, and what the log has instead of its record.
+class _Missing(Message):
+    """A receipt without proofs, and what the log has instead of one of its entries.
 
     Attributes:
-        receipt: the public part, without proof.
         shown: by the log.
     """
 
-    receipt: PublicReceipt
+    receipt: Annotated[PublicReceipt | GeneratedReceipt, ANYTHING]
     shown: Annotated[LogShown, EMBEDDED]
 
     @property
+    def _leaf(self) -> tuple[str, int, bytes]:
+        return self.receipt.leaves[0]
+
+    @property
     def index(self) -> int:
-        """Where the record is said to be."""
-        return self.receipt.index
+        """Where the entry is said to be."""
+        return self._leaf[1]
 
     @classmethod
     def find(
         cls,
-        receipt: PublicReceipt,
+        receipt: PublicReceipt | GeneratedReceipt,
         checkpoint: SignedCheckpoint,
         source: HashSource,
         last: Entry | None = None,
     ) -> Self | None:
-        """Return the proof that the log contradicts a receipt; None where it does not.
+        """Return the proof that the log lacks an entry, the first of them; None if it lacks none.
 
         The caller verifies what it gets (`verify`): nothing here is trusted or checked.
 
         Args:
-            receipt: of a record of this log.
+            receipt: of entries of this log.
             checkpoint: of the log, verified.
             source: hashes of its tree.
             last: the log's last entry, where it is known; it counts only if it is the close.
         """
-        ((_, index, data),) = receipt.leaves
-        shown = LogShown.find(index, data, checkpoint, source, last)
-        # A proof in a receipt is nobody's statement, and would make two files of one proof.
-        return None if shown is None else cls(receipt.unproven(), shown)
+        for kind, index, data in receipt.leaves:
+            shown = LogShown.find(index, data, checkpoint, source, last)
+            if shown is not None:
+                # A proof in a receipt is nobody's statement, and would make two files of one proof.
+                return cls._of(receipt.unproven(), shown, kind)
+        return None
+
+    @classmethod
+    def _of(cls, receipt: PublicReceipt | GeneratedReceipt, shown: LogShown, kind: str) -> Self:
+        return cls(receipt, shown)
 
     def verify(self, policy: Policy) -> SignedCheckpoint:
         """Check that receipt and log contradict each other; return the log's checkpoint.
@@ -163,67 +180,45 @@ class MissingRecord(Message, kind="missing-record", where="missing record"):
             MalformedProof, ProofRejected: the path is wrong, or there is no contradiction.
             MalformedRecord: the last entry is no close entry.
         """
-        _verify_receipt(self.receipt, policy)
-        ((_, index, data),) = self.receipt.leaves
+        if self.receipt.origin != policy.origin:
+            raise ReceiptRejected("of another log", where="receipt", expected=policy.origin)
+        self.receipt.verify(policy.keys.provider)
+        _, index, data = self._leaf
         return self.shown.verify(index, data, policy)
 
     def _check(self) -> None:
-        if self.receipt.proof is not None:
+        if self.receipt != self.receipt.unproven():
             raise MalformedError("with a proof", where="receipt", expected="proof null")
 
 
-class MissingEntry(Message, kind="missing-entry", where="missing entry"):
+class MissingRecord(_Missing, kind="missing-record", where="missing record"):
+    """A receipt, and what the log has instead of its record.
+
+    Attributes:
+        receipt: the public part, without proof.
+    """
+
+    receipt: PublicReceipt
+
+
+class MissingEntry(_Missing, kind="missing-entry", where="missing entry"):
     """A receipt of a generated answer, and what the log has instead of one of its entries.
 
     Attributes:
         receipt: the public part, without proofs.
         entry: the kind that is missing, `charge` or `answer`.
-        shown: by the log.
     """
 
     receipt: GeneratedReceipt
     entry: Literal["charge", "answer"]
-    shown: Annotated[LogShown, EMBEDDED]
 
     @property
-    def index(self) -> int:
-        """Where the entry is said to be."""
-        return dict(self.receipt.entries)[self.entry].index
+    def _leaf(self) -> tuple[str, int, bytes]:
+        return next(leaf for leaf in self.receipt.leaves if leaf[0] == self.entry)
 
     @classmethod
-    def find(
-        cls,
-        receipt: GeneratedReceipt,
-        checkpoint: SignedCheckpoint,
-        source: HashSource,
-        last: Entry | None = None,
-    ) -> Self | None:
-        """Return the proof that charge or answer, the first of them, is missing; None if neither.
-
-        Args:
-            receipt, checkpoint, source, last: as of `MissingRecord.find`.
-        """
-        unproven = receipt.unproven()
-        for kind, entry in unproven.entries:
-            data = entry.leaf_data(kind)
-            shown = LogShown.find(entry.index, data, checkpoint, source, last)
-            if shown is not None:
-                return cls(unproven, "charge" if kind == Charge.KIND else "answer", shown)
-        return None
-
-    def verify(self, policy: Policy) -> SignedCheckpoint:
-        """Check that receipt and log contradict each other; as `MissingRecord.verify`.
-
-        Args:
-            policy: of the window that is accused; no key is taken from anywhere else.
-        """
-        _verify_receipt(self.receipt, policy)
-        data = dict(self.receipt.entries)[self.entry].leaf_data(self.entry)
-        return self.shown.verify(self.index, data, policy)
-
-    def _check(self) -> None:
-        if any(entry.proof is not None for _, entry in self.receipt.entries):
-            raise MalformedError("with a proof", where="receipt", expected="both proofs null")
+    def _of(cls, receipt: Any, shown: LogShown, kind: Any) -> Self:
+        return cls(receipt, shown, kind)
 
 
 def read_missing(data: bytes) -> MissingRecord | MissingEntry:
@@ -231,12 +226,6 @@ def read_missing(data: bytes) -> MissingRecord | MissingEntry:
     value = canonical_json.loads(data)
     words = isinstance(value, dict) and value.get("format") == MissingEntry.FORMAT
     return (MissingEntry if words else MissingRecord).parse(data)
-
-
-def _verify_receipt(receipt: PublicReceipt | GeneratedReceipt, policy: Policy) -> None:
-    if receipt.origin != policy.origin:
-        raise ReceiptRejected("of another log", where="receipt", expected=policy.origin)
-    receipt.verify(policy.keys.provider)
 
 
 class VoidedCharge(Message, kind="voided-charge", where="voided charge"):

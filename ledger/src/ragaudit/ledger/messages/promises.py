@@ -128,19 +128,14 @@ class Promise(AccountMessage, kind="promise"):
         return structure("promise", self.origin, self.body)
 
     @property
-    def record(self) -> Record:
-        """The promised record; MalformedRecord if the body is none."""
-        return Record.parse_promised(self.body)
-
-    @property
-    def charge(self) -> Charge:
-        """The promised charge entry; MalformedRecord if the body is none."""
-        return Charge.parse_promised(self.body)
-
-    @property
     def promised(self) -> QueryEntry:
-        """What is promised: to a question of the generation channel a charge, else a record."""
-        return self.charge if isinstance(self.request, GenerationRequest) else self.record
+        """What is promised: to a question of the generation channel a charge, else a record.
+
+        Raises:
+            MalformedRecord: the body is none.
+        """
+        kind = Charge if isinstance(self.request, GenerationRequest) else Record
+        return kind.parse_promised(self.body)
 
     @property
     def openings(self) -> Openings:

@@ -198,7 +198,7 @@ class Retrieval(Channel[Request, Logged]):
             Conflict: the promise is too old.
             QueryRefused: the window is closed or unavailable.
         """
-        counter = promise.record.counter
+        counter = promise.promised.counter
         with self.context.store.read() as connection:
             registered = find(connection, live.name, account.id)
             logged = record_of(connection, live.name, account.id, counter)
@@ -208,7 +208,7 @@ class Retrieval(Channel[Request, Logged]):
 
     def keep_claimed(self, live: OpenWindow, registered: Registered, claim: Claim) -> None:
         """Log the record, at the window's end."""
-        counter = claim.promise.record.counter
+        counter = claim.promise.promised.counter
         with self.context.store.read() as connection:
             # It was answered after all, or logged by an earlier run.
             if record_of(connection, live.name, registered.account, counter) is not None:
@@ -310,7 +310,7 @@ class Promises:
                 if charged.request != request:
                     raise self._pending(live, charged, "an earlier promise has no answer yet")
                 # The process may have died before the fence knew of it.
-                charge = charged.charge
+                charge = charged.promised
                 live.fence.advance(live.log.entries.head(), {charge.pseudonym: charge.counter + 1})
                 return charged
             with phase("admit"):
@@ -443,7 +443,7 @@ class Promises:
 
         Once the nonce is known, another promise would be a second draw of the noise.
         """
-        record = promise.record
+        record = promise.promised
         with self._store.read() as connection:
             revealed = is_revealed(connection, live.name, account.id, record.counter)
         # None means that the promise may still be claimed: that is as bad as claimed.

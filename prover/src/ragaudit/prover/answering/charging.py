@@ -215,7 +215,7 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
         Raises:
             Conflict: there is no such charge, or it was voided.
         """
-        promised = claim.promise.charge
+        promised = claim.promise.promised
         with self.context.store.read() as connection:
             charge = charge_of(connection, live.name, registered.account, promised.counter)
         if charge is None or charge.body != promised:

@@ -723,9 +723,16 @@ class Promised(Stage):
     promise: Promise
 
     @property
+    def record(self) -> Record:
+        """The promised record."""
+        record = self.promise.promised
+        assert isinstance(record, Record)  # of this channel
+        return record
+
+    @property
     def version(self) -> int:
         """The version of the index that the record names."""
-        return self.promise.record.version
+        return self.record.version
 
     def send(self) -> Promise:
         """Return the promise, once the fence knows of it: the process may have died before that."""
@@ -741,7 +748,7 @@ class Promised(Stage):
         Raises:
             Conflict: the promise is too old, or of an earlier seed epoch.
         """
-        record = self.promise.record
+        record = self.record
         self.check_age(record)
         # Before the restore it may have been answered already. Claimed, it is kept at the end.
         if record.epoch != self.window.epochs.latest.epoch:
@@ -762,7 +769,7 @@ class Promised(Stage):
     def select(self, nonce: bytes) -> "Selected":
         """Go on with the 32-byte nonce, revealed to this prover or claimed at the verifier."""
         promise = self.promise
-        return self.selection(promise.record, promise.asked, promise.openings, nonce)
+        return self.selection(self.record, promise.asked, promise.openings, nonce)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def parse(kind: type[Kind], data: bytes) -> Kind:
 
 def described(kind: type[Body] | None) -> dict[str, object]:
     """Return the OpenAPI description of a JSON body; None is any object."""
-    return _content("application/json", OBJECT.schema if kind is None else kind.schema())
+    return _content("application/json", OBJECT.schema if kind is None else kind.json_schema())
 
 
 def octets(media_type: str = "application/octet-stream") -> dict[str, object]:

@@ -129,10 +129,10 @@ def take_round(database: Database, rounds: RoundFinder, origin: Origin, shown: B
         policy = windows.policy(connection, window)
     if policy.beacon is None:
         raise Conflict("the policy names no beacon", where=origin)
-    if shown.number not in map(policy.round_of, range(1, policy.activations + 1)):
-        raise RejectedError(f"round {shown.number}", where="round", expected="one of an instant")
+    if shown.round not in map(policy.round_of, range(1, policy.activations + 1)):
+        raise RejectedError(f"round {shown.round}", where="round", expected="one of an instant")
     # The signers of a chain could make it earlier; nobody else has it.
-    check_due(policy.beacon.chain.time(shown.number), database.now())
+    check_due(policy.beacon.chain.time(shown.round), database.now())
     rounds.offer(policy.beacon.chain, shown)
 
 
