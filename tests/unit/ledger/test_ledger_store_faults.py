@@ -161,19 +161,24 @@ CORRUPTIONS = {
     "an entry": "UPDATE ledger_entry SET leaf_data = zeroblob(32) WHERE position = 299",
     "the last entry is gone": "DELETE FROM ledger_entry WHERE position = 299",
     "an entry too many": "INSERT INTO ledger_entry VALUES (1, 300, zeroblob(32))",
-    "a partial tile": "UPDATE ledger_tile SET hashes = zeroblob(1408) WHERE width = 44",
     "a full tile's parent": "UPDATE ledger_tile SET hashes = zeroblob(32) WHERE level = 1",
     "a missing parent": "DELETE FROM ledger_tile WHERE level = 1",
-    "a missing tile": "DELETE FROM ledger_tile WHERE level = 0 AND number = 1",
-    "a short tile": "UPDATE ledger_tile SET hashes = zeroblob(32) WHERE level = 0 AND number = 1",
     "the root": "UPDATE ledger_log_head SET root_hash = zeroblob(32)",
     "the size": "UPDATE ledger_log_head SET size = 298",
 }
+OF_TILES = {
+    "a tile": "UPDATE ledger_tile SET hashes = zeroblob(8192) WHERE level = 0 AND number = 1",
+    "a missing tile": "DELETE FROM ledger_tile WHERE level = 0 AND number = 1",
+    "a short tile": "UPDATE ledger_tile SET hashes = zeroblob(32) WHERE level = 0 AND number = 1",
+}
+DAMAGE = [(300, each) for each in CORRUPTIONS.values()] + [
+    (512, each) for each in OF_TILES.values()
+]
 
 
-@pytest.mark.parametrize("statement", CORRUPTIONS.values(), ids=CORRUPTIONS.keys())
-def test_a_damaged_log_does_not_open(engine: Any, store: Any, statement: Any) -> None:
-    fill(store, 300)
+@pytest.mark.parametrize(("size", "statement"), DAMAGE, ids=[*CORRUPTIONS, *OF_TILES])
+def test_a_damaged_log_does_not_open(engine: Any, store: Any, size: int, statement: Any) -> None:
+    fill(store, size)
     damage(engine, statement)
     with pytest.raises(CorruptLog):
         LogStore.open(engine, KEY.verifier_key)
@@ -199,8 +204,8 @@ def test_a_checkpoint_is_not_signed_over_damage(
 
 
 def test_an_append_on_damaged_tiles_is_refused(engine: Any, store: Any) -> None:
-    fill(store, 10)
-    damage(engine, "UPDATE ledger_tile SET hashes = zeroblob(320)")
+    fill(store, 300)
+    damage(engine, "UPDATE ledger_tile SET hashes = zeroblob(32) WHERE level = 1")
     stale = LogStore(engine, store.rows.log_id, KEY.verifier_key)
     with pytest.raises(CorruptLog, match="another root"):
         fill(stale, 1)

@@ -286,7 +286,7 @@ def test_a_database_that_fails_answers_nothing(
         raise StoreUnavailable("the database failed: database or disk is full", where="ledger")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ragaudit.prover.answering.query.insert_record", full)
+        patch.setattr("ragaudit.prover.window.log_transaction.LogTransaction.flush", full)
         answer = scenario.ask()
     assert answer.status_code == 503 and "disk is full" in answer.json()["detail"]
     assert (counter_of(scenario, "ada"), log_size(scenario)) == (0, size)

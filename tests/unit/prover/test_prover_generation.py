@@ -28,7 +28,6 @@ from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.store import tables
 from ragaudit.prover.window.charges import charge_at, charged_rows, unanswered
 from ragaudit.prover.window.records import entries
-from ragaudit.prover.window.registrations import advance_time
 from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
 
@@ -222,7 +221,7 @@ def test_an_answer_follows_an_entry_whose_process_had_a_faster_clock(
     charge = service.generating._generation.charge(live, channel.account("ada"), request)
     later = charge.body.time + 10_000
     with live.committing(service.store) as transaction:
-        advance_time(transaction.connection, "w1", "ada", later)
+        transaction.advance_time("ada", later)
     assert file_of(ask(channel)).public.answered.time == later
 
 

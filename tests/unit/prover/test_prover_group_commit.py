@@ -1,33 +1,26 @@
 """Answers that share a transaction: all durable or none, and nobody fails for somebody else."""
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from committing_together import together
 from exact_windows import start
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import Conflict, InternalError
-from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
-from ragaudit.ledger.log.database import open_engine
 from ragaudit.ledger.log.fence import GROUP_RECORDS
-from ragaudit.ledger.log.notes import ED25519, SigningKey
-from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.window.log_transaction import GroupCommit, LogTransaction
+from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import append_entry, entries, records
+from ragaudit.prover.window.records import entries, records
 from ragaudit.prover.window.registrations import find
 from scenario import ProverScenario
 from sqlalchemy import insert
@@ -158,7 +151,7 @@ class TestQueries:
 
 def entry(live: OpenWindow, transaction: LogTransaction, text: bytes) -> int:
     salt = text.ljust(32, b"\0")
-    return append_entry(transaction.connection, live.log.entries, "w1", "x", salt, text)
+    return transaction.append("x", salt, text)
 
 
 FAILURES: dict[str, tuple[Callable[[], BaseException], type[BaseException], str]] = {
@@ -269,55 +262,35 @@ class TestMembers:
         assert groups == [1, GROUP_RECORDS, GROUP_RECORDS - 1]
 
 
-@contextmanager
-def log_in(folder: Path) -> Iterator[tuple[LogStore, Callable[[], Any]]]:
-    engine = open_engine(f"sqlite:///{folder}/log.db")
-    key = SigningKey("p.example/w", ED25519, PrivateKey.from_seed(b"\x01" * 32)).verifier_key
-    store = LogStore.create(engine, key)
-
-    @contextmanager
-    def begin() -> Iterator[LogTransaction]:
-        with store.transaction() as connection:
-            yield LogTransaction(connection, lambda _who, _used: None)
-
-    yield store, begin
-    engine.dispose()
-
-
-@settings(max_examples=30)  # each makes a log
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan=st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12))
 def test_of_any_members_the_log_holds_exactly_those_that_succeed(
-    tmp_path_factory: pytest.TempPathFactory, plan: list[tuple[int, bool]]
+    scenario: ProverScenario, live: OpenWindow, plan: list[tuple[int, bool]]
 ) -> None:
     """``plan``: how many entries each member appends, and whether it fails then."""
-    with log_in(tmp_path_factory.mktemp("log")) as (store, begin):
-        lock, group = threading.Lock(), GroupCommit()
+    store, before = scenario.service.store, size(live)
 
-        @contextmanager
-        def locked() -> Iterator[LogTransaction]:
-            with lock, begin() as transaction:
-                yield transaction
+    def member(number: int, count: int, fails: bool) -> Callable[[LogTransaction], int]:
+        def work(transaction: LogTransaction) -> int:
+            for turn in range(count):
+                entry(live, transaction, bytes([number, turn]))
+            if fails:
+                raise Conflict("not this one")
+            return number
 
-        def member(number: int, count: int, fails: bool) -> Callable[[LogTransaction], int]:
-            def work(transaction: LogTransaction) -> int:
-                for turn in range(count):
-                    store.append(transaction.connection, bytes([number, turn]).ljust(32, b"\0"))
-                if fails:
-                    raise Conflict("not this one")
-                return number
+        return work
 
-            return work
-
-        works = [member(number, *each) for number, each in enumerate(plan)]
-        calls = [partial(group.run, locked, work) for work in works]
-        done = together(group, lock, calls) if calls else []
-        for number, (each, (_, fails)) in enumerate(zip(done, plan, strict=True)):
-            assert (each.exception(PATIENCE) is not None) == fails
-            assert fails or each.result() == number
-        expected = [
-            bytes([number, turn]).ljust(32, b"\0")
-            for number, (count, fails) in enumerate(plan)
-            for turn in range(0 if fails else count)
-        ]
-        assert list(store.entries(0, store.head().size)) == expected
-        assert store.audit().size == len(expected)
+    works = [member(number, *each) for number, each in enumerate(plan)]
+    calls = [partial(live.commit, store, work) for work in works]
+    done = together(live._group, live.commit_lock, calls) if calls else []
+    for number, (each, (_, fails)) in enumerate(zip(done, plan, strict=True)):
+        assert (each.exception(PATIENCE) is not None) == fails
+        assert fails or each.result() == number
+    with store.read() as connection:
+        bodies = [each.body for each in entries(connection, "w1", before)]
+    assert bodies == [
+        bytes([number, turn])
+        for number, (count, fails) in enumerate(plan)
+        for turn in range(0 if fails else count)
+    ]
+    assert live.log.entries.audit().size == before + len(bodies)

@@ -20,6 +20,7 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store, marks_of, taken_marks
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.log_transaction import LogTransaction
+from ragaudit.prover.window.records import count_records
 from scenario import ProverScenario
 from sqlalchemy import func, insert, select
 from whole_windows import checked, verdict
@@ -38,6 +39,11 @@ def on_postgresql(url: str, make_scenario: Callable[..., ProverScenario]) -> Pro
     scenario = make_scenario()
     assert scenario.service.store.engine.name == "postgresql" and url
     return scenario
+
+
+def answers(scenario: ProverScenario) -> int:
+    with scenario.service.store.read() as connection:
+        return count_records(connection, "w1")
 
 
 def count(scenario: ProverScenario, table: Any) -> int:
@@ -78,7 +84,7 @@ def test_a_whole_window(make_scenario: Callable[..., ProverScenario], embedder: 
     second = ask(scenario, "bread", 3)
     assert second.public.query.version == 2
     assert shown(second)[0][0] != first.answer.documents[0].position
-    assert (count(scenario, tables.answered), count(scenario, tables.idempotency)) == (3, 1)
+    assert (answers(scenario), count(scenario, tables.idempotency)) == (3, 1)
     scenario.service.driver.checkpoint("w1")
     checked(scenario, [first, keyed, second], embedder)
     found = verdict(scenario)
@@ -131,7 +137,7 @@ def test_one_request_at_one_time_is_one_record(on_postgresql: ProverScenario) ->
     for thread in threads:
         thread.join(120)
     assert len(found) == 6 and len(set(found)) == 1
-    assert count(scenario, tables.answered) == 1
+    assert answers(scenario) == 1
 
 
 def test_a_prover_whose_database_another_one_took_writes_nothing_more(
@@ -151,13 +157,13 @@ def test_a_prover_whose_database_another_one_took_writes_nothing_more(
     )
     other = Store.open(url)
     other.take()
-    before = count(scenario, tables.answered)
+    before = answers(scenario)
     with pytest.raises(RefusedError, match="another process serves this database"):
         scenario.service.driver.step("w1")
     answer = scenario.post("/v1/windows/w1/query", "ada", {"query": "butter", "top_k": 2})
     assert answer.status_code == 503
     assert "another process serves this database" in answer.json()["detail"]
-    assert count(scenario, tables.answered) == before
+    assert answers(scenario) == before
     other.close()
 
 

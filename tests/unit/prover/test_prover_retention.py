@@ -161,7 +161,7 @@ def test_one_that_answers_no_more_is_deleted_once_it_is_judged(
     assert other.policy != window.policy
     with pytest.raises(RejectedError, match="another policy"):
         found.retention._judged(other)
-    assert scenario.state() is State.OPEN and found.rows()["prover_record"] == 2
+    assert scenario.state() is State.OPEN and found.rows()["records"] == 2
 
     scenario.clock.at(found.end + 601)
     # A verifier that is away holds up this window alone, and says so.

@@ -36,7 +36,7 @@ def test_a_backup_that_comes_back_is_deleted_again(scenario: ProverScenario, whe
     found.delete()
     statement = found.statement()
     found.restore(when)
-    assert found.rows()["prover_record"] == 2
+    assert found.rows()["records"] == 2
     # At the start, before any window is loaded and anything is given.
     found.retention.recall()
     assert scenario.state() is State.ARCHIVED

@@ -18,15 +18,14 @@ from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.background import Background
 from ragaudit.prover.errors import NotLeading, QueryRefused
 from ragaudit.prover.lifecycle.asking import receipt_id
-from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
+from ragaudit.prover.window.records import count_records
 from ragaudit.prover.window.registrations import find
 from ragaudit.prover.work import JOBS
 from ragaudit.serving.jobs.job import Job, JobTable, Outcome
 from ragaudit.verifier.later_statements import Judged
 from scenario import ProverScenario
 from several_provers import at_once, take
-from sqlalchemy import func, select
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def first(
 
 def records(scenario: ProverScenario) -> int:
     with scenario.service.store.read() as connection:
-        return connection.scalar(select(func.count()).select_from(tables.record)) or 0
+        return count_records(connection, "w1")
 
 
 def test_one_request_to_both_at_once_is_one_record(

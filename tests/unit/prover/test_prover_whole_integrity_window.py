@@ -74,7 +74,7 @@ class TestWholeWindow:
         assert scenario.service.asking.receipt(scenario.account("ada"), receipt) == files[3]
         # As if the process had ended between the record and its hand-over.
         with scenario.service.store.write() as connection:
-            connection.execute(update(tables.answered).values(ties=None))
+            connection.execute(update(tables.entry).values(ties=None))
         again = scenario.service.asking.receipt(scenario.account("ada"), receipt)
         assert again.private.ties is not None and again.answer == files[3].answer
         assert scenario.service.asking.receipt(scenario.account("ada"), receipt) == again

@@ -8,7 +8,7 @@
     ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup
     │   └── NotFound      UnknownResource
     ├── UnavailableError  StoreUnavailable
-    └── InternalError     CorruptLog
+    └── InternalError     CorruptLog, StatementRefused
 
 Malformed: the bytes are not in the one accepted encoding. Rejected: well-formed and false.
 Refused: we could, and will not. Unavailable: not now. Internal: what we stored contradicts
@@ -98,6 +98,10 @@ class CheckpointConflict(RefusedError):
 
 class RestoredBackup(RefusedError):
     """The database is behind the fence: rows that were once durable are gone."""
+
+
+class StatementRefused(InternalError):
+    """The database refused a statement, such as one with a key twice; its transaction is undone."""
 
 
 class CorruptLog(InternalError):

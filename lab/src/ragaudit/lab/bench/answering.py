@@ -33,7 +33,7 @@ from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.store import HeadRow, LogStore
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.challenge import Activation
 from ragaudit.ledger.messages.commitments import content_digest
@@ -200,7 +200,7 @@ class InProcess:
 class NoFence(WindowFence):
     """Nothing outside the database."""
 
-    def check_head(self, connection: Connection) -> TreeHead:
+    def check_head(self, connection: Connection) -> HeadRow:
         return self.entries.lock(connection)
 
     def check_account(self, pseudonym: bytes, used: int) -> None:

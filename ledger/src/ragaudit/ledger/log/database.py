@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, get_type_hints
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, UnsupportedError
-from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
+from ragaudit.ledger.errors import CorruptLog, StatementRefused, StoreUnavailable
 from sqlalchemy import (
     URL,
     ColumnElement,
@@ -529,13 +529,13 @@ def refused_statements() -> Iterator[None]:
     """Raise what a database refuses, a key twice or a value too long, as a fault of ours.
 
     Raises:
-        InternalError: with the error's name only, as its text quotes what was to be stored.
+        StatementRefused: with the error's name only, as its text quotes what was to be stored.
     """
     try:
         yield
     except SQLAlchemyError as error:
         name = _name(error.orig if isinstance(error, DBAPIError) else error)
-        raise InternalError(f"the database refused a statement: {name}", where="store") from None
+        raise StatementRefused(f"the database refused a statement: {name}", where="store") from None
 
 
 def make_private(engine: Engine) -> None:

@@ -173,6 +173,10 @@ class LogRows:
             UnknownResource: it does not exist, or is not this wide.
         """
         row = _TILE.row(connection, **self._place(tile))
+        if row is None and not tile.level and tile.width < TILE_WIDTH:
+            start = tile.index * TILE_WIDTH
+            leaves = self.entries(connection, start, start + tile.width)
+            return b"".join(map(leaf_hash, leaves))
         if row is None or len(row[0]) < tile.width * HASH_BYTES:
             raise UnknownResource("no such tile", where=tile_path(tile))
         return bytes(row[0][: tile.width * HASH_BYTES])
@@ -342,8 +346,21 @@ class LogStore:
         """
         if any(len(leaf) != LEAF_BYTES for leaf in leaves):
             raise MalformedRecord("leaf data of the wrong length", expected="32 bytes")
-        demand_writer(connection)
-        row = self.rows.head(connection, lock=True)
+        row = self.lock(connection)
+        self.grow(connection, row, leaves)
+        return row.head.size
+
+    def grow(self, connection: Connection, row: HeadRow, leaves: Sequence[bytes]) -> TreeHead:
+        """Append several leaves in order to a log that is locked; return its new head.
+
+        Args:
+            connection: that holds the log's lock.
+            row: as `lock` returned it in this transaction, in which nothing was appended since.
+            leaves: leaf data, 32 bytes each.
+
+        Raises:
+            LogFrozen: the log is closed.
+        """
         if row.frozen:
             raise LogFrozen("the window's log is closed", where=self.log_key.name)
         edge = self._edge_at(connection, row.head)
@@ -351,12 +368,13 @@ class LogStore:
         changed = edge.extend(leaf_hash(leaf) for leaf in leaves)
         self.rows.insert_entries(connection, row.head.size, leaves)
         for tile, hashes in _tiles(changed):
-            self.rows.write_tile(connection, tile, hashes)
-        self.rows.write_head(
-            connection, row.head, TreeHead(edge.frontier.size, edge.frontier.root())
-        )
+            # The last tile of leaves is made of them when it is read: it changes with each.
+            if tile.level or tile.width == TILE_WIDTH:
+                self.rows.write_tile(connection, tile, hashes)
+        head = TreeHead(edge.frontier.size, edge.frontier.root())
+        self.rows.write_head(connection, row.head, head)
         self._edge = edge
-        return row.head.size
+        return head
 
     def freeze(self, connection: Connection) -> TreeHead:
         """Close the log for good; return its final head. Idempotent."""
@@ -376,14 +394,14 @@ class LogStore:
             return self.rows.head(connection).head
         return self._reading(self.rows.head).head
 
-    def lock(self, connection: Connection) -> TreeHead:
-        """Return size and root, which nobody else changes before the transaction ends.
+    def lock(self, connection: Connection) -> HeadRow:
+        """Return the head row, which nobody else changes before the transaction ends.
 
         Args:
             connection: of `transaction`.
         """
         demand_writer(connection)
-        return self.rows.head(connection, lock=True).head
+        return self.rows.head(connection, lock=True)
 
     def is_frozen(self) -> bool:
         """Return whether the log is closed."""

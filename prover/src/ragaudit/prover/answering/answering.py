@@ -415,7 +415,7 @@ class Promises:
             # Of this transaction: whoever revealed meanwhile has the answer.
             if is_revealed(connection, *place):
                 return None
-            put_void(connection, live, charge, self._clock())
+            put_void(transaction, live, charge, self._clock())
         with self._store.read() as connection:
             return answer_of_charge(connection, live.name, charge.entry.index)
 

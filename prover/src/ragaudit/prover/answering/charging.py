@@ -45,8 +45,14 @@ from ragaudit.prover.window.charges import (
 )
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import Asked, find_promise, note_nonce, put_promise
-from ragaudit.prover.window.registrations import Registered, count_record
+from ragaudit.prover.window.records import (
+    INSERT_PROMISE,
+    Asked,
+    find_promise,
+    note_nonce,
+    promise_row,
+)
+from ragaudit.prover.window.registrations import Registered
 from ragaudit.serving.exchange import phase
 from sqlalchemy import Connection
 
@@ -288,7 +294,7 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
 
         def commit(transaction: LogTransaction) -> StoredCharge:
             connection, account = transaction.connection, admitted.registered.account
-            admitted.check_window(connection, State.OPEN)
+            admitted.check_window(transaction, State.OPEN)
             current = admitted.current(transaction, record.counter)
             # If the turn was lost, somebody else's charge is not in these counts.
             if next_number(connection, live.name, tenant) != number:
@@ -296,9 +302,9 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
             transaction.use_counter(current.pseudonym, record.counter, record.counter + 1)
             body = _body(admitted.stamp(current, record), number, due)
             if current.anchor is not None:
-                self._promise(connection, live, current, body, request, openings)
+                self._promise(transaction, live, current, body, request, openings)
             stored = insert_charge(
-                connection,
+                transaction,
                 live,
                 body,
                 salt,
@@ -308,7 +314,7 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
                 rows=due.rows,
                 blinding=due.blinding,
             )
-            count_record(connection, live.name, account, body.time)
+            transaction.count(current, body.time)
             return stored
 
         with phase("commit"):
@@ -316,7 +322,7 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
 
     def _promise(
         self,
-        connection: Connection,
+        transaction: LogTransaction,
         live: OpenWindow,
         current: Registered,
         body: Charge,
@@ -330,7 +336,7 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
                 live, current, "closed", "no promise is made so near to the end"
             )
         place = (live.name, current.account, body.counter)
-        if find_promise(connection, *place) is not None:
+        if find_promise(transaction.connection, *place) is not None:
             raise Conflict("the counter was promised meanwhile", where=live.name)
         promise = Promise.issue(
             self.context.key,
@@ -341,7 +347,7 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
         )
         # Before anything is kept: a promise that cannot be claimed does not bind the prover.
         check_claim(promise)
-        put_promise(connection, *place, promise)
+        transaction.later(INSERT_PROMISE, **promise_row(*place, promise))
 
     def _due(
         self,

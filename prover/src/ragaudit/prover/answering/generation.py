@@ -36,7 +36,7 @@ from ragaudit.prover.window.charges import (
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import revealed_nonce
-from ragaudit.prover.window.registrations import find, next_time
+from ragaudit.prover.window.registrations import find
 from ragaudit.serving.exchange import phase
 
 
@@ -194,7 +194,7 @@ class Generation:
                 # Of this transaction: a nonce that comes after the void is refused.
                 nonce = revealed_nonce(connection, live.name, charge.account, charge.body.counter)
                 if nonce is None:
-                    put_void(connection, live, charge, self._context.clock())
+                    put_void(transaction, live, charge, self._context.clock())
             if nonce is not None and self._stored(charge) is None:
                 self._answer(live, charge, self._of(live), State.CLOSED)
 
@@ -248,17 +248,17 @@ class Generation:
             connection = transaction.connection
             if answer_of_charge(connection, live.name, charge.entry.index) is not None:
                 return
-            status = self._context.windows.status(connection, live.name)
+            status = transaction.status(self._context.windows)
             check_state(live.name, status.state, (state,))
             if status.unusable is not None:
                 raise WindowUnusable(status.unusable, where=live.name)
-            now = next_time(connection, live.name, charge.account, self._context.clock())
+            now = transaction.next_time(charge.account, self._context.clock())
             entry = Generated(
                 live.name, body.tenant, charge.entry.index, now, nonce, answer.digest(salt_a)
             )
             leaves = _due(body.time, 1000 * terms.answer_delay_seconds, now)
             put_answer(
-                connection,
+                transaction,
                 live,
                 charge,
                 entry,

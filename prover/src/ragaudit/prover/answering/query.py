@@ -49,25 +49,23 @@ from ragaudit.prover.store.states import State, check_state
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import (
+    INSERT_KEY,
     Asked,
     Delivery,
     LoggedRecord,
     Place,
     RecordOpenings,
     SelectedRow,
-    append_entry,
     delivery_of,
     find_promise,
-    insert_record,
     is_revealed,
-    note_answered,
+    key_row,
+    note_delivery,
     note_nonce,
-    note_served,
     put_promise,
 )
-from ragaudit.prover.window.registrations import Registered, count_record, find
+from ragaudit.prover.window.registrations import Registered
 from ragaudit.serving.exchange import Receipt, note, phase
-from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -99,16 +97,16 @@ class Stage:
             Conflict: ``counter`` is not its next one any more.
         """
         name = self.window.name
-        current = find(transaction.connection, name, self.registered.account)
+        current = transaction.registered(self.registered.account)
         if current is None or current.counter != counter:
             raise Conflict("the account's counter moved", where=name)
         return current
 
-    def check_window(self, connection: Connection, state: State) -> None:
+    def check_window(self, transaction: LogTransaction, state: State) -> None:
         """Check that the window still answers, and that nothing of it changed unnoticed.
 
         Args:
-            connection: of a transaction that holds the log's lock.
+            transaction: that holds the log's lock.
             state: in which the window must still be.
 
         Raises:
@@ -117,7 +115,7 @@ class Stage:
             VersionMoved: an activation or a version of the index is not in memory yet.
         """
         window = self.window
-        status = self.context.windows.status(connection, window.name)
+        status = transaction.status(self.context.windows)
         check_state(window.name, status.state, (state,))
         if status.unusable is not None:
             raise WindowUnusable(status.unusable, where=window.name)
@@ -266,7 +264,7 @@ class Selected(Stage):
         place = Place(window.name, logged.position)
         with self.context.store.read() as connection:
             stored = delivery_of(connection, place)
-        return self.logged(logged, stored or self.delivered_late(place, logged.issued))
+        return self.logged(logged, stored or self.delivered_late(place))
 
     def claimed(self) -> LoggedRecord:
         """Make a claimed record durable at the close of its window, with what leaves for it.
@@ -279,21 +277,20 @@ class Selected(Stage):
             delivery = self.delivered()
         return replace(self, delivery=delivery).commit_record(State.CLOSED)
 
-    def delivered_late(self, place: Place, issued: int) -> Delivery:
+    def delivered_late(self, place: Place) -> Delivery:
         """Return what leaves for a record of which nothing is stored, and store it.
 
         Args:
             place: of the record.
-            issued: the receipt's time, Unix milliseconds.
         """
-        ready = replace(self, delivery=self.delivered())
-        assert ready.delivery is not None
+        delivery = self.delivered()
+        asked = self.asked or Asked.of(self.opened.request)
         with self.context.store.write() as connection:
             # Somebody may have asked for the same one meanwhile.
             stored = delivery_of(connection, place)
             if stored is None:
-                ready.note(connection, place, issued)
-        return stored or ready.delivery
+                note_delivery(connection, place, self.registered.account, asked, delivery)
+        return stored or delivery
 
     def logged(self, record: LoggedRecord, delivery: Delivery) -> "Logged":
         """Return the next stage.
@@ -371,9 +368,9 @@ class Selected(Stage):
 
     def _commit(self, transaction: LogTransaction, state: State, openings: bytes) -> LoggedRecord:
         window, account, context = self.window, self.registered.account, self.context
-        record, counter, connection = self.record, self.record.counter, transaction.connection
+        record, counter = self.record, self.record.counter
         # A window that closed meanwhile takes the records of claims only.
-        self.check_window(connection, state)
+        self.check_window(transaction, state)
         # Read again: the work since `admit` was done outside the transaction.
         current = self.current(transaction, counter)
         # The fence counts a promise as used: an anchored account's counter is in it already.
@@ -387,38 +384,17 @@ class Selected(Stage):
         if self.delivery is not None and not window.policy.noised:
             record = replace(record, withheld=len(self.delivery.withdrawn))
         body, issued = record.encode(), context.clock()
-        position = append_entry(
-            connection, window.log.entries, window.name, Record.KIND, self.salt, body
-        )
-        insert_record(
-            connection,
-            window.name,
-            position,
-            account=account,
-            counter=counter,
-            openings=openings,
-            issued=issued,
-        )
-        count_record(connection, window.name, account, record.time)
-        self.note(connection, Place(window.name, position), issued)
-        return LoggedRecord(position, self.salt, body, self.opened, issued)
-
-    def note(self, connection: Connection, place: Place, issued: int) -> None:
-        """Store what leaves, so that a retry gets it again.
-
-        Args:
-            connection: of the transaction that logs the record.
-            place: of the record.
-            issued: the receipt's time, Unix milliseconds.
-        """
-        delivery, account = self.delivery, self.registered.account
-        if delivery is None:
-            return
+        private = {"account": account, "counter": counter, "issued": issued, "openings": openings}
         asked = self.asked or Asked.of(self.opened.request)
-        note_answered(
-            connection, place, account=account, asked=asked, issued=issued, delivery=delivery
-        )
-        note_served(connection, place.window, account, self.record.version, delivery.rows)
+        if self.delivery is not None:
+            # What leaves: a retry gets it again.
+            private |= {"request": asked.request, "delivery": self.delivery.encode()}
+        position = transaction.append(Record.KIND, self.salt, body, **private)
+        transaction.count(current, record.time)
+        if self.delivery is not None and asked.key is not None:
+            place = Place(window.name, position)
+            transaction.later(INSERT_KEY, **key_row(account, asked.key, place))
+        return LoggedRecord(position, self.salt, body, self.opened, issued)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -493,10 +469,10 @@ class Query:
             Conflict: the account is not registered, or not ``anchored`` as it should be.
         """
         window, policy = self.window, self.window.policy
-        # Not in one transaction: the one that logs the record reads both of them again.
+        # Not in one transaction: the one that logs the record looks at both of them again.
         with self.context.store.look() as connection:
             status = self.context.windows.status(connection, window.name)
-            registered = find(connection, window.name, self.account.id)
+        registered = window.registered(self.context.store, self.account.id)
         if status.generation != window.generation:
             window.catch_up()
         if registered is None:
@@ -688,7 +664,7 @@ class Described(Stage):
         window, account, counter = self.window, self.registered.account, self.record.counter
         with window.committing(self.context.store) as transaction:
             current = self.current(transaction, counter)
-            self.check_window(transaction.connection, State.OPEN)
+            self.check_window(transaction, State.OPEN)
             # Another process may have answered this call meanwhile, if the turn was lost.
             stored = find_promise(transaction.connection, window.name, account, counter)
             revealed = is_revealed(transaction.connection, window.name, account, counter)

@@ -20,6 +20,7 @@ from ragaudit.prover.lifecycle.retention import count_accesses, deletion_of
 from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
+from ragaudit.prover.window.records import count_records
 from ragaudit.prover.window.windows import Window
 from ragaudit.serving.bodies import StrictRoute, signed_json
 from ragaudit.serving.exchange import Look, note
@@ -138,12 +139,12 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
     """Return where a window stands. Times are Unix seconds."""
     policy = Policy.parse(window.policy)
     busy = service.driver.progress.get(window.name)
-    registration, record = tables.registration, tables.record
+    registration = tables.registration
     with service.store.read() as connection:
         accounts = connection.scalar(
             select(func.count()).where(registration.c.window == window.name)
         )
-        records = connection.scalar(select(func.count()).where(record.c.window == window.name))
+        records = count_records(connection, window.name)
         stated = deletion_of(connection, window.name)
         accesses = count_accesses(connection, window.name)
     return {

@@ -22,10 +22,10 @@ from ragaudit.prover.answering.generation import Generation
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.lists import account_index, document_list
+from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import (
     LoggedSketch,
-    append_entry,
     count_records,
     entries,
     sketches,
@@ -201,8 +201,9 @@ class Closing:
                 raise Conflict("the log grew meanwhile", where=live.name, expected="another step")
             # Before the close and in its transaction, so that they count all that the log ever has.
             for body in ends:
-                self._append(connection, live, body)
-            self._append(connection, live, Close(live.name, count, k_hat, self._clock()))
+                self._append(transaction, live, body)
+            self._append(transaction, live, Close(live.name, count, k_hat, self._clock()))
+            transaction.flush()
             # In the same transaction: nothing may follow the close entry (check 5).
             live.log.entries.freeze(connection)
 
@@ -224,11 +225,11 @@ class Closing:
         return [each.entry for each in lists]
 
     def _append(
-        self, connection: Connection, live: OpenWindow, body: Documents | Accounts | Close
+        self, transaction: LogTransaction, live: OpenWindow, body: Documents | Accounts | Close
     ) -> None:
         place = (body.tenant,) if isinstance(body, Documents) else ()
         salt = live.randomness.draw(SALT_BYTES, body.KIND, live.name, *place)
-        append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
+        transaction.append(body.KIND, salt, body.encode())
 
 
 def _asked(logged: LoggedSketch) -> coalition.Record:

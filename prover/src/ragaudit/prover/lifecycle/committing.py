@@ -33,8 +33,9 @@ from ragaudit.prover.store.database import Store, marks_of
 from ragaudit.prover.store.fences import FenceFolder
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import WindowLog
-from ragaudit.prover.window.records import append_entry, stored_leaves
+from ragaudit.prover.window.records import stored_leaves
 from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.prover.work import WindowWork
 from ragaudit.serving.jobs.runner import Runner
@@ -265,7 +266,9 @@ class Committer:
         assert salt is not None and body is not None
         # Entry 0 and the state in one transaction: no window is countersigned without its opening.
         with self._store.write() as connection:
-            append_entry(connection, log.entries, window.name, Opening.KIND, salt, body)
+            transaction = LogTransaction.alone(connection, log.entries, window.name)
+            transaction.append(Opening.KIND, salt, body)
+            transaction.flush()
             self._windows.advance(
                 connection,
                 window.name,

@@ -28,7 +28,6 @@ from ragaudit.prover.store.database import Store, mark_stale, marks_of, note_tak
 from ragaudit.prover.store.states import FINAL, REGISTERS, State, check_state
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.windows import Windows
 from ragaudit.prover.work import WindowWork
 from ragaudit.serving.jobs.runner import Runner
@@ -348,9 +347,7 @@ class Refresher:
                 proof_digest=index_proof_digest(version.proof),
                 time=self._clock(),
             )
-            entry = append_entry(
-                connection, live.log.entries, live.name, body.KIND, salt, body.encode()
-            )
+            entry = transaction.append(body.KIND, salt, body.encode())
             self._windows.raise_generation(connection, live.name)
         # Long before the instant that puts it in force, and only once it is durable.
         live.versions.add(version, entry)

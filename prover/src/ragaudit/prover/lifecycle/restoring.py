@@ -24,8 +24,8 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks
+from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow, StandingEpoch, store_epoch
-from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.registrations import all_used_counters
 from ragaudit.prover.window.windows import Windows
 
@@ -195,9 +195,9 @@ class Restorer:
         with live.commit_lock, self._store.write() as connection:
             roots = b"" if tree is None else tree.commit().slot_roots
             store_epoch(connection, live.name, number, secret, roots)
-            entry = append_entry(
-                connection, live.log.entries, live.name, body.KIND, salt, body.encode()
-            )
+            transaction = LogTransaction.alone(connection, live.log.entries, live.name)
+            entry = transaction.append(body.KIND, salt, body.encode())
+            transaction.flush()
         live.epochs.add(StandingEpoch(number, entry, tree))
 
     def _make_fence(self, live: OpenWindow, *, lost: bool) -> None:

@@ -63,9 +63,6 @@ _AGAIN_SECONDS: Final = 60
 # Each behind those that refer to it. Large rows go one at a time.
 _TABLES: Final[tuple[tuple[Table, int], ...]] = (
     (tables.idempotency, _ROWS),
-    (tables.answered, _ROWS),
-    (tables.served, _ROWS),
-    (tables.record, _ROWS),
     (tables.generated, _ROWS),
     (tables.charge, _ROWS),
     (tables.promise, _ROWS),
@@ -389,7 +386,7 @@ class Export:
         with self.store.read() as connection:
             yield Line.of_entry(entry_at(connection, window, registered.position))
         account = registered.account
-        for row in self._rows(_records(window, account), tables.record.c.counter, window):
+        for row in self._rows(_records(window, account), tables.entry.c.counter, window):
             yield from _of_record(row)
         for row in self._rows(_charges(window, account), tables.charge.c.counter, window):
             yield from self._of_charge(row)
@@ -504,15 +501,11 @@ def _of_record(row: Row[Any]) -> Iterator[Line]:
 
 
 def _records(window: str, account: str) -> Select[Any]:
-    record, entry, answered = tables.record.c, tables.entry.c, tables.answered.c
-    same = (entry.window == record.window) & (entry.position == record.position)
-    given = (answered.window == record.window) & (answered.position == record.position)
+    entry = tables.entry.c
     return (
-        select(record.position, record.counter, record.openings, record.issued)
-        .add_columns(entry.salt, entry.body, answered.delivery)
-        .join_from(tables.record, tables.entry, same)
-        .outerjoin(tables.answered, given)
-        .where(record.window == window, record.account == account)
+        select(entry.position, entry.counter, entry.salt, entry.body)
+        .add_columns(entry.openings, entry.issued, entry.delivery)
+        .where(entry.window == window, entry.account == account)
     )
 
 

@@ -156,7 +156,8 @@ time_stamp = Table(
     Column("token", LargeBinary, nullable=False),
 )
 
-# Salt and body of each leaf; the ledger's own tables hold their digests only.
+# Salt and body of each leaf: the ledger's own tables hold their digests only. With a record stand
+# what opens it and what left, whatever the store holds by then: a retry gets it again.
 entry = Table(
     "prover_entry",
     metadata,
@@ -165,6 +166,16 @@ entry = Table(
     Column("kind", Text, nullable=False),
     Column("salt", LargeBinary(32), nullable=False),
     Column("body", LargeBinary, nullable=False),
+    Column("account", Text),  # from here on of records; null in other entries
+    Column("counter", Integer),
+    Column("issued", BigInteger),
+    Column("openings", LargeBinary),  # canonical JSON, see RecordOpenings
+    Column("request", LargeBinary(32)),  # SHA-256 of its canonical bytes; null if nothing left
+    Column("delivery", LargeBinary),  # canonical JSON, see Delivery; likewise
+    Column("ties", LargeBinary),  # the proof of the ties opening that left, if there is one
+    # The database refuses a second record for a counter, whatever the code does (check 8).
+    UniqueConstraint("window", "account", "counter"),
+    Index("prover_entry_requests", "account", "request", "issued"),
 )
 
 registration = Table(
@@ -182,38 +193,6 @@ registration = Table(
     Column("last_time", BigInteger, nullable=False),  # nothing is dated before, milliseconds
 )
 
-record = Table(
-    "prover_record",
-    metadata,
-    Column("window", Text, primary_key=True),
-    Column("position", BigInteger, primary_key=True, autoincrement=False),
-    Column("account", Text, nullable=False),
-    Column("counter", Integer, nullable=False),
-    Column("openings", LargeBinary, nullable=False),  # canonical JSON, see RecordOpenings
-    Column("issued", BigInteger, nullable=False),
-    # A record without its log entry could not be handed over.
-    ForeignKeyConstraint(["window", "position"], ["prover_entry.window", "prover_entry.position"]),
-    # The database refuses a second record for a counter, whatever the code does (check 8).
-    UniqueConstraint("window", "account", "counter"),
-)
-
-# What left, and to what question: a retry gets it again, whatever the store holds by then.
-answered = Table(
-    "prover_answered",
-    metadata,
-    Column("window", Text, primary_key=True),
-    Column("position", BigInteger, primary_key=True, autoincrement=False),
-    Column("account", Text, nullable=False),
-    Column("request", LargeBinary(32), nullable=False),  # SHA-256 of its canonical bytes
-    Column("issued", BigInteger, nullable=False),
-    Column("delivery", LargeBinary, nullable=False),  # canonical JSON, see Delivery
-    Column("ties", LargeBinary),  # the proof of the ties opening that left, if there is one
-    ForeignKeyConstraint(
-        ["window", "position"], ["prover_record.window", "prover_record.position"]
-    ),
-    Index("prover_answered_requests", "account", "request", "issued"),
-)
-
 idempotency = Table(
     "prover_idempotency",
     metadata,
@@ -221,21 +200,8 @@ idempotency = Table(
     Column("key", LargeBinary(32), primary_key=True),  # SHA-256 of the account's key
     Column("window", Text, nullable=False),
     Column("position", BigInteger, nullable=False),
-    ForeignKeyConstraint(
-        ["window", "position"], ["prover_answered.window", "prover_answered.position"]
-    ),
+    ForeignKeyConstraint(["window", "position"], ["prover_entry.window", "prover_entry.position"]),
     Index("prover_idempotency_places", "window", "position"),
-)
-
-# Which documents an account was given, each as it was when it was given last.
-served = Table(
-    "prover_served",
-    metadata,
-    Column("window", Text, primary_key=True),
-    Column("account", Text, primary_key=True),
-    Column("id", Text, primary_key=True),
-    Column("position", BigInteger, nullable=False),  # of its row
-    Column("version", Integer, nullable=False),  # of the index
 )
 
 promise = Table(

@@ -19,9 +19,9 @@ from ragaudit.ledger.messages.receipts import (
 )
 from ragaudit.ledger.messages.requests import Openings
 from ragaudit.prover.store import tables
+from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import append_entry, entry_at
-from ragaudit.prover.window.registrations import advance_time, next_time
+from ragaudit.prover.window.records import entry_at
 from sqlalchemy import Connection, bindparam, insert, select
 
 
@@ -46,6 +46,7 @@ _BATCH: Final = 1000
 # Built once: they run for every question.
 _CHARGE = tables.charge.c
 _INSERT_CHARGE = Prepared(insert(tables.charge))
+_INSERT_GENERATED = Prepared(insert(tables.generated))
 _LAST_NUMBER = Prepared(
     select(_CHARGE.number)
     .where(_CHARGE.window == bindparam("of_window"), _CHARGE.tenant == bindparam("of_tenant"))
@@ -138,7 +139,7 @@ class StoredAnswer:
 
 
 def insert_charge(
-    connection: Connection,
+    transaction: LogTransaction,
     live: OpenWindow,
     body: Charge,
     salt: bytes,
@@ -161,9 +162,9 @@ def insert_charge(
         The charge, which is durable once the transaction is.
     """
     encoded = body.encode()
-    position = append_entry(connection, live.log.entries, live.name, body.KIND, salt, encoded)
-    _INSERT_CHARGE.change(
-        connection,
+    position = transaction.append(body.KIND, salt, encoded)
+    transaction.later(
+        _INSERT_CHARGE,
         window=live.name,
         position=position,
         tenant=body.tenant,
@@ -297,7 +298,7 @@ def made_of(connection: Connection, window: str, charge: int) -> MadeOf | None:
 
 
 def put_answer(
-    connection: Connection,
+    transaction: LogTransaction,
     live: OpenWindow,
     charge: StoredCharge,
     body: Generated | Void,
@@ -317,23 +318,22 @@ def put_answer(
         leaves: Unix milliseconds before which nothing of it leaves.
         made_of: None where nothing is replayed.
     """
-    position = append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
+    position = transaction.append(body.KIND, salt, body.encode())
     # What the account is promised next must not seem to be of before (check 28).
-    advance_time(connection, live.name, charge.account, body.time)
-    connection.execute(
-        insert(tables.generated).values(
-            window=live.name,
-            charge=body.charge,
-            position=position,
-            answer=None if answer is None else answer.encode(),
-            salt=salt_a,
-            leaves=leaves,
-            made_of=None if made_of is None else made_of.encode(),
-        )
+    transaction.advance_time(charge.account, body.time)
+    transaction.later(
+        _INSERT_GENERATED,
+        window=live.name,
+        charge=body.charge,
+        position=position,
+        answer=None if answer is None else answer.encode(),
+        salt=salt_a,
+        leaves=leaves,
+        made_of=None if made_of is None else made_of.encode(),
     )
 
 
-def put_void(connection: Connection, live: OpenWindow, charge: StoredCharge, now: int) -> None:
+def put_void(transaction: LogTransaction, live: OpenWindow, charge: StoredCharge, now: int) -> None:
     """Void a charge that has no answer; nothing happens to one that has.
 
     Args:
@@ -342,11 +342,11 @@ def put_void(connection: Connection, live: OpenWindow, charge: StoredCharge, now
     """
     place = charge.entry.index
     # An earlier run may have come so far.
-    if answer_of_charge(connection, live.name, place) is None:
+    if answer_of_charge(transaction.connection, live.name, place) is None:
         salt = live.randomness.draw(SALT_BYTES, "void", live.name, place)
-        time = next_time(connection, live.name, charge.account, now)
+        time = transaction.next_time(charge.account, now)
         void = Void(live.name, charge.body.tenant, place, time)
-        put_answer(connection, live, charge, void, salt)
+        put_answer(transaction, live, charge, void, salt)
 
 
 def unanswered(connection: Connection, window: str) -> list[int]:

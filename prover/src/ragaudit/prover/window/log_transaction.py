@@ -2,47 +2,125 @@
 
 One transaction and one fence make the answers of several requests durable. Whoever comes while
 nobody commits, commits at once, with all who wait by then; who comes meanwhile waits for that to
-end. So one client alone never waits, and many share the two synchronisations of the disk. Nobody
-goes on before the transaction *and* the fence (spec 6.10) are durable.
+end. So one client alone never waits, and many share the statements and the two synchronisations of
+the disk. Nobody goes on before the transaction *and* the fence (spec 6.10) are durable.
 """
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
+from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import InternalError, RagauditError, UnavailableError
-from ragaudit.ledger.errors import CorruptLog, RestoredBackup, StoreUnavailable
+from ragaudit.ledger.errors import (
+    CorruptLog,
+    RestoredBackup,
+    StatementRefused,
+    StoreUnavailable,
+)
+from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.log.fence import GROUP_RECORDS, Fence, FenceReader
-from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.store import HeadRow, LogStore
 from ragaudit.ledger.log.tree import TreeHead
-from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from ragaudit.prover.store import tables
+from ragaudit.prover.window.registrations import ADVANCE_TIME, COUNT, Registered, find
+from ragaudit.prover.window.windows import Status, Windows
+from sqlalchemy import Connection, insert
+from sqlalchemy.exc import SQLAlchemyError
 
 T = TypeVar("T")
 # After these nobody knows what the transaction still holds, or whether the database is the one.
 _OF_ALL = (UnavailableError, CorruptLog, RestoredBackup, SQLAlchemyError)
+_INSERT_ENTRY = Prepared(insert(tables.entry))
+_PUBLIC = dict.fromkeys(column.name for column in tables.entry.c)
+
+
+class Standings:
+    """A window's registrations as they stood when its log had ``head``, each of them read once.
+
+    Whatever changes one appends to the log: the head tells whether what was read still stands.
+    Guarded by the lock around transactions; `last` may be asked at any time.
+    """
+
+    def __init__(self) -> None:
+        self._head: TreeHead | None = None
+        self._found: dict[str, Registered] = {}
+
+    def at(self, head: TreeHead) -> dict[str, Registered]:
+        """Return those that were read and stand at a head, by account; more may be added."""
+        if head != self._head:
+            self._head, self._found = head, {}
+        return self._found
+
+    def last(self, account: str) -> Registered | None:
+        """Return what was read last, None if nothing was."""
+        return self._found.get(account)
+
+    def moved(self, head: TreeHead, changed: Mapping[str, Registered]) -> None:
+        """Take over what a transaction that is durable has changed, and the head after it."""
+        self._found.update(changed)
+        self._head = head
+
+
+@dataclass
+class LockedLog:
+    """A window's log in a transaction that holds its lock.
+
+    Attributes:
+        window: by name.
+        row: the head, before anything is appended.
+        standing: registrations that are known to stand at that head, by account.
+        check: compares an account's counters with the fence, see `WindowFence.check_account`.
+        status: the window's, once it was read.
+    """
+
+    connection: Connection
+    window: str
+    entries: LogStore
+    row: HeadRow
+    standing: dict[str, Registered] = field(default_factory=dict)
+    check: Callable[[bytes, int], None] = lambda _who, _used: None
+    status: Status | None = None
 
 
 class LogTransaction:
-    """One transaction, or a part of it; `OpenWindow.committing` makes it.
+    """What one transaction does to a window's log, or a part of it; see `OpenWindow.committing`.
+
+    Rows are collected, and written by `flush`: whatever the number of requests that share the
+    transaction, each statement runs once.
 
     Attributes:
+        connection: of the transaction. What is written by it directly is written at once.
         counters: how many counters accounts have at its end, by pseudonym, of those that moved.
+        changed: registrations as they are at its end, by account, of those that changed.
     """
 
-    def __init__(self, connection: Connection, check: Callable[[bytes, int], None]) -> None:
+    def __init__(self, log: LockedLog, size: int | None = None) -> None:
         """Begin with nothing.
 
         Args:
-            connection: of the transaction.
-            check: compares an account's counters with the fence, see `WindowFence.check_account`.
+            size: of the log, with what is appended before this; the head's if None.
         """
-        self.connection = connection
-        self._check = check
+        self.connection = log.connection
         self.counters: dict[bytes, int] = {}
+        self.changed: dict[str, Registered] = {}
+        self._log = log
+        self._size = log.row.head.size if size is None else size
+        self._head = log.row.head
+        self._leaves: list[bytes] = []
+        self._rows: dict[Prepared, list[dict[str, Any]]] = {}
+
+    @classmethod
+    def alone(cls, connection: Connection, entries: LogStore, window: str) -> Self:
+        """Return a transaction of a log that nobody answers from: no fence is compared.
+
+        Args:
+            connection: of `LogStore.transaction`; whoever calls this calls `flush` at its end.
+        """
+        return cls(LockedLog(connection, window, entries, entries.lock(connection)))
 
     def use_counter(self, pseudonym: bytes, used: int, after: int) -> None:
         """Compare an account's counters with the fence, which notes ``after`` once durable.
@@ -56,16 +134,106 @@ class LogTransaction:
             RestoredBackup: the fence knows of more.
         """
         # Before anything is written: a restored database is noticed while nothing has changed.
-        self._check(pseudonym, used)
+        self._log.check(pseudonym, used)
         self.counters[pseudonym] = after
 
+    def status(self, windows: Windows) -> Status:
+        """Return the window's status, read once for all that share the transaction."""
+        if self._log.status is None:
+            self._log.status = windows.status(self.connection, self._log.window)
+        return self._log.status
+
+    def registered(self, account: str) -> Registered | None:
+        """Return an account's registration as this transaction leaves it, None without one."""
+        found = self.changed.get(account) or self._log.standing.get(account)
+        if found is None:
+            found = find(self.connection, self._log.window, account)
+            if found is not None:
+                self._log.standing[account] = found
+        return found
+
+    def count(self, registered: Registered, time: int) -> None:
+        """Consume one query of an account's budget.
+
+        Args:
+            registered: as `registered` returns it.
+            time: of the record, Unix milliseconds.
+        """
+        account, counter = registered.account, registered.counter + 1
+        self.changed[account] = replace(registered, counter=counter, last_time=time)
+        self.later(COUNT, of_window=self._log.window, of_account=account, time=time)
+
+    def next_time(self, account: str, now: int) -> int:
+        """Return the time of an account's entry that is logged now: not before its last one's.
+
+        Args:
+            now: the clock's, Unix milliseconds, which another process's may be ahead of.
+        """
+        registered = self.registered(account)
+        return now if registered is None else max(now, registered.last_time)
+
+    def advance_time(self, account: str, time: int) -> None:
+        """Let nothing more of an account be dated before ``time``, whichever process has the clock.
+
+        Args:
+            time: Unix milliseconds, of an entry that is appended.
+        """
+        registered = self.registered(account)
+        if registered is not None and registered.last_time < time:
+            self.changed[account] = replace(registered, last_time=time)
+            self.later(ADVANCE_TIME, of_window=self._log.window, of_account=account, time=time)
+
+    def append(self, kind: str, salt: bytes, body: bytes, **private: Any) -> int:
+        """Append an entry to the log, with what its leaf is made of; return its position, from 0.
+
+        Args:
+            salt: 32 bytes.
+            private: further columns, of a record.
+        """
+        position = self._size
+        self._size += 1
+        self._leaves.append(leaf_data(salt, kind, body))
+        row = {"window": self._log.window, "position": position, "kind": kind, "salt": salt}
+        self.later(_INSERT_ENTRY, **{**_PUBLIC, **row, "body": body, **private})
+        return position
+
+    def later(self, statement: Prepared, **values: Any) -> None:
+        """Have a statement that writes run at the end, after those that were named before it.
+
+        Args:
+            values: of its parameters, by name.
+        """
+        self._rows.setdefault(statement, []).append(values)
+
+    def flush(self) -> TreeHead:
+        """Write what was collected; return the log's head then.
+
+        Raises:
+            LogFrozen: something was appended to a log that is closed.
+        """
+        if self._leaves:
+            # One transaction: of a leaf without its body nothing could ever be handed over.
+            self._head = self._log.entries.grow(self.connection, self._log.row, self._leaves)
+            self._leaves = []
+        for statement, rows in self._rows.items():
+            statement.change_each(self.connection, rows)
+        self._rows = {}
+        return self._head
+
     def part(self) -> "LogTransaction":
-        """Return a part, whose counters do not count before `take`."""
-        return LogTransaction(self.connection, self._check)
+        """Return a part, of which nothing counts before `take`."""
+        part = LogTransaction(self._log, self._size)
+        part.changed = dict(self.changed)
+        return part
 
     def take(self, part: "LogTransaction") -> None:
-        """Let the counters of a part count: its changes were kept."""
+        """Let a part count."""
         self.counters |= part.counters
+        self.changed = part.changed
+        self._size = part._size
+        self._leaves += part._leaves
+        for statement, rows in part._rows.items():
+            self._rows.setdefault(statement, []).extend(rows)
 
 
 Begin = Callable[[], AbstractContextManager[LogTransaction]]
@@ -122,15 +290,7 @@ class GroupCommit:
 
     def _commit(self, begin: Begin, group: list[_Member]) -> None:
         try:
-            with begin() as transaction:
-                if len(group) == 1:
-                    group[0].result = group[0].work(transaction)
-                else:
-                    for member in group:
-                        _attempt(member, transaction)
-        except BaseException as error:
-            for member in group:
-                member.error = member.error or error
+            _together(begin, group)
         finally:
             with self._changed:
                 for member in group:
@@ -139,18 +299,33 @@ class GroupCommit:
                 self._changed.notify_all()
 
 
+def _together(begin: Begin, group: list[_Member]) -> None:
+    """Do the work of all members in one transaction, or of each in one of its own."""
+    try:
+        with begin() as transaction:
+            for member in group:
+                _attempt(member, transaction)
+    except StatementRefused as error:
+        # Nothing of it stands, and nobody knows whose statement it was.
+        for member in group:
+            if len(group) > 1:
+                _together(begin, [member])
+            else:
+                member.error = error
+    except BaseException as error:
+        for member in group:
+            member.error = member.error or error
+
+
 def _attempt(member: _Member, transaction: LogTransaction) -> None:
-    """Do one member's work; undo it, and nothing else, if it fails for reasons of its own.
+    """Do one member's work, of which nothing counts if it fails for reasons of its own.
 
     Raises: what leaves the whole transaction in doubt.
     """
     own = transaction.part()
+    member.error = None
     try:
-        with transaction.connection.begin_nested():
-            member.result = member.work(own)
-    except IntegrityError as error:
-        reason = f"the database refused a statement: {type(error.orig).__name__}"
-        member.error = InternalError(reason, where="store")
+        member.result = member.work(own)
     except _OF_ALL:
         raise
     except Exception as error:
@@ -220,23 +395,23 @@ class WindowFence:
             raise
         self._fence = fence
 
-    def check_head(self, connection: Connection) -> TreeHead:
-        """Compare the tree that a transaction reads with the fence; return the tree's head.
+    def check_head(self, connection: Connection) -> HeadRow:
+        """Compare the tree that a transaction reads with the fence; return the log's head row.
 
         Args:
             connection: of the transaction, before it writes.
         """
         # Locked: from here to the commit no other process logs anything, closes the window, or
         # reads a time for a checkpoint; what is read below is what this transaction adds to.
-        head = self.entries.lock(connection)
+        row = self.entries.lock(connection)
 
         def root_of(size: int) -> bytes:
-            same = size == head.size
-            return head.root_hash if same else self.entries.root(size, connection)
+            same = size == row.head.size
+            return row.head.root_hash if same else self.entries.root(size, connection)
 
         with self._lock:
             self.opened().check_head(root_of)
-        return head
+        return row
 
     def check_account(self, pseudonym: bytes, used: int) -> None:
         """Compare the counters of an account that a transaction reads with the fence.

@@ -33,7 +33,14 @@ from ragaudit.prover.index.committed import VERSION, CommittedIndex, IndexForm
 from ragaudit.prover.randomness import EPOCH, Randomness, SeedTree
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.window.log_transaction import GroupCommit, LogTransaction, WindowFence
+from ragaudit.prover.window.log_transaction import (
+    GroupCommit,
+    LockedLog,
+    LogTransaction,
+    Standings,
+    WindowFence,
+)
+from ragaudit.prover.window.registrations import Registered, find
 from sqlalchemy import Connection, insert, select
 
 
@@ -431,6 +438,7 @@ class OpenWindow:
         # Told of each transaction that became durable: its seconds, and how many answers it holds.
         self.on_committed: Callable[[float, int], None] = lambda _seconds, _answers: None
         self._group = GroupCommit()
+        self.standings = Standings()
         self.log_changed = threading.Event()  # set when the log grew: the checkpointer waits for it
         self._pseudonym_key = pseudonym_key
         # What other processes answer in: set once the window is served, see `OpenWindows`.
@@ -499,6 +507,21 @@ class OpenWindow:
         with lock, self.turn(account):
             yield
 
+    def registered(self, store: Store, account: str) -> Registered | None:
+        """Return an account's registration, None if there is none.
+
+        Whoever logs something for it reads it again, in the transaction.
+
+        Args:
+            store: of the prover's database.
+        """
+        # Nobody else writes to a file; on a server another process may have answered meanwhile.
+        known = None if store.file is None else self.standings.last(account)
+        if known is not None:
+            return known
+        with store.look() as connection:
+            return find(connection, self.name, account)
+
     @contextmanager
     def committing(self, store: Store) -> Iterator[LogTransaction]:
         """Open a transaction that changes the window's log or counters, and then its fence.
@@ -517,13 +540,19 @@ class OpenWindow:
             since = time.perf_counter()
             try:
                 with store.write() as connection:
-                    before = self.fence.check_head(connection)
-                    transaction = LogTransaction(connection, self.fence.check_account)
+                    row = self.fence.check_head(connection)
+                    transaction = LogTransaction(
+                        LockedLog(
+                            connection, self.name, self.log.entries, row,
+                            self.standings.at(row.head), self.fence.check_account,
+                        )
+                    )  # fmt: skip
                     yield transaction
-                    head = self.log.entries.head(connection)
+                    head = transaction.flush()
+                self.standings.moved(head, transaction.changed)
                 # After the commit, before any answer: a fence ahead of the database would look
                 # like a restored backup, an answer ahead of the fence could be forgotten.
-                if transaction.counters or head != before:
+                if transaction.counters or head != row.head:
                     self.fence.advance(head, transaction.counters)
             except RestoredBackup as error:
                 self.on_restored(error)

@@ -17,7 +17,6 @@ from ragaudit.encoding.errors import Conflict, MalformedRequest
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.errors import CorruptLog, MalformedRecord
 from ragaudit.ledger.log.database import Prepared
-from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.entries import MAX_ROWS, Record
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
@@ -48,6 +47,7 @@ from sqlalchemy import (
 )
 
 MAX_KEY_CHARACTERS = 255
+_ROWS = 1000  # read at a time: a driver may hold all rows of a query in memory
 
 _ROW = "position id content attributes"
 
@@ -156,39 +156,31 @@ class Place:
     position: int
 
 
-_ANSWERED = tables.answered.c
+_ENTRY = tables.entry.c
 _KEYED = tables.idempotency.c
 # Built once: they run in every answer.
 _IDENTICAL = (
-    select(_ANSWERED.window, _ANSWERED.position, _ANSWERED.issued)
+    select(_ENTRY.window, _ENTRY.position, _ENTRY.issued)
     .where(
-        _ANSWERED.account == bindparam("account"),
-        _ANSWERED.request == bindparam("request"),
-        _ANSWERED.issued >= bindparam("since"),
+        _ENTRY.account == bindparam("account"),
+        _ENTRY.request == bindparam("request"),
+        _ENTRY.issued >= bindparam("since"),
     )
-    .order_by(_ANSWERED.issued.desc())
+    .order_by(_ENTRY.issued.desc())
 )
-_BY_REQUEST = Prepared(_IDENTICAL.where(_ANSWERED.window == bindparam("of_window")).limit(1))
-_BY_REQUEST_ELSEWHERE = Prepared(_IDENTICAL.where(_ANSWERED.window != bindparam("of_window")))
+_BY_REQUEST = Prepared(_IDENTICAL.where(_ENTRY.window == bindparam("of_window")).limit(1))
+_BY_REQUEST_ELSEWHERE = Prepared(_IDENTICAL.where(_ENTRY.window != bindparam("of_window")))
 _BY_KEY = Prepared(
-    select(_KEYED.window, _KEYED.position, _ANSWERED.request)
+    select(_KEYED.window, _KEYED.position, _ENTRY.request)
     .join_from(
         tables.idempotency,
-        tables.answered,
-        (_KEYED.window == _ANSWERED.window) & (_KEYED.position == _ANSWERED.position),
+        tables.entry,
+        (_KEYED.window == _ENTRY.window) & (_KEYED.position == _ENTRY.position),
     )
     .where(_KEYED.account == bindparam("account"), _KEYED.key == bindparam("key"))
 )
-_INSERT_ANSWERED = Prepared(insert(tables.answered))
-_INSERT_KEY = Prepared(insert(tables.idempotency))
-_INSERT_SERVED = Prepared(insert(tables.served))
-_DELETE_SERVED = Prepared(
-    delete(tables.served).where(
-        tables.served.c.window == bindparam("window"),
-        tables.served.c.account == bindparam("account"),
-        tables.served.c.id == bindparam("id"),
-    )
-)
+INSERT_KEY = Prepared(insert(tables.idempotency))
+"""Stores that an idempotency key names a record that was answered."""
 
 
 def find_keyed(connection: Connection, account: str, asked: Asked) -> Place | None:
@@ -241,49 +233,35 @@ def find_identical_elsewhere(
     return [(Place(place, position), issued) for place, position, issued in rows]
 
 
+def key_row(account: str, key: bytes, place: Place) -> dict[str, Any]:
+    """Return the row of an idempotency key that names a record, see `INSERT_KEY`.
+
+    Args:
+        key: SHA-256 of what the account sent.
+    """
+    return {"account": account, "key": key, "window": place.window, "position": place.position}
+
+
 def note_key(connection: Connection, account: str, asked: Asked, place: Place) -> None:
     """Store that an idempotency key, if there is one, names a record that was answered."""
     if asked.key is not None:
-        _INSERT_KEY.change(
-            connection,
-            account=account,
-            key=asked.key,
-            window=place.window,
-            position=place.position,
-        )
+        INSERT_KEY.change(connection, **key_row(account, asked.key, place))
 
 
-def note_answered(
-    connection: Connection,
-    place: Place,
-    *,
-    account: str,
-    asked: Asked,
-    issued: int,
-    delivery: Delivery,
+def note_delivery(
+    connection: Connection, place: Place, account: str, asked: Asked, delivery: Delivery
 ) -> None:
-    """Store what leaves for a record, in the transaction that logs it.
-
-    Args:
-        issued: the receipt's time, Unix milliseconds.
-    """
-    _INSERT_ANSWERED.change(
-        connection,
-        window=place.window,
-        position=place.position,
-        account=account,
-        request=asked.request,
-        issued=issued,
-        delivery=delivery.encode(),
-        ties=None,
-    )
+    """Store what leaves for a record of which nothing is stored yet."""
+    here = (_ENTRY.window == place.window) & (_ENTRY.position == place.position)
+    given = {"request": asked.request, "delivery": delivery.encode()}
+    connection.execute(update(tables.entry).where(here).values(given))
     note_key(connection, account, asked, place)
 
 
 def delivery_of(connection: Connection, place: Place) -> Delivery | None:
     """Return what left for a record, None if that is not stored."""
-    query = select(_ANSWERED.delivery).where(
-        _ANSWERED.window == place.window, _ANSWERED.position == place.position
+    query = select(_ENTRY.delivery).where(
+        _ENTRY.window == place.window, _ENTRY.position == place.position
     )
     data = connection.scalar(query)
     return None if data is None else Delivery.decode(data)
@@ -296,65 +274,56 @@ def keep_ties(connection: Connection, place: Place, proof: bytes) -> bytes:
         connection: of a transaction that writes.
         proof: that is stored if there is none yet.
     """
-    here = (_ANSWERED.window == place.window) & (_ANSWERED.position == place.position)
+    here = (_ENTRY.window == place.window) & (_ENTRY.position == place.position)
     # Locked: two processes that both find none would give out two proofs.
-    first: bytes | None = connection.scalar(select(_ANSWERED.ties).where(here).with_for_update())
+    first: bytes | None = connection.scalar(select(_ENTRY.ties).where(here).with_for_update())
     if first is not None:
         return first
-    connection.execute(update(tables.answered).where(here).values(ties=proof))
+    connection.execute(update(tables.entry).where(here).values(ties=proof))
     return proof
 
 
 def ties_of(connection: Connection, place: Place) -> bytes | None:
     """Return the proof of a record's ties opening that left, None if none did."""
-    here = (_ANSWERED.window == place.window) & (_ANSWERED.position == place.position)
-    proof: bytes | None = connection.scalar(select(_ANSWERED.ties).where(here))
+    here = (_ENTRY.window == place.window) & (_ENTRY.position == place.position)
+    proof: bytes | None = connection.scalar(select(_ENTRY.ties).where(here))
     return proof
 
 
 def account_of(connection: Connection, place: Place) -> str | None:
     """Return the account whose record stands at a place, None if there is no record."""
-    columns = tables.record.c
-    query = select(columns.account).where(
-        columns.window == place.window, columns.position == place.position
+    query = select(_ENTRY.account).where(
+        _ENTRY.window == place.window, _ENTRY.position == place.position
     )
     name: str | None = connection.scalar(query)
     return name
 
 
-def note_served(
-    connection: Connection, window: str, account: str, version: int, rows: Sequence[SelectedRow]
-) -> None:
-    """Store which documents an account is given, in the place of what it was given before.
-
-    Args:
-        connection: of the transaction that logs the record.
-        version: of the index that they were selected from.
-    """
-    keys = [{"window": window, "account": account, "id": row.document.id} for row in rows]
-    _DELETE_SERVED.change_each(connection, keys)
-    _INSERT_SERVED.change_each(
-        connection,
-        [
-            {**key, "position": row.position, "version": version}
-            for key, row in zip(keys, rows, strict=True)
-        ],
-    )
-
-
 def served_rows(
     connection: Connection, window: str, account: str, ids: Sequence[str]
 ) -> dict[str, tuple[int, int]]:
-    """Return position and version of those of ``ids`` that an account was given, by id.
+    """Return position and version of those of ``ids`` that an account was given last, by id.
 
     Args:
         ids: at most some hundreds.
     """
-    columns = tables.served.c
-    query: Any = select(columns.id, columns.position, columns.version).where(
-        columns.window == window, columns.account == account, columns.id.in_(ids)
+    query = (
+        select(_ENTRY.body, _ENTRY.delivery)
+        .where(_ENTRY.window == window, _ENTRY.account == account, _ENTRY.delivery.is_not(None))
+        .order_by(_ENTRY.position.desc())
     )
-    return {row.id: (row.position, row.version) for row in connection.execute(query)}
+    # Most rows are left out by their bytes: to parse what an account was ever given takes long.
+    left, found = {name: b'"id":' + dumps(name) for name in ids}, dict[str, tuple[int, int]]()
+    for body, delivery in connection.execute(query.execution_options(yield_per=_ROWS)):
+        if not left:
+            break
+        if not any(each in delivery for each in left.values()):
+            continue
+        version = Record.parse(body).version
+        for row in Delivery.decode(delivery).rows:
+            if left.pop(row.document.id, None) is not None:
+                found[row.document.id] = (row.position, version)
+    return found
 
 
 def _checked(key: str) -> bytes:
@@ -383,6 +352,20 @@ def find_promise(connection: Connection, window: str, account: str, counter: int
     return None if message is None else Promise.parse(message)
 
 
+INSERT_PROMISE = Prepared(insert(tables.promise))
+"""Stores the first promise for an account's counter; it leaves only once that is durable."""
+
+
+def promise_row(window: str, account: str, counter: int, promise: Promise) -> dict[str, Any]:
+    """Return the row of a promise that is signed, see `INSERT_PROMISE`.
+
+    Args:
+        counter: c, from 0.
+    """
+    place = {"window": window, "account": account, "counter": counter}
+    return {**place, "message": promise.encode(), "nonce": None}
+
+
 def put_promise(
     connection: Connection, window: str, account: str, counter: int, promise: Promise
 ) -> None:
@@ -395,11 +378,7 @@ def put_promise(
     """
     # One for each counter: two that were both remembered could both be sent.
     connection.execute(delete(tables.promise).where(_promised(window, account, counter)))
-    connection.execute(
-        insert(tables.promise).values(
-            window=window, account=account, counter=counter, message=promise.encode()
-        )
-    )
+    INSERT_PROMISE.change(connection, **promise_row(window, account, counter, promise))
 
 
 def note_nonce(
@@ -440,13 +419,6 @@ def _promised(window: str, account: str, counter: int) -> ColumnElement[bool]:
     table = tables.promise
     place = (table.c.account == account) & (table.c.counter == counter)
     return (table.c.window == window) & place
-
-
-# Built once: they run in every answer.
-_INSERT_ENTRY = Prepared(insert(tables.entry))
-_INSERT_RECORD = Prepared(insert(tables.record))
-
-_ROWS = 1000  # read at a time: a driver may hold all rows of a query in memory
 
 
 class RecordOpenings(Message, where="stored record"):
@@ -504,26 +476,6 @@ class LoggedRecord:
         return Record.parse(self.body)
 
 
-def append_entry(
-    connection: Connection, log: LogStore, window: str, kind: str, salt: bytes, body: bytes
-) -> int:
-    """Append an entry to a window's log, and store what its leaf is made of.
-
-    Args:
-        connection: of a transaction that holds the window's append lock.
-        salt: 32 bytes.
-
-    Returns:
-        The entry's position, from 0.
-    """
-    # In one transaction: of a leaf without its body nothing could ever be handed over.
-    position = log.append(connection, leaf_data(salt, kind, body))
-    _INSERT_ENTRY.change(
-        connection, window=window, position=position, kind=kind, salt=salt, body=body
-    )
-    return position
-
-
 def entries(
     connection: Connection, window: str, start: int = 0, end: int | None = None
 ) -> Iterator[Entry]:
@@ -533,15 +485,14 @@ def entries(
         start: position of the first one, from 0.
         end: position before which to end; None for all.
     """
-    position = tables.entry.c.position
-    query = _between(_entry_columns(window), position, start, end).order_by(position)
+    query = _between(_entry_columns(window), start, end).order_by(_ENTRY.position)
     for row in connection.execute(query.execution_options(yield_per=_ROWS)):
         yield Entry(*row)
 
 
-def _between(query: Any, position: Any, start: int, end: int | None) -> Any:
-    query = query.where(position >= start)
-    return query if end is None else query.where(position < end)
+def _between(query: Any, start: int, end: int | None) -> Any:
+    query = query.where(_ENTRY.position >= start)
+    return query if end is None else query.where(_ENTRY.position < end)
 
 
 def stored_leaves(connection: Connection, window: str, start: int, end: int) -> Iterator[bytes]:
@@ -593,40 +544,13 @@ def _entry_columns(window: str) -> Any:
     )
 
 
-def insert_record(
-    connection: Connection,
-    window: str,
-    position: int,
-    *,
-    account: str,
-    counter: int,
-    openings: bytes,
-    issued: int,
-) -> None:
-    """Store what opens the record at ``position``, in the transaction that appends its entry.
-
-    Args:
-        openings: encoded `RecordOpenings`.
-        issued: the receipt's time, Unix milliseconds.
-    """
-    _INSERT_RECORD.change(
-        connection,
-        window=window,
-        position=position,
-        account=account,
-        counter=counter,
-        openings=openings,
-        issued=issued,
-    )
-
-
 def record_at(connection: Connection, window: str, position: int) -> LoggedRecord | None:
     """Return the record at a position of the log, None if there is none.
 
     Args:
         position: in the log, from 0.
     """
-    return _record(connection, window, tables.record.c.position == position)
+    return _record(connection, window, _ENTRY.position == position)
 
 
 def record_of(
@@ -637,8 +561,7 @@ def record_of(
     Args:
         counter: c, from 0.
     """
-    columns = tables.record.c
-    return _record(connection, window, (columns.account == account) & (columns.counter == counter))
+    return _record(connection, window, (_ENTRY.account == account) & (_ENTRY.counter == counter))
 
 
 def records(
@@ -651,15 +574,14 @@ def records(
         start: position in the log of the first one, from 0.
         end: position before which to end; None for all.
     """
-    position = tables.record.c.position
-    query = _between(_record_columns(window), position, start, end).order_by(position)
+    query = _between(_record_columns(window), start, end).order_by(_ENTRY.position)
     for row in connection.execute(query.execution_options(yield_per=_ROWS)):
         yield _logged(row)
 
 
 def count_records(connection: Connection, window: str) -> int:
     """Return the number of a window's records."""
-    query = select(func.count()).where(tables.record.c.window == window)
+    query = select(func.count()).where(_ENTRY.window == window, _ENTRY.account.is_not(None))
     return int(connection.execute(query).scalar_one())
 
 
@@ -671,8 +593,7 @@ def sketches(
     Args:
         connection, start, end: as of `records`.
     """
-    position = tables.record.c.position
-    query = _between(_record_columns(window), position, start, end).order_by(position)
+    query = _between(_record_columns(window), start, end).order_by(_ENTRY.position)
     for row in connection.execute(query.execution_options(yield_per=_ROWS)):
         # The other openings are not parsed: that takes five times as long.
         value = loads(row.openings)
@@ -686,12 +607,8 @@ def _record(connection: Connection, window: str, condition: Any) -> LoggedRecord
 
 
 def _record_columns(window: str) -> Any:
-    record, entry = tables.record, tables.entry
-    same = (record.c.window == entry.c.window) & (record.c.position == entry.c.position)
-    return (
-        select(record.c.position, entry.c.salt, entry.c.body, record.c.openings, record.c.issued)
-        .join_from(record, entry, same)
-        .where(record.c.window == window)
+    return select(_ENTRY.position, _ENTRY.salt, _ENTRY.body, _ENTRY.openings, _ENTRY.issued).where(
+        _ENTRY.window == window, _ENTRY.kind == Record.KIND
     )
 
 

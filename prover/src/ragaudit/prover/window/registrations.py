@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict
@@ -12,10 +13,12 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import REGISTERS, check_state
-from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.windows import Windows
 from sqlalchemy import Connection, bindparam, func, select, update
+
+if TYPE_CHECKING:
+    from ragaudit.prover.window.log_transaction import LogTransaction
+    from ragaudit.prover.window.open_window import OpenWindow
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ _FIND = Prepared(
         tables.registration.c.account == bindparam("account"),
     )
 )
-_COUNT = Prepared(
+COUNT = Prepared(
     update(tables.registration)
     .where(
         tables.registration.c.window == bindparam("of_window"),
@@ -59,6 +62,16 @@ _COUNT = Prepared(
     )
     .values(counter=tables.registration.c.counter + 1, last_time=bindparam("time"))
 )
+"""Consumes one query of an account's budget, in the transaction that logs it."""
+ADVANCE_TIME = Prepared(
+    update(tables.registration)
+    .where(
+        tables.registration.c.window == bindparam("of_window"),
+        tables.registration.c.account == bindparam("of_account"),
+    )
+    .values(last_time=bindparam("time"))
+)
+"""Lets nothing more of an account be dated before a time, in the transaction that logs it."""
 
 
 class Registrar:
@@ -70,7 +83,7 @@ class Registrar:
         self._clock = clock
 
     def register(
-        self, live: OpenWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None
+        self, live: "OpenWindow", account: Account, anchor: bytes | None, dispute_key: bytes | None
     ) -> tuple[Registered, bool]:
         """Log an account's registration; one that is registered alike stays as it is.
 
@@ -109,15 +122,15 @@ class Registrar:
             return self._log(live, account, anchor, dispute_key or account.dispute_key), True
 
     def _log(
-        self, live: OpenWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None
+        self, live: "OpenWindow", account: Account, anchor: bytes | None, dispute_key: bytes | None
     ) -> Registered:
         with live.committing(self._store) as transaction:
             connection = transaction.connection
             # In the same transaction: a window that closes meanwhile gets no entry any more.
             check_state(live.name, self._windows.status(connection, live.name).state, REGISTERS)
-            return self._insert(connection, live, account, anchor, dispute_key)
+            return self._insert(transaction, live, account, anchor, dispute_key)
 
-    def assign_slot(self, connection: Connection, live: OpenWindow) -> int:
+    def assign_slot(self, connection: Connection, live: "OpenWindow") -> int:
         """Return the slot of the next registration: no two accounts share noise keys.
 
         Args:
@@ -136,7 +149,7 @@ class Registrar:
             )
         return slot
 
-    def pseudonym(self, live: OpenWindow, account: Account) -> bytes:
+    def pseudonym(self, live: "OpenWindow", account: Account) -> bytes:
         """Return the pseudonym under which an account is registered."""
         return live.pseudonym_of(account.name, account.user)
 
@@ -146,12 +159,13 @@ class Registrar:
 
     def _insert(
         self,
-        connection: Connection,
-        live: OpenWindow,
+        transaction: "LogTransaction",
+        live: "OpenWindow",
         account: Account,
         anchor: bytes | None,
         dispute_key: bytes | None,
     ) -> Registered:
+        connection = transaction.connection
         body = Registration(
             window=live.name,
             pseudonym=self.pseudonym(live, account),
@@ -162,9 +176,7 @@ class Registrar:
             time=self._clock(),
         )
         salt = live.randomness.draw(SALT_BYTES, "registration", live.name, account.id)
-        position = append_entry(
-            connection, live.log.entries, live.name, body.KIND, salt, body.encode()
-        )
+        position = transaction.append(body.KIND, salt, body.encode())
         row = Registered(
             account=account.id,
             pseudonym=body.pseudonym,
@@ -181,7 +193,7 @@ class Registrar:
 
 
 def _check_same(
-    live: OpenWindow, row: Registered, anchor: bytes | None, dispute_key: bytes | None
+    live: "OpenWindow", row: Registered, anchor: bytes | None, dispute_key: bytes | None
 ) -> None:
     for name, old, new in (
         ("anchor", row.anchor, anchor),
@@ -205,38 +217,6 @@ def find_pseudonym(connection: Connection, window: str, pseudonym: bytes) -> Reg
     """
     table = tables.registration
     return _REGISTRATIONS.find(connection, table.c.window == window, table.c.pseudonym == pseudonym)
-
-
-def count_record(connection: Connection, window: str, account: str, time: int) -> None:
-    """Consume one query of the account's budget, in the transaction that logs the record.
-
-    Args:
-        time: of the record, Unix milliseconds.
-    """
-    _COUNT.change(connection, of_window=window, of_account=account, time=time)
-
-
-def next_time(connection: Connection, window: str, account: str, now: int) -> int:
-    """Return the time of an account's entry that is logged now: not before its last one's.
-
-    Args:
-        connection: of the transaction that logs it.
-        now: the clock's, Unix milliseconds, which another process's may be ahead of.
-    """
-    registered = find(connection, window, account)
-    return now if registered is None else max(now, registered.last_time)
-
-
-def advance_time(connection: Connection, window: str, account: str, time: int) -> None:
-    """Let nothing more of an account be dated before ``time``, whichever process has the clock.
-
-    Args:
-        connection: of the transaction that logs an entry of this time.
-        time: Unix milliseconds.
-    """
-    table = tables.registration
-    mine = (table.c.window == window) & (table.c.account == account)
-    connection.execute(update(table).where(mine, table.c.last_time < time).values(last_time=time))
 
 
 def all_used_counters(connection: Connection, window: str) -> dict[bytes, int]:

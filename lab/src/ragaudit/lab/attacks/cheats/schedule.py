@@ -16,9 +16,9 @@ from ragaudit.ledger.messages.entries import Epoch, Record, Registration, Versio
 from ragaudit.prover.answering.query import Admitted, Query
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.store.accounts import Account as ProverAccount
+from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import append_entry
-from ragaudit.prover.window.registrations import Registered, Registrar, count_record
+from ragaudit.prover.window.registrations import Registered, Registrar
 from sqlalchemy import Connection
 
 # --- registrations and counters ------------------------------------------------------------------
@@ -52,13 +52,13 @@ class InTwoTenants(Registrar):
 
     def _insert(
         self,
-        connection: Connection,
+        transaction: LogTransaction,
         live: OpenWindow,
         account: ProverAccount,
         anchor: bytes | None,
         dispute_key: bytes | None,
     ) -> Registered:
-        row = super()._insert(connection, live, account, anchor, dispute_key)
+        row = super()._insert(transaction, live, account, anchor, dispute_key)
         if row.slot == 1:
             other = next(tenant for tenant in live.indexes if tenant != row.tenant)
             again = Registration(
@@ -70,7 +70,7 @@ class InTwoTenants(Registrar):
                 dispute_key,
                 self._clock(),
             )
-            append(connection, live, again)
+            transaction.append(again.KIND, SALT, again.encode())
         return row
 
 
@@ -88,8 +88,11 @@ class SkipsACounter(Query):
         registered = admitted.registered
         if anchored or registered.counter != 1:
             return admitted
-        with self.window.commit_lock, self.context.store.write() as connection:
-            count_record(connection, self.window.name, self.account.id, registered.last_time)
+        live = self.window
+        with live.commit_lock, self.context.store.write() as connection:
+            transaction = LogTransaction.alone(connection, live.log.entries, live.name)
+            transaction.count(registered, registered.last_time)
+            live.standings.moved(transaction.flush(), transaction.changed)
         return super().admit(anchored=anchored)
 
 
@@ -146,7 +149,10 @@ def append(connection: Connection, live: OpenWindow, body: Any) -> int:
         live: the open window.
         body: an entry with ``KIND`` and ``encode()``.
     """
-    return append_entry(connection, live.log.entries, live.name, body.KIND, SALT, body.encode())
+    transaction = LogTransaction.alone(connection, live.log.entries, live.name)
+    position = transaction.append(body.KIND, SALT, body.encode())
+    transaction.flush()
+    return position
 
 
 class OldActivation(Query):

@@ -45,15 +45,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(
-        "prover_served",
-        sa.Column("window", sa.Text(), nullable=False),
-        sa.Column("account", sa.Text(), nullable=False),
-        sa.Column("id", sa.Text(), nullable=False),
-        sa.Column("position", sa.BigInteger(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("window", "account", "id"),
-    )
-    op.create_table(
         "prover_stale",
         sa.Column("tenant", sa.Text(), nullable=False),
         sa.Column("marks", sa.BigInteger(), nullable=False),
@@ -181,9 +172,18 @@ def upgrade() -> None:
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("salt", sa.LargeBinary(32), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("account", sa.Text()),
+        sa.Column("counter", sa.Integer()),
+        sa.Column("issued", sa.BigInteger()),
+        sa.Column("openings", sa.LargeBinary()),
+        sa.Column("request", sa.LargeBinary(32)),
+        sa.Column("delivery", sa.LargeBinary()),
+        sa.Column("ties", sa.LargeBinary()),
         sa.ForeignKeyConstraint(["window"], ["prover_window.name"]),
         sa.PrimaryKeyConstraint("window", "position"),
+        sa.UniqueConstraint("window", "account", "counter"),
     )
+    op.create_index("prover_entry_requests", "prover_entry", ["account", "request", "issued"])
     op.create_table(
         "prover_evidence",
         sa.Column("window", sa.Text(), nullable=False),
@@ -288,20 +288,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("window", "account", "counter"),
     )
     op.create_table(
-        "prover_record",
-        sa.Column("window", sa.Text(), nullable=False),
-        sa.Column("position", sa.BigInteger(), nullable=False, autoincrement=False),
-        sa.Column("account", sa.Text(), nullable=False),
-        sa.Column("counter", sa.Integer(), nullable=False),
-        sa.Column("openings", sa.LargeBinary(), nullable=False),
-        sa.Column("issued", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["window", "position"], ["prover_entry.window", "prover_entry.position"]
-        ),
-        sa.PrimaryKeyConstraint("window", "position"),
-        sa.UniqueConstraint("window", "account", "counter"),
-    )
-    op.create_table(
         "prover_registration",
         sa.Column("window", sa.Text(), nullable=False),
         sa.Column("account", sa.Text(), nullable=False),
@@ -318,21 +304,6 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["window"], ["prover_window.name"]),
         sa.PrimaryKeyConstraint("window", "account"),
     )
-    op.create_table(
-        "prover_answered",
-        sa.Column("window", sa.Text(), nullable=False),
-        sa.Column("position", sa.BigInteger(), nullable=False, autoincrement=False),
-        sa.Column("account", sa.Text(), nullable=False),
-        sa.Column("request", sa.LargeBinary(32), nullable=False),
-        sa.Column("issued", sa.BigInteger(), nullable=False),
-        sa.Column("delivery", sa.LargeBinary(), nullable=False),
-        sa.Column("ties", sa.LargeBinary()),
-        sa.ForeignKeyConstraint(
-            ["window", "position"], ["prover_record.window", "prover_record.position"]
-        ),
-        sa.PrimaryKeyConstraint("window", "position"),
-    )
-    op.create_index("prover_answered_requests", "prover_answered", ["account", "request", "issued"])
     op.create_table(
         "prover_generated",
         sa.Column("window", sa.Text(), nullable=False),
@@ -358,7 +329,7 @@ def upgrade() -> None:
         sa.Column("window", sa.Text(), nullable=False),
         sa.Column("position", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(
-            ["window", "position"], ["prover_answered.window", "prover_answered.position"]
+            ["window", "position"], ["prover_entry.window", "prover_entry.position"]
         ),
         sa.PrimaryKeyConstraint("account", "key"),
     )
