@@ -312,8 +312,9 @@ class DelegationSettings(Section):
     Attributes:
         accounts: those whose key may name an end user.
         jwt: how tokens of end users are verified.
-        header: in which a name is believed as it stands; left out, ``Ragaudit-User`` without
-            ``jwt`` and none beside it: who has tokens verified wants no name that is not.
+        header: the header that names an end user; the name is taken as it stands. Left out:
+            ``Ragaudit-User`` without ``jwt``, and none beside it, since whoever verifies tokens
+            wants no unverified name.
         register_tenants: tenants whose unknown end users are registered.
     """
 

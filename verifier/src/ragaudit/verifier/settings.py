@@ -45,7 +45,7 @@ class EndpointSettings(Section):
 
     Attributes:
         url: of the service, up to ``/embeddings``.
-        models: those about which the service is believed: a manifest may declare any.
+        models: those for which the service is trusted; a manifest may declare any.
         key_file: a secret file with the API key.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
         timeout_seconds: for each phase of a call.
@@ -95,7 +95,7 @@ class GeneratorSettings(Section):
 
     Attributes:
         url: of the service, up to ``/completions``.
-        models: those about which the service is believed: a manifest may name any.
+        models: those for which the service is trusted; a manifest may name any.
         vocabulary_file: a JSON list of the texts of all tokens, for a model that is asked for
             tokens; one of whole answers has none.
         served_as: what the service calls its model where that is not the manifest's name.
