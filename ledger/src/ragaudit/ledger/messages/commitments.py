@@ -591,7 +591,7 @@ class RowOpening(Message):
     Attributes:
         position: in the index, from 0.
         salt: of its row digest.
-        vector: d integers of norm at most B, which the policy says (5.9).
+        vector: d integers of norm at most B (5.9).
         squares: four integers that complete its squared norm to B².
         blinding: canonical scalar of its commitment.
         commitment: C_i.

@@ -345,9 +345,12 @@ class Salted(Message):
     """What a record's digests hide beside question and filter, and their salts.
 
     Attributes:
-        embedding: d integers of norm at most B, which the policy says (5.9).
+        embedding: d integers of norm at most B (5.9).
         sketch: of the embedding.
-        salt_q, salt_e, salt_f, salt_s: of the digests of query, embedding, filter and sketch.
+        salt_q: of ``query_digest``.
+        salt_e: of ``embedding_digest``.
+        salt_f: of ``filter_digest``.
+        salt_s: of ``sketch_digest``.
     """
 
     salt_q: Digest = field(repr=False)
