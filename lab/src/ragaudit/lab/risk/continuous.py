@@ -2,8 +2,18 @@
 
 Loss ``|z' - z|``, no auxiliary knowledge. For one output theta a guess x gains ``integral over
 [x - eta, x + eta] of w(theta, z) d pi(z)``. Records are integrated over cells by the prior's
-distribution function, guesses are searched on a grid and refined between its points
-(docs/notes/disclosure-risk.md §5, claim 5.1).
+distribution function (docs/notes/disclosure-risk.md §5, claim 5.1).
+
+A cell in which the output lies is integrated in two, since Laplace's and the exponential
+mechanism's densities have a kink there. Guesses lie on a grid that crowds at both ends and on both
+sides of the corners ``low + eta`` and ``high - eta``. If a cell holds more of the prior than the
+density resolves (mass times width in scales above 1e-3), or the prior is not known to be smooth,
+guesses also lie at the prior's quantiles and eta below and above them. For each output the quartic
+through the best five says where between them the gain peaks. If the density has a kink and eta is
+below 2.5 of the grid's widest steps, five guesses around the output itself see the peak there. The
+outer integral halves panels of eight Gauss-Lobatto points until they agree with a rule on six of
+them; the rule includes the ends of a panel: with Gauss-Legendre points a kink between the end and
+the first point is seen by no level.
 
 Balboa et al., Appendix A.2, nest Monte Carlo procedures instead. That, with its concentration bound
 corrected, is a cross-check here (``monte_carlo_advantage``): slower and far less exact, but it
