@@ -1,55 +1,63 @@
-"""Write the tables of members that the specification has, from the classes that declare them.
+"""Write the members of messages that the specification names, from the classes that declare them.
 
-Run `python tools/member_tables.py`. A chapter marks the place of a table with a line
-`<!-- members: module.Class -->`, where the module is one of `ragaudit.ledger.messages`, and its end
-with `<!-- end -->`. What a member means is what the docstring of the class says of its attribute.
+Run `python tools/member_tables.py`, which writes `docs/spec/members.json`. A chapter names a
+message with a line "Members: `module.Class` of members.json.", where the module is one of
+`ragaudit.ledger.messages`; the site shows a table there. What a member means is what the docstring
+of the class says of its attribute.
 """
 
 import importlib
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ragaudit.ledger.messages.kernel import Message, Schema
 from ragaudit.ledger.messages.signed import SignedMessage
 from ragaudit.serving.settings import attributes
 
 SPEC = Path(__file__).resolve().parents[1] / "docs" / "spec"
-TABLE = re.compile(r"(<!-- members: (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+NAMED = re.compile(
+    r"^Members: `(\w+)\.(\w+)` of \[`members\.json`\]\(members\.json\)\.$", re.MULTILINE
+)
 
 
-def written(text: str) -> str:
-    """Return the text of a chapter with its tables as the classes have them."""
-    return TABLE.sub(lambda found: found[1] + table(_class(found[2], found[3])) + found[4], text)
+def document() -> dict[str, dict[str, Any]]:
+    """Return every message that a chapter names: its format and its members in order of signing."""
+    found: dict[str, dict[str, Any]] = {}
+    for chapter in sorted(SPEC.glob("*.md")):
+        for module, name in NAMED.findall(chapter.read_text(encoding="utf-8")):
+            found[f"{module}.{name}"] = message(_class(module, name))
+    return found
 
 
-def table(kind: type[Message]) -> str:
-    """Return the table of a message: its members in the order of signing, form and meaning."""
-    name = f"`{kind.FORMAT}`" if kind.FORMAT else "member"
-    rows = [f"| {name} | form | meaning |", "|---|---|---|", *_rows(kind)]
+def message(kind: type[Message]) -> dict[str, Any]:
+    """Return what stands of a message: each member with its form and meaning."""
+    members = list(_members(kind))
     if issubclass(kind, SignedMessage):
         own = kind.signed_fields is SignedMessage.signed_fields
         every = tuple(kind._signed) == tuple(each for each in kind.FORMS if each != "signature")
         named = "the members above, in this order"
         signs = named if every else ", ".join(f"`{each}`" for each in kind._signed)
-        signs = signs if own else "as said above"
-        rows.append(f"| `signature` | hex, 64 bytes | over `sign/{kind.KIND}`: {signs} |")
-    return "\n".join((*rows, ""))
+        meaning = f"over `sign/{kind.KIND}`: {signs if own else 'as the chapter says'}"
+        members.append({"name": "signature", "form": "hex, 64 bytes", "meaning": meaning})
+    return {"format": kind.FORMAT or None, "members": members}
 
 
-def _rows(kind: type[Message]) -> Iterator[str]:
+def _members(kind: type[Message]) -> Iterator[dict[str, str]]:
     said: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         said |= attributes(base)
     for member, form in kind.FORMS.items():
         if member in kind._embedded:
-            yield from _rows(kind._embedded[member])
+            yield from _members(kind._embedded[member])
         elif member != "signature":
             meaning = re.sub(r"\bNone\b", "null", said.get(member, "").replace("``", "`"))
             described = words(form.schema)
             if member in kind._omitted:
                 described = f"{described.removesuffix(' or null')}; may be left out"
-            yield f"| `{member}` | {described} | {meaning} |"
+            yield {"name": member, "form": described, "meaning": meaning}
 
 
 def words(schema: Schema) -> str:
@@ -93,6 +101,15 @@ def _class(module: str, name: str) -> type[Message]:
     return found
 
 
+def text() -> str:
+    """Return the document as it is kept, a member a line."""
+    parts = []
+    for name, each in document().items():
+        members = ",\n".join(f"   {json.dumps(one, ensure_ascii=False)}" for one in each["members"])
+        head = f'  {json.dumps(name)}: {{"format": {json.dumps(each["format"])}, "members": [\n'
+        parts.append(f"{head}{members}\n  ]}}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
 if __name__ == "__main__":
-    for chapter in sorted(SPEC.glob("*.md")):
-        chapter.write_text(written(chapter.read_text(encoding="utf-8")), encoding="utf-8")
+    (SPEC / "members.json").write_text(text(), encoding="utf-8")

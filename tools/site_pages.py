@@ -1,11 +1,14 @@
-"""Write the pages of the site that only repeat what code and stored results say.
+"""Write the pages of the site into `build/pages`.
 
-Run `python tools/site_pages.py`, which `make docs` does. They are below `docs/generated`, which is
-not kept: every setting of the three services, from the published schemas, what bounds the members
-of a policy, a verifier's terms, and all measurements, from `benchmarks`.
+Run `python tools/site_pages.py`, which `make docs` does. They are those of `docs`, with the members
+of messages as tables, and pages below `generated` that only repeat what code and stored results
+say: every setting of the three services, what bounds the members of a policy, a verifier's terms,
+the fixed texts of verdicts, and all measurements.
 """
 
 import json
+import re
+import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +17,11 @@ from typing import Any
 from ragaudit.lab.bench import suite
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ROOT / "docs" / "generated"
+DOCS = ROOT / "docs"
+PAGES = ROOT / "build" / "pages"
+MEMBERS = re.compile(
+    r"^Members: `([\w.]+)` of \[`members\.json`\]\(members\.json\)\.$", re.MULTILINE
+)
 SERVICES = ("prover", "verifier", "cosigner")
 
 
@@ -104,13 +111,42 @@ def terms_page() -> str:
     return "\n".join((*lines, ""))
 
 
+def texts_page() -> str:
+    """Return the page of the fixed texts of verdicts."""
+    told = json.loads((DOCS / "spec/verdict-texts.json").read_text("utf-8"))
+    lines = ["# Texts of verdicts", "", "When each stands: [10.4](../spec/10-verdict.md).", ""]
+    lines += ["| text | |", "|---|---|", *(f"| {name} | {text} |" for name, text in told.items())]
+    return "\n".join((*lines, ""))
+
+
+def members_table(message: dict[str, Any]) -> str:
+    """Return the table of a message's members."""
+    name = f"`{message['format']}`" if message["format"] else "member"
+    rows = [f"| `{one['name']}` | {one['form']} | {one['meaning']} |" for one in message["members"]]
+    return "\n".join((f"| {name} | form | meaning |", "|---|---|---|", *rows))
+
+
 def main() -> None:
     """Write the pages."""
-    PAGES.mkdir(exist_ok=True)
-    (PAGES / "settings.md").write_text(settings_page(), encoding="utf-8")
-    (PAGES / "policy-members.md").write_text(members_page(), encoding="utf-8")
-    (PAGES / "terms.md").write_text(terms_page(), encoding="utf-8")
-    suite.render(suite.Places.of(ROOT / "benchmarks", None))
+    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.copytree(DOCS, PAGES, ignore=shutil.ignore_patterns("generated"))
+    messages = json.loads((DOCS / "spec/members.json").read_text("utf-8"))
+    for chapter in (PAGES / "spec").glob("*.md"):
+        text = chapter.read_text("utf-8")
+        shown = MEMBERS.sub(lambda found: members_table(messages[found[1]]), text)
+        chapter.write_text(shown, encoding="utf-8")
+    generated = PAGES / "generated"
+    generated.mkdir()
+    for name, page in (
+        ("settings", settings_page()),
+        ("policy-members", members_page()),
+        ("terms", terms_page()),
+        ("verdict-texts", texts_page()),
+    ):
+        (generated / f"{name}.md").write_text(page, encoding="utf-8")
+    inputs = ROOT / "benchmarks"
+    measured = generated / "measurements.md"
+    suite.render(suite.Places(inputs, inputs / "results", measured, PAGES / "benchmarks"))
 
 
 if __name__ == "__main__":

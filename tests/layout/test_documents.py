@@ -11,7 +11,13 @@ DOCS = ROOT / "docs"
 # Made with the site by tools/site_pages.py, not kept.
 GENERATED = {
     DOCS / "generated" / name
-    for name in ("settings.md", "measurements.md", "policy-members.md", "terms.md")
+    for name in (
+        "settings.md",
+        "measurements.md",
+        "policy-members.md",
+        "terms.md",
+        "verdict-texts.md",
+    )
 }
 KEPT = {*ROOT.glob("*.md"), *DOCS.rglob("*.md")} - GENERATED
 PAGES = sorted(KEPT)
