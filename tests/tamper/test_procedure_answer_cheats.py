@@ -20,7 +20,7 @@ from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.commitments import KeyOpening, counter_key, key_leaf, slot_key
 from ragaudit.ledger.messages.entries import Close, Record
 from ragaudit.ledger.messages.items import response_name
-from ragaudit.ledger.messages.requests import QUESTION_TAG, Openings
+from ragaudit.ledger.messages.requests import QUESTION_TAG, Openings, Request
 from ragaudit.verifier.procedure import Status
 
 use_cached_table()
@@ -100,9 +100,8 @@ class OpensAnotherVector(Window):
 class Filtered(Window):
     """A filter of the provider's making, hidden in the salted digest."""
 
-    def open_query(self, account: Account, text: str) -> tuple[Openings, npt.NDArray[np.int16]]:
-        openings, embedding = super().open_query(account, text)
-        return replace(openings, filter="only these rows"), embedding
+    def open_request(self, account: Account, request: Request) -> Openings:
+        return replace(super().open_request(account, request), filter="only these rows")
 
 
 class FalseSketch(Window):

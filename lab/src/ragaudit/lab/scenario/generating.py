@@ -17,12 +17,11 @@ from ragaudit.lab.generation.voters import KEYWORDS, LocalVoters
 from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
 from ragaudit.lab.scenario.charging import Charged, ChargingWindow, model
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.window import shown_strata
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import (
     PaidRow,
     Replay,
-    Response,
-    Stratum,
     UsedRow,
     VotesOfAnswer,
 )
@@ -61,21 +60,14 @@ class GeneratingWindow(ChargingWindow):
         return [sampling.LoggedRecord(i, each.tenant, each.pseudonym) for i, each in bodies]
 
     def draw_sample(self, receipts: Any) -> list[dict[str, Any]]:
-        seed = sampling.sampling_seed(
-            self.tree.root(), self.chain_seed, self.beacon(len(self.instants))
-        )
         drawn = draw_charges(
             self.logged_charges(),
             tenants=self.policy.tenants,
             rule=self.policy.audit,
             whole=self.proving == "all",
-            seed=seed,
+            seed=self.sampling_seed,
         )
-        strata = [
-            Stratum.of(each.stratum.id, each.stratum.population, each.sample).to_json()
-            for each in drawn
-        ]
-        return super().draw_sample(receipts) + strata
+        return super().draw_sample(receipts) + shown_strata(drawn)
 
     def items(self) -> dict[str, bytes]:
         found = super().items()
@@ -91,21 +83,8 @@ class GeneratingWindow(ChargingWindow):
     def response(self, asked: Asked | Charged) -> bytes:
         if isinstance(asked, Asked):
             return super().response(asked)
-        openings, charge = asked.openings, asked.charge
-        shown = self.policy.query_text_disclosure == "sampled"
-        return Response(
-            index=asked.index,
-            key=self.open_charge_key(asked),
-            salt_q=openings.salt_q if shown else None,
-            query=openings.question.data if shown else None,
-            salt_e=openings.salt_e,
-            embedding=tuple(asked.embedding.tolist()),
-            salt_f=openings.salt_f,
-            filter=openings.filter.encode(),
-            salt_s=openings.salt_s,
-            sketch=openings.sketch,
-            proof=self.prove_group(charge.tenant, asked),
-        ).encode()
+        proof = self.prove_group(asked.charge.tenant, asked)
+        return self.respond(asked, self.open_charge_key(asked), proof)
 
     def open_charge_key(self, asked: Charged) -> KeyOpening:
         """Return the opening of a charge entry's key: a hook for cheats."""

@@ -6,36 +6,28 @@ A provider that cheats is a subclass that overrides the step where it cheats, as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.quantise import quantise
 from ragaudit.circuits.selection import scores, select
-from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.digests import salted
 from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
 from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.submitting import served_row
 from ragaudit.lab.scenario.versions import COPIED_TEXT, VersionedWindow, zero_noise
-from ragaudit.ledger.messages.challenge import NO_KEY, Response
 from ragaudit.ledger.messages.columns import NULL_ROW, Value, canonical_text, read_columns
-from ragaudit.ledger.messages.commitments import IndexTree
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
-    PublicReceipt,
-    ReceiptFile,
-    ServedRow,
     TiesOpening,
     UnservedRow,
     WithdrawnRow,
-    answer_digest,
 )
 from ragaudit.ledger.messages.requests import (
-    Answer,
-    Document,
     Openings,
     Request,
     float32_bytes,
@@ -55,11 +47,8 @@ RECENT = canonical_text(
 )
 
 
-@dataclass
 class IntegrityWindow(VersionedWindow):
     """The window; `query` asks texts, `search` asks with a filter, `near` with a vector."""
-
-    _trees: dict[tuple[str, int], IndexTree] = field(default_factory=dict, init=False)
 
     def script(self) -> list[Event]:
         return [
@@ -127,22 +116,6 @@ class IntegrityWindow(VersionedWindow):
         account.queries += 1
         self.log_record(found)
         return found
-
-    def open_request(self, account: Account, request: Request) -> Openings:
-        """Return the openings of a request's digests, with fresh salts: a hook for cheats."""
-        embedding = self.embed_request(request)
-        return Openings(
-            query=request.query,
-            vector=request.vector,
-            kind=request.kind,
-            salt_q=self.draw(),
-            embedding=tuple(int(x) for x in embedding),
-            salt_e=self.draw(),
-            filter=request.filter,
-            salt_f=self.draw(),
-            sketch=self.make_sketch(account, embedding),
-            salt_s=self.draw(),
-        )
 
     def embed_request(self, request: Request) -> npt.NDArray[np.int16]:
         """Return int16[d], e of a request: a hook for cheats."""
@@ -265,7 +238,7 @@ class IntegrityWindow(VersionedWindow):
             asked.selected,
             asked.selection_blinding,
             self.draw(),
-            tuple(_served_row(index, tree, i) for i in asked.served),
+            tuple(served_row(index, tree, i) for i in asked.served),
             tuple(
                 WithdrawnRow(i, index.ids[i], self.score(asked, i) if ties else None)
                 for i in asked.withdrawn
@@ -309,97 +282,3 @@ class IntegrityWindow(VersionedWindow):
         """Return the argument of a ties opening (spec 4.6.10): a hook for cheats."""
         index = self.index_of(asked)
         return core.prove_ties(statement, index.rows, index.blindings)
-
-    def score(self, asked: Asked, position: int) -> int:
-        """Return <e, X_i> of a row of the index that answered."""
-        row = self.index_of(asked).vectors[position].astype(np.int64)
-        return int(row @ asked.embedding.astype(np.int64))
-
-    def tree_of(self, index: TenantIndex) -> IndexTree:
-        """Return the tree of an index, made once."""
-        key, held = (index.tenant, index.version), index.commitment
-        leaves = held.commitments, held.row_digests, held.columns, held.id_keys
-        if key not in self._trees:
-            self._trees[key] = IndexTree(*leaves)
-        return self._trees[key]
-
-    def receipt_file(self, asked: Asked) -> ReceiptFile:
-        private = self.private_part(asked)
-        answer = self.answered(asked, private)
-        public = PublicReceipt(
-            origin=self.origin,
-            index=asked.index,
-            salt=asked.salt,
-            body=asked.body,
-            issued=asked.record.time + 1,
-            answer_digest=answer_digest(asked.request, answer, private),
-        ).signed(self.provider_key)
-        return ReceiptFile(asked.request, answer, public, private)
-
-    def answered(self, asked: Asked, private: PrivateReceipt) -> Answer:
-        """Return the documents of an answer with their scores: a hook for cheats."""
-        return Answer(
-            tuple(
-                Document(
-                    row.position, row.id, row.content, row.columns, row.attributes,
-                    self.score(asked, row.position),
-                )
-                for row in private.rows
-            )
-        )  # fmt: skip
-
-    # --- responses -------------------------------------------------------------------------------
-
-    def statement(self, asked: Asked) -> SelectionStatement:
-        index = self.index_of(asked).commitment
-        return SelectionStatement.of(
-            asked.record,
-            body=asked.record.encode(),
-            index_root=index.root,
-            commitments=index.commitments,
-            seed_root=None,
-            activation_randomness=None,
-            query=asked.embedding,
-            noise=asked.noise,
-            allowed=self.allowed(asked.record, asked.openings.filter),
-            squared_norm=self.policy.squared_norm,
-            keeps_ties=True,
-        )
-
-    def response(self, asked: Asked) -> bytes:
-        openings = asked.openings
-        shown = self.policy.query_text_disclosure == "sampled"
-        return Response(
-            index=asked.index,
-            key=NO_KEY,
-            salt_q=openings.salt_q if shown else None,
-            query=openings.question.data if shown else None,
-            salt_e=openings.salt_e,
-            embedding=tuple(asked.embedding.tolist()),
-            salt_f=openings.salt_f,
-            filter=openings.filter.encode(),
-            salt_s=openings.salt_s,
-            sketch=openings.sketch,
-            proof=self.prove(asked),
-        ).encode()
-
-    def estimate(self) -> int:
-        """Return 0: a window without noise claims nothing of coalitions."""
-        return 0
-
-
-def _served_row(index: TenantIndex, tree: IndexTree, i: int) -> ServedRow:
-    held = index.commitment
-    return ServedRow(
-        position=i,
-        id=index.ids[i],
-        content=index.texts[i],
-        salt=index.salts[i],
-        vector=tuple(int(x) for x in index.rows[i][:-4]),
-        squares=tuple(int(x) for x in index.rows[i][-4:]),
-        blinding=index.blindings[i].tobytes(),
-        commitment=held.commitments[32 * i : 32 * i + 32],
-        path=tree.path(i),
-        columns=index.columns[i],
-        attributes=index.attributes[i],
-    )

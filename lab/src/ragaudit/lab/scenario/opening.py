@@ -32,6 +32,7 @@ from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import chains
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.beacon import BeaconRound
+from ragaudit.ledger.messages.columns import NO_COLUMNS
 from ragaudit.ledger.messages.commitments import (
     IndexCommitment,
     SeedCommitment,
@@ -290,9 +291,7 @@ class OpenedWindow(Releases):
         texts = self.texts(tenant)
         rows = self.completed(tenant)
         count = len(rows)
-        blindings = np.frombuffer(
-            b"".join(self.scalar() for _ in range(count)), dtype=np.uint8
-        ).reshape(count, 32)
+        blindings = self.blindings(count)
         commitments = core.commit_rows(rows, blindings)
         ids, salts = (
             [self.document_id(tenant, i) for i in range(count)],
@@ -308,24 +307,33 @@ class OpenedWindow(Releases):
         commitment = IndexCommitment(
             self.window, tenant, 1, self.dimension, commitments, digests, proof
         )
-        return TenantIndex(tenant, texts, ids, salts, rows, blindings, commitment)
+        bare = [NO_COLUMNS] * count, [""] * count
+        return TenantIndex(tenant, texts, ids, salts, rows, blindings, commitment, *bare)
 
-    def index_statement(self, tenant: str, commitments: bytes, root: bytes) -> IndexStatement:
-        """Return the statement of a tenant's index argument (docs/spec/04-arguments.md §4.7.1).
+    def blindings(self, count: int) -> npt.NDArray[np.uint8]:
+        """Return uint8[N, 32], fresh canonical scalars."""
+        scalars = b"".join(self.scalar() for _ in range(count))
+        return np.frombuffer(scalars, dtype=np.uint8).reshape(count, 32)
+
+    def index_statement(
+        self, tenant: str, commitments: bytes, root: bytes, version: int = 1
+    ) -> IndexStatement:
+        """Return the statement of the index argument of a version (docs/spec/04-arguments.md §4.7).
 
         Args:
-            tenant: whose index.
+            tenant, version: whose index, and which.
             commitments: C_0 || .. || C_(N-1), 32 bytes each.
-            root: C_idx; it enters the argument's context.
+            root: C_idx[t, v]; it enters the argument's context.
         """
         return IndexStatement.of(
             policy_digest=self.policy.digest,
             window=self.window,
             tenant=tenant,
-            version=1,
+            version=version,
             index_root=root,
             dimension=self.dimension,
             commitments=commitments,
+            squared_norm=self.policy.squared_norm,
         )
 
     def prove_index(
@@ -371,14 +379,15 @@ class OpenedWindow(Releases):
 
     def commit_keys(self) -> None:
         """Commit to the noise keys of all slots and counters (docs/spec/05-records.md §5.5)."""
-        self.seed_commitment = SeedCommitment.build(
-            self.seed_secret, self.window, 1, self.slots, self.queries_per_account
-        )
+        if self.policy.noised:
+            self.seed_commitment = SeedCommitment.build(
+                self.seed_secret, self.window, 1, self.slots, self.queries_per_account
+            )
 
     @property
     def seed_root(self) -> bytes:
-        """Return the root of C_seed, which opening and statements name."""
-        return self.seed_commitment.root
+        """Return the root of C_seed, which opening and statements name; empty without noise."""
+        return self.seed_commitment.root if self.policy.noised else b""
 
     def opening_items(self) -> dict[str, bytes]:
         """Return the evidence that the verifier has before it countersigns."""

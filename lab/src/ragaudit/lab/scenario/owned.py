@@ -10,13 +10,12 @@ from typing import Any, ClassVar, Final
 from ragaudit.lab.scenario.accounts import Asked, TenantIndex
 from ragaudit.lab.scenario.integrity import IntegrityWindow
 from ragaudit.lab.scenario.private import PrivateWindow
+from ragaudit.lab.scenario.window import shown_strata
 from ragaudit.ledger.messages import items as names
-from ragaudit.ledger.messages.challenge import Stratum
 from ragaudit.ledger.messages.commitments import RowsHead, SampledRow, content_digest, encode_rows
 from ragaudit.ledger.messages.documents import DocumentLives, id_commitment, id_key
 from ragaudit.ledger.messages.entries import Documents, Opening
 from ragaudit.ledger.messages.receipts import PrivateReceipt
-from ragaudit.privacy import sample as sampling
 from ragaudit.privacy.sample import draw_rows
 
 # --- document lists (docs/spec/05-records.md §5.16) ----------------------------------------------
@@ -118,16 +117,10 @@ class RowsWindow(OwnedWindow):
     def draw_sample(self, receipts: Any) -> list[dict[str, Any]]:
         assert self.policy.owners is not None
         assert self.policy.owners.rows is not None
-        seed = sampling.sampling_seed(
-            self.tree.root(), self.chain_seed, self.beacon(len(self.instants))
-        )
         counts = {tenant: self.sampled_index(tenant).commitment.rows for tenant in self.tenants}
-        drawn = draw_rows(counts, rule=self.policy.owners.rows, seed=seed)
+        drawn = draw_rows(counts, rule=self.policy.owners.rows, seed=self.sampling_seed)
         self.sampled_rows = dict(zip(counts, (each.sample for each in drawn), strict=True))
-        named = (
-            Stratum.of(each.stratum.id, each.stratum.population, each.sample) for each in drawn
-        )
-        return super().draw_sample(receipts) + [each.to_json() for each in named]
+        return super().draw_sample(receipts) + shown_strata(drawn)
 
     def sampled_index(self, tenant: str) -> TenantIndex:
         """Return the version of a tenant's index that rows are sampled from."""

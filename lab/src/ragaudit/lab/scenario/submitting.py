@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.noise import NoiseParameters, Table, noise_key, table
+from ragaudit.circuits.noise import noise_key
 from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.encoding.digests import salted
@@ -35,15 +34,11 @@ from ragaudit.ledger.messages.receipts import (
 )
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
 from ragaudit.privacy import coalition
+from ragaudit.verifier.engines import fastest_engine
 
 
 class AnsweringWindow(OpenedWindow):
     """The window with its log, in which accounts register and ask."""
-
-    @cached_property
-    def noise_table(self) -> Table:
-        """Return the sampler's table of the policy's sigma."""
-        return table(NoiseParameters.for_sigma(self.policy.sigma))
 
     # --- the log -----------------------------------------------------------------------------
 
@@ -131,13 +126,13 @@ class AnsweringWindow(OpenedWindow):
             top_k: K.
             time: of the record, Unix milliseconds.
         """
-        openings = self.open_query(account, text)[0]
+        request = Request(text, top_k, account.queries if account.chain else None)
+        openings = self.open_request(account, request)
         record = self.promised(account, openings, top_k, time)
         if account.chain is not None and account.queries < account.chain.length:
             # A selection stands in until the noise, which the nonce decides, is known.
             nonce = account.chain.nonce(account.queries)
             record = replace(record, nonce=nonce, selection_commitment=bytes(32))
-        request = Request(text, top_k, account.queries if account.chain else None)
         return self.serve(account, request, openings, self.alter_record(account, record))
 
     def serve(
@@ -159,44 +154,40 @@ class AnsweringWindow(OpenedWindow):
         blinding = self.scalar()
         commitment = core.commit_selection(selected, blinding)
         record = replace(record, selection_commitment=commitment)
+        body = self.encode_record(record)
         return Asked(
-            account,
-            request,
-            record,
-            self.encode_record(record),
-            b"",
-            openings,
-            embedding,
-            key,
-            noise,
-            served,
-            selected,
+            account, request, record, body, b"", openings, embedding, key, noise, served, selected,
             blinding,
-        )
+        )  # fmt: skip
 
     def embed(self, text: str) -> npt.NDArray[np.int16]:
         """Return int16[d], the quantised vector of a query: a hook for cheats."""
         return self.embedder.embed(text).astype(np.int16)
 
-    def open_query(self, account: Account, text: str) -> tuple[Openings, npt.NDArray[np.int16]]:
-        """Return the openings of a query's digests, with fresh salts, and its vector int16[d].
+    def embed_request(self, request: Request) -> npt.NDArray[np.int16]:
+        """Return int16[d], e of a request: a hook for cheats."""
+        return self.embed(request.query)
+
+    def open_request(self, account: Account, request: Request) -> Openings:
+        """Return the openings of a request's digests, with fresh salts: a hook for cheats.
 
         Args:
             account: who asks; a cheat may treat one differently.
-            text: the query.
+            request: what is asked.
         """
-        embedding = self.embed(text)
-        openings = Openings(
-            query=text,
+        embedding = self.embed_request(request)
+        return Openings(
+            query=request.query,
+            vector=request.vector,
+            kind=request.kind,
             salt_q=self.draw(),
             embedding=tuple(int(x) for x in embedding),
             salt_e=self.draw(),
-            filter="",
+            filter=request.filter,
             salt_f=self.draw(),
             sketch=self.make_sketch(account, embedding),
             salt_s=self.draw(),
         )
-        return openings, embedding
 
     def make_sketch(self, account: Account, embedding: npt.NDArray[np.int16]) -> bytes:
         """Return the sketch of a query vector (spec 2.4): a hook for cheats."""
@@ -287,14 +278,11 @@ class AnsweringWindow(OpenedWindow):
             activation_randomness=self.randomness(record.activation),
             nonce=record.nonce or b"",
         )
-        parameters = self.noise_table.parameters
-        return core.sample_noise(
-            self.noise_table.thresholds,
-            parameters.factor,
-            parameters.levels,
-            stream,
-            self.rows,
-        )
+        return fastest_engine().sample_noise(self.policy.sigma, stream, self.noised_rows(record))
+
+    def noised_rows(self, record: Record) -> int:
+        """Return N of the index that a record asks, however many rows are claimed."""
+        return self.rows
 
     def served_tenant(self, account: Account) -> str:
         """Return whose index answers an account: a hook for cheats."""
@@ -334,13 +322,14 @@ class SubmittingWindow(AnsweringWindow):
             The promise; the account's counter stays where it is.
         """
         account = self.accounts[name]
-        openings, _ = self.open_query(account, text)
+        request = Request(text, top_k, account.queries)
+        openings = self.open_request(account, request)
         record = self.promised(account, openings, top_k, 1000 * (self.start + time))
         return Promise.issue(
             self.provider_key,
             origin=self.origin,
             body=record.encode(),
-            request=Request(text, top_k, account.queries),
+            request=request,
             openings=openings,
         )
 
@@ -399,21 +388,8 @@ class SubmittingWindow(AnsweringWindow):
         shows.
         """
         index = self.index_of(asked)
-        tree = IndexTree(index.commitment.commitments, index.commitment.row_digests)
-        rows = tuple(
-            ServedRow(
-                position=i,
-                id=index.ids[i],
-                content=index.texts[i],
-                salt=index.salts[i],
-                vector=tuple(int(x) for x in index.rows[i][:-4]),
-                squares=tuple(int(x) for x in index.rows[i][-4:]),
-                blinding=index.blindings[i].tobytes(),
-                commitment=index.commitment.commitments[32 * i : 32 * i + 32],
-                path=tree.path(i),
-            )
-            for i in asked.selected
-        )
+        tree = self.tree_of(index)
+        rows = tuple(served_row(index, tree, i) for i in asked.selected)
         return PrivateReceipt(
             asked.openings, asked.selected, asked.selection_blinding, self.draw(), rows
         )
@@ -424,7 +400,7 @@ class SubmittingWindow(AnsweringWindow):
         Each call draws another salt_r, so two files of one record have different identities (§8.8).
         """
         private = self.private_part(asked)
-        answer = Answer(tuple(Document(row.position, row.id, row.content) for row in private.rows))
+        answer = self.answered(asked, private)
         public = PublicReceipt(
             origin=self.origin,
             index=asked.index,
@@ -434,6 +410,25 @@ class SubmittingWindow(AnsweringWindow):
             answer_digest=answer_digest(asked.request, answer, private),
         ).signed(self.provider_key)
         return ReceiptFile(asked.request, answer, public, private)
+
+    def answered(self, asked: Asked, private: PrivateReceipt) -> Answer:
+        """Return the documents of an answer, without noise with their scores: a hook for cheats."""
+        found = []
+        for row in private.rows:
+            score = None if self.policy.noised else self.score(asked, row.position)
+            shown = row.content, row.columns, row.attributes
+            found.append(Document(row.position, row.id, *shown, score))
+        return Answer(tuple(found))
+
+    def score(self, asked: Asked, position: int) -> int:
+        """Return <e, X_i> of a row of the index that answered."""
+        row = self.index_of(asked).vectors[position].astype(np.int64)
+        return int(row @ asked.embedding.astype(np.int64))
+
+    def tree_of(self, index: TenantIndex) -> IndexTree:
+        """Return the tree of an index."""
+        held = index.commitment
+        return IndexTree(held.commitments, held.row_digests, held.columns, held.id_keys)
 
     def proof_for(self, index: int) -> TlogProof:
         """Return an inclusion proof under the first cosigned checkpoint that covers ``index``.
@@ -502,6 +497,8 @@ class SubmittingWindow(AnsweringWindow):
 
     def estimate(self) -> int:
         """Return k_hat of the records so far (spec 7.2 or 7.5), for the close entry."""
+        if not self.policy.noised:
+            return 0  # nothing is claimed of coalitions
         records = [
             coalition.Record(
                 a.record.pseudonym,
@@ -520,3 +517,21 @@ class SubmittingWindow(AnsweringWindow):
             life=self.policy.promise_life,
             threshold=self.policy.estimator.hamming_threshold,
         ).k_hat
+
+
+def served_row(index: TenantIndex, tree: IndexTree, i: int) -> ServedRow:
+    """Return a row of an index with everything that opens it, from the index's tree."""
+    held = index.commitment
+    return ServedRow(
+        position=i,
+        id=index.ids[i],
+        content=index.texts[i],
+        salt=index.salts[i],
+        vector=tuple(int(x) for x in index.rows[i][:-4]),
+        squares=tuple(int(x) for x in index.rows[i][-4:]),
+        blinding=index.blindings[i].tobytes(),
+        commitment=held.commitments[32 * i : 32 * i + 32],
+        path=tree.path(i),
+        columns=index.columns[i],
+        attributes=index.attributes[i],
+    )

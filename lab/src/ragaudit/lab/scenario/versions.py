@@ -87,13 +87,6 @@ class VersionedWindow(Window):
         kept = {name: value for name, value in changes.items() if name not in NOISE_MEMBERS}
         return full_policy_document(keys, kept, noised=False)
 
-    def commit_keys(self) -> None:
-        """Commit to no keys: there is no noise."""
-
-    @property
-    def seed_root(self) -> bytes:
-        return b""
-
     # --- documents -------------------------------------------------------------------------------
 
     def texts(self, tenant: str) -> list[str]:
@@ -175,7 +168,7 @@ class VersionedWindow(Window):
         columns = [row.columns_text for row in documents]
         keys = self.id_keys(tenant, [row.id for row in documents])
         root = index_root(commitments, digests, columns, keys)
-        statement = self.version_statement(tenant, version, commitments, root)
+        statement = self.index_statement(tenant, commitments, root, version)
         proof = self.prove_index(statement, rows, blindings)
         if self.policy.retrieval.metric == INNER_PRODUCT:
             proof = self.show_norm(NormOpening.of(rows), statement, rows, blindings).beside(proof)
@@ -199,32 +192,6 @@ class VersionedWindow(Window):
     def id_keys(self, tenant: str, ids: Sequence[str]) -> bytes:
         """Return the id keys of a tenant's rows, 32 bytes each: here there are none."""
         return b""
-
-    def blindings(self, count: int) -> npt.NDArray[np.uint8]:
-        """Return uint8[N, 32], fresh canonical scalars."""
-        scalars = b"".join(self.scalar() for _ in range(count))
-        return np.frombuffer(scalars, dtype=np.uint8).reshape(count, 32)
-
-    def version_statement(
-        self, tenant: str, version: int, commitments: bytes, root: bytes
-    ) -> IndexStatement:
-        """Return the statement of the index argument of a version (docs/spec/04-arguments.md §4.7).
-
-        Args:
-            tenant, version: whose, and which.
-            commitments: C_0 || .. || C_(N-1), 32 bytes each.
-            root: C_idx[t, v].
-        """
-        return IndexStatement.of(
-            policy_digest=self.policy.digest,
-            window=self.window,
-            tenant=tenant,
-            version=version,
-            index_root=root,
-            dimension=self.dimension,
-            commitments=commitments,
-            squared_norm=self.policy.squared_norm,
-        )
 
     # --- versions --------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from ragaudit.ledger.messages import chains
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.accounts import AccountIndex, ListedRecord
 from ragaudit.ledger.messages.challenge import (
+    NO_KEY,
     Activation,
     Challenge,
     Countersignature,
@@ -180,14 +181,15 @@ class Window(SubmittingWindow):
             tenants=self.policy.tenants,
             receipts={read_public_part(each).index for each in receipts},
             rule=self.policy.audit,
-            seed=sampling.sampling_seed(
-                self.tree.root(), self.chain_seed, self.beacon(len(self.instants))
-            ),
+            seed=self.sampling_seed,
         )
-        return [
-            Stratum.of(each.stratum.id, each.stratum.population, each.sample).to_json()
-            for each in drawn
-        ]
+        return shown_strata(drawn)
+
+    @property
+    def sampling_seed(self) -> bytes:
+        """Return the seed of all samples of the window's final log, 32 bytes."""
+        beacon = self.beacon(len(self.instants))
+        return sampling.sampling_seed(self.tree.root(), self.chain_seed, beacon)
 
     def logged(self) -> list[sampling.LoggedRecord]:
         """Return the records of the entries as they are now, for the sample."""
@@ -239,6 +241,8 @@ class Window(SubmittingWindow):
         The key is the one that was used. C_seed has no path for a slot, counter or epoch beyond the
         policy's: the paths are empty then, so that the check which owns that defect is reached.
         """
+        if not self.policy.noised:
+            return NO_KEY
         record = asked.record
         if (
             record.epoch != 1
@@ -250,17 +254,33 @@ class Window(SubmittingWindow):
 
     def statement(self, asked: Asked) -> SelectionStatement:
         """Return the honest statement about a record, over the index that served it (§4.6.1)."""
-        index = self.index_of(asked).commitment
+        noised, index = self.policy.noised, self.index_of(asked).commitment
         return SelectionStatement.of(
             asked.record,
             body=asked.record.encode(),
             index_root=index.root,
             commitments=index.commitments,
-            seed_root=self.seed_root,
-            activation_randomness=self.randomness(asked.record.activation),
+            seed_root=self.seed_root_of(asked.record) if noised else None,
+            activation_randomness=self.randomness(asked.record.activation) if noised else None,
             query=asked.embedding,
             noise=asked.noise,
+            allowed=self.allowed(asked.record, asked.openings.filter),
+            squared_norm=self.policy.squared_norm,
+            keeps_ties=not noised,
         )
+
+    def seed_root_of(self, record: Record) -> bytes:
+        """Return the root of C_seed of a record's epoch: here there is one."""
+        return self.seed_root
+
+    def allowed(self, record: Record, wanted: str) -> tuple[int, ...] | None:
+        """Return the positions that may be served, of a filter and without null rows: here all.
+
+        Args:
+            record: whose version is searched.
+            wanted: the filter's canonical text.
+        """
+        return None
 
     def prove(self, asked: Asked) -> bytes:
         """Return the selection argument of a record: a hook for cheats."""
@@ -275,11 +295,15 @@ class Window(SubmittingWindow):
 
     def response(self, asked: Asked) -> bytes:
         """Return the response to the challenge about one record (docs/spec/08-services.md §8.5)."""
+        return self.respond(asked, self.open_key(asked), self.prove(asked))
+
+    def respond(self, asked: Any, key: KeyOpening, proof: bytes) -> bytes:
+        """Return a response with openings, embedding and place of what was asked and logged."""
         openings = asked.openings
         shown = self.policy.query_text_disclosure == "sampled"
         return Response(
             index=asked.index,
-            key=self.open_key(asked),
+            key=key,
             salt_q=openings.salt_q if shown else None,
             query=openings.question.data if shown else None,
             salt_e=openings.salt_e,
@@ -288,7 +312,7 @@ class Window(SubmittingWindow):
             filter=openings.filter.encode(),
             salt_s=openings.salt_s,
             sketch=openings.sketch,
-            proof=self.prove(asked),
+            proof=proof,
         ).encode()
 
     # --- everything --------------------------------------------------------------------------
@@ -360,3 +384,9 @@ class Window(SubmittingWindow):
     def evidence(self) -> Evidence:
         """Play the window and return its evidence; once, as `items`."""
         return Evidence.of(self.items())
+
+
+def shown_strata(drawn: Iterable[sampling.DrawnStratum]) -> list[dict[str, Any]]:
+    """Return drawn strata as the challenge shows them."""
+    parts = ((each.stratum.id, each.stratum.population, each.sample) for each in drawn)
+    return [Stratum.of(*each).to_json() for each in parts]

@@ -19,6 +19,7 @@ from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.entries import Record
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.window.open_window import OpenWindow
@@ -274,7 +275,7 @@ class Tied(Window):
         Raises:
             AssertionError: none of `_MOST_TEXTS` texts ties.
         """
-        openings, _ = self.open_query(account, "any")
+        openings = self.open_request(account, Request("any", 1))
         record = self.promised(account, openings, self.top_k, 1000 * (START + time))
         noise = self.noise(record, self.noise_secret(record))
         vectors = self.indices[account.tenant].vectors
