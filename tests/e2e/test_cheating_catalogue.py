@@ -31,9 +31,15 @@ from ragaudit.lab.attacks import (
 from ragaudit.lab.attacks.cheat import BEFORE_THE_WINDOW, FAMILIES
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.attacks.serve import main, service_cheat
-from ragaudit.lab.scenario.exact import CHANGED, ChangingScenario, ExactScenario
 from ragaudit.lab.scenario.provision import PRIVATE
-from ragaudit.lab.scenario.scenario import Conclusion, Prepared, Scenario
+from ragaudit.lab.scenario.scenario import (
+    CHANGED,
+    ChangingScenario,
+    Conclusion,
+    ExactScenario,
+    Prepared,
+    Scenario,
+)
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.answering.query import Described, Selected, Stage, Stages

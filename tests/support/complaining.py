@@ -9,9 +9,9 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey, sign
-from ragaudit.lab.scenario.accounts import Asked
-from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.opening import Asked
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.messages.disputes import Dispute, Finding, file_digest
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.verdict import Verdict

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ragaudit.circuits.statements import IndexStatement
-from ragaudit.lab.scenario.accounts import Account
+from ragaudit.lab.scenario.opening import Account
 from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.entries import Record

@@ -4,8 +4,8 @@ import threading
 from pathlib import Path
 
 from fastapi.testclient import TestClient
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import small_terms_file
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.serving.rounds import BeaconSettings
 from ragaudit.verifier import keys
 from ragaudit.verifier.service.app import create_app

@@ -11,11 +11,9 @@ import pytest
 from judged_windows import judged, open_checks, outcome_of, played
 from procedure_cases import use_cached_table
 from ragaudit.circuits.selection import scores
-from ragaudit.lab.scenario.accounts import Account
-from ragaudit.lab.scenario.charging import Charged
-from ragaudit.lab.scenario.generating import AdaptiveWindow, GeneratingWindow
+from ragaudit.lab.scenario.generating import AdaptiveWindow, Charged, GeneratingWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
-from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.opening import Account, Event
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import Replay
 from ragaudit.ledger.messages.entries import Charge

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from judged_windows import assert_caught, judged, outcome_of, played, rechecked, signed, stated
 from procedure_cases import use_cached_table
-from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.opening import Asked
 from ragaudit.lab.scenario.owned import OwnedPrivateWindow, OwnedWindow
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages import items as names

@@ -20,8 +20,7 @@ from ragaudit.lab.attacks.cheats.generation_receipts import (
     TellsAnotherText,
     TellsTwoTexts,
 )
-from ragaudit.lab.scenario.charging import Charged
-from ragaudit.lab.scenario.generating import SubmittedAnswers
+from ragaudit.lab.scenario.generating import Charged, SubmittedAnswers
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.accounts import Line, read_lines
 from ragaudit.ledger.messages.disputes import file_digest

@@ -13,8 +13,13 @@ from judged_windows import judged, open_checks, outcome_of, public, rechecked, s
 from judged_windows import played as made_once
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.scenario.charging import Charged, CopyGenerator
-from ragaudit.lab.scenario.generating import AnchoredQuestions, GeneratingWindow, UnchargedWindow
+from ragaudit.lab.scenario.generating import (
+    AnchoredQuestions,
+    Charged,
+    CopyGenerator,
+    GeneratingWindow,
+    UnchargedWindow,
+)
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS

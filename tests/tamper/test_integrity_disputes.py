@@ -10,8 +10,8 @@ import pytest
 from judged_windows import assert_caught, judged
 from procedure_cases import use_cached_table
 from ragaudit.encoding.text import b64_decode, b64_encode
-from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.opening import Asked
 from resigning import resigned
 
 use_cached_table()

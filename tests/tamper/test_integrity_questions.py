@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from judged_windows import assert_caught, judged
-from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.opening import Account
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import QueryKind

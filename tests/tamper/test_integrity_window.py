@@ -7,8 +7,7 @@ from functools import lru_cache
 import pytest
 from cheating import UNCLAIMED
 from ragaudit.circuits.selection import scores, select
-from ragaudit.lab.scenario.integrity import IntegrityWindow
-from ragaudit.lab.scenario.versions import COPIED
+from ragaudit.lab.scenario.integrity import COPIED, IntegrityWindow
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

@@ -12,8 +12,7 @@ from judged_windows import played as made_once
 from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.lab.attacks.cheats.generation_answers import TOLERATES
-from ragaudit.lab.scenario.charging import CopyGenerator
-from ragaudit.lab.scenario.generating import AnsweringModel, KeywordWindow
+from ragaudit.lab.scenario.generating import AnsweringModel, CopyGenerator, KeywordWindow
 from ragaudit.ledger.messages.receipts import GeneratedKeywords
 from ragaudit.privacy.accounting.generation import KeywordChannelEpsilon, read_channel
 from ragaudit.verifier.report import render_html, render_text

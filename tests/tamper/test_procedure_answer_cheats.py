@@ -11,8 +11,7 @@ from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.lab.attacks.cheats.selection import Noiseless, OtherIndex
-from ragaudit.lab.scenario.accounts import Account, Asked
-from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.opening import Account, Asked, Event
 from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tree import MemoryTree

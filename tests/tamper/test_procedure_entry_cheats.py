@@ -9,8 +9,7 @@ import pytest
 from procedure_cases import altering, assert_caught, audit, ms, use_cached_table
 from ragaudit.encoding.text import rfc3339
 from ragaudit.lab.attacks.cheats.schedule import OverBudget, RepeatsACounter
-from ragaudit.lab.scenario.accounts import Account, Asked
-from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.opening import Account, Asked, Event
 from ragaudit.lab.scenario.policy import END
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.entries import Close, Epoch, Record, Registration, Version

@@ -15,8 +15,8 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import enc
 from ragaudit.lab.attacks.cheats.log import TwoCheckpoints
 from ragaudit.lab.attacks.cheats.policy import CountersignedLate
-from ragaudit.lab.scenario.accounts import TenantIndex
 from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.opening import TenantIndex
 from ragaudit.lab.scenario.policy import CLOSED, COUNTERSIGNED, INSTANTS, START
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.checkpoints import SplitView, verify_split_view

@@ -22,11 +22,10 @@ from ragaudit import core
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.lab.attacks import ConstructedCheat, find
 from ragaudit.lab.scenario.embedder import HashEmbedder
-from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.integrity import IntegrityWindow, Row
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.owned import AllPrivateRowsWindow, AllRowsWindow, RowsWindow
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
-from ragaudit.lab.scenario.versions import Row
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.prover.backends.interface import Document

@@ -14,8 +14,8 @@ from ragaudit.client import transport
 from ragaudit.client.blocking import Client
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey, sign
-from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.opening import Account
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.challenge import Activation, Countersignature

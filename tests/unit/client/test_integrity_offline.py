@@ -23,8 +23,8 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import b64_encode
-from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.opening import Asked
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.challenge import Activation, Countersignature
 from ragaudit.ledger.messages.disputes import Dispute

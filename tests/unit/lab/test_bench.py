@@ -33,7 +33,7 @@ from ragaudit.lab.bench.load import Answered, Spent, values
 from ragaudit.lab.bench.sidecar import Latency, SidecarRun
 from ragaudit.lab.bench.workload import Sizes, Workload
 from ragaudit.lab.demo import services
-from ragaudit.lab.scenario.accounts import Asked
+from ragaudit.lab.scenario.opening import Asked
 from ragaudit.ledger.log.database import open_engine, write_transaction
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request

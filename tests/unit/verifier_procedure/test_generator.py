@@ -14,8 +14,7 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 from ragaudit.lab.generation.serving import MODEL
 from ragaudit.lab.generation.voters import VOCABULARY
-from ragaudit.lab.scenario.charging import CopyGenerator
-from ragaudit.lab.scenario.generating import GeneratingWindow
+from ragaudit.lab.scenario.generating import CopyGenerator, GeneratingWindow
 from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import GeneratorService, committed_generator

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import httpx
 import pytest
 from procedure_cases import use_cached_table
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.messages.accounts import (
     VERIFIER,
     AccountRecords,

@@ -11,7 +11,7 @@ import pytest
 from databases import ON_EACH_ENGINE
 from ragaudit.encoding.errors import ClockStepped
 from ragaudit.encoding.signing import verify
-from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.messages.chains import verify_activation_preimage
 from ragaudit.serving.clock import PATIENCE_MS, TOLERANCE_MS, UNTIL_IT_STAYS, EvenClock
 from ragaudit.verifier.service import audit as audits

@@ -12,7 +12,7 @@ from complaining import SECRET, Arbitrated, Complaining, decided_late, disputed,
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.scenario.accounts import Asked
+from ragaudit.lab.scenario.opening import Asked
 from ragaudit.lab.scenario.policy import INSTANTS
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.disputes import RegistrationStatement

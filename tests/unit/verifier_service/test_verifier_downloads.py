@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import uvicorn
 from procedure_cases import use_cached_table
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.messages.bodies import AccessBody
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.integrity import Row
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, START
-from ragaudit.lab.scenario.versions import Row
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.messages.entries import Version
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.embedders import registry
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.messages.items import EMBEDDER
 from ragaudit.verifier import models
 from ragaudit.verifier.evidence import Evidence

@@ -12,8 +12,8 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.tagged import enc
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, seeded
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.chains import activation_chain
 from ragaudit.ledger.messages.challenge import Activation, Challenge, Countersignature

@@ -10,8 +10,8 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, HANDED_OVER
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.custody import Deletion
 from ragaudit.ledger.messages.items import POLICY

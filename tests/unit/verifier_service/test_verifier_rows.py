@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.messages.commitments import longest_rows
 from ragaudit.ledger.messages.items import rows_name
 from ragaudit.verifier import keys

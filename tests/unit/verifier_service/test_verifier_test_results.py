@@ -13,8 +13,8 @@ import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.ledger.messages.signed_results import MembershipResult, OtherResult, references_of

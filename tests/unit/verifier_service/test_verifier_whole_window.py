@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS, START
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive

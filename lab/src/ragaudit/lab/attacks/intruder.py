@@ -7,10 +7,10 @@ from typing import Any, Final
 import httpx
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.lab.scenario.provision import PROVIDER
 from ragaudit.lab.scenario.scenario import Scenario
+from ragaudit.lab.scenario.services import Clock
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.signed import SignedRequest

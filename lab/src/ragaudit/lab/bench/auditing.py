@@ -17,7 +17,7 @@ from ragaudit.circuits.selection import select
 from ragaudit.encoding.errors import InternalError
 from ragaudit.lab.bench.harness import Measurement, measure_once
 from ragaudit.lab.bench.workload import Task, Workload
-from ragaudit.lab.scenario.accounts import Asked, TenantIndex
+from ragaudit.lab.scenario.opening import Asked, TenantIndex
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.challenge import Activation
 from ragaudit.ledger.messages.commitments import IndexCommitment, content_digest, index_root

@@ -1,4 +1,4 @@
-"""A window's parties, policy, indexes and opening."""
+"""A window's parties, accounts, policy, indexes and opening."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ragaudit.circuits.quantise import IntegerRows
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.policy import (
     CHALLENGED,
@@ -40,80 +39,99 @@ from ragaudit.ledger.messages.commitments import (
     index_root,
     row_digest,
 )
-from ragaudit.ledger.messages.entries import Opening, TenantOpening
+from ragaudit.ledger.messages.entries import (
+    Opening,
+    Record,
+    Registration,
+    TenantOpening,
+)
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.manifests import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.verifier.procedure import Pins
 from ragaudit.verifier.terms import Terms
 
 
-class Releases:
-    """Values of the instants; every one of them is a hook for cheats.
+@dataclass
+class Account:
+    """A tenant's user; with a nonce chain if it is anchored."""
+
+    name: str
+    tenant: str
+    pseudonym: bytes
+    chain: chains.NonceChain | None
+    registration: Registration | None = None
+    queries: int = 0
+
+    @property
+    def dispute_key(self) -> PrivateKey:
+        """Return the key, made from the name, that signs what the account says (spec 5.10)."""
+        return seeded(f"dispute key of {self.name}")
+
+
+@dataclass
+class TenantIndex:
+    """A tenant's committed index with everything that opens it.
 
     Attributes:
-        window: its name.
-        chain_seed: s_V, 32 bytes.
-        instants: t_1 .. t_A, Unix seconds.
-        checkpoints: size, time of the cosignature and note of each, in order.
+        rows: int8 or int16[N, d+4], completed.
+        columns, attributes: texts of each row; empty: no row has any.
+        version: v.
     """
 
-    window: str
-    chain_seed: bytes
-    instants: tuple[int, ...]
-    checkpoints: list[tuple[int, int, str]]
+    tenant: str
+    texts: list[str]
+    ids: list[str]
+    salts: list[bytes]
+    rows: IntegerRows
+    blindings: npt.NDArray[np.uint8]
+    commitment: IndexCommitment
+    columns: list[str] = field(default_factory=list)
+    attributes: list[str] = field(default_factory=list)
+    version: int = 1
 
-    def preimage(self, a: int) -> bytes:
-        """Return n_a of the activation chain (docs/spec/05-records.md §5.6), for a = 1..A."""
-        return chains.activation_preimage(self.window, self.chain_seed, len(self.instants), a)
+    @property
+    def vectors(self) -> IntegerRows:
+        """Return [N, d]: the rows without the four integers that complete their norm to B²."""
+        return self.rows[:, :-4].copy()
 
-    def randomness(self, a: int) -> bytes:
-        """Return rnd_a (docs/spec/05-records.md §5.6).
 
-        Args:
-            a: an activation; from A on the last one that is not the sampling nonce stands in for
-                n_a, so that records with an activation that there is not can be made.
-        """
-        known = min(a, len(self.instants) - 1)
-        return chains.activation_randomness(
-            self.window, a, self.preimage(known), self.beacon(known)
-        )
+@dataclass
+class Asked:
+    """A query that was answered and logged.
 
-    def round(self, a: int) -> BeaconRound | None:
-        """Return the beacon's round that is shown with a release: none here.
+    Attributes:
+        record, body: the record, and the bytes that were logged; a cheat may let them differ.
+        salt: of the leaf.
+        embedding: int16[d], the query vector e.
+        key: k, the key of the noise (docs/spec/05-records.md §5.5), 32 bytes.
+        noise: int64[N], z for every row of the index.
+        served_tenant: whose index was scored; an honest window's is the account's.
+        selected: T, row positions in rising order.
+        selection_blinding: rho_sel, a canonical scalar of 32 bytes.
+        index: place in the log; -1 until the record is logged.
+        answered_by: the index that was scored; None for version 1 of the served tenant's.
+        served: positions of the answer in their order; of a noised window all of T, rising.
+        withdrawn: positions of the answer that were left out since their documents changed.
+    """
 
-        Args:
-            a: 1..A, the sampling instant included.
-        """
-        return None
-
-    def beacon(self, a: int) -> bytes:
-        """Return what the provider and the verifier take for a round's randomness.
-
-        Args:
-            a: as of `round`.
-        """
-        shown = self.round(a)
-        return b"" if shown is None else shown.randomness
-
-    def released(self, a: int) -> int:
-        """Return when an activation is released, Unix milliseconds.
-
-        Args:
-            a: 1..A-1.
-        """
-        return 1000 * self.instants[a - 1] + 5
-
-    def drawn(self) -> int:
-        """Return when the sample is drawn, Unix milliseconds."""
-        return 1000 * CHALLENGED
-
-    def covered_sizes(self) -> list[int]:
-        """Return covered_size(a) for a = 1..A-1 (docs/spec/05-records.md §5.6)."""
-        return [
-            max((size for size, time, _ in self.checkpoints if time < instant), default=0)
-            for instant in self.instants[:-1]
-        ]
+    account: Account
+    request: Request
+    record: Record
+    body: bytes
+    salt: bytes
+    openings: Openings
+    embedding: npt.NDArray[np.int16]
+    key: bytes
+    noise: npt.NDArray[np.int64]
+    served_tenant: str
+    selected: tuple[int, ...]
+    selection_blinding: bytes
+    index: int = -1
+    answered_by: TenantIndex | None = None
+    served: tuple[int, ...] = ()
+    withdrawn: tuple[int, ...] = ()
 
 
 Event = tuple[Any, ...]
@@ -121,7 +139,7 @@ Event = tuple[Any, ...]
 
 
 @dataclass
-class OpenedWindow(Releases):
+class OpenedWindow:
     """The window up to its countersigned opening.
 
     The order of `script` is the order of events; times are seconds relative to `start`.
@@ -267,6 +285,60 @@ class OpenedWindow(Releases):
             self.cosigner_key.verifier_key,
             OpenedWindow.previous_checkpoint(self),
         ).encode()
+
+    # --- values of the instants: every one of them is a hook for cheats -----------------------
+
+    def preimage(self, a: int) -> bytes:
+        """Return n_a of the activation chain (docs/spec/05-records.md §5.6), for a = 1..A."""
+        return chains.activation_preimage(self.window, self.chain_seed, len(self.instants), a)
+
+    def randomness(self, a: int) -> bytes:
+        """Return rnd_a (docs/spec/05-records.md §5.6).
+
+        Args:
+            a: an activation; from A on the last one that is not the sampling nonce stands in for
+                n_a, so that records with an activation that there is not can be made.
+        """
+        known = min(a, len(self.instants) - 1)
+        return chains.activation_randomness(
+            self.window, a, self.preimage(known), self.beacon(known)
+        )
+
+    def round(self, a: int) -> BeaconRound | None:
+        """Return the beacon's round that is shown with a release: none here.
+
+        Args:
+            a: 1..A, the sampling instant included.
+        """
+        return None
+
+    def beacon(self, a: int) -> bytes:
+        """Return what the provider and the verifier take for a round's randomness.
+
+        Args:
+            a: as of `round`.
+        """
+        shown = self.round(a)
+        return b"" if shown is None else shown.randomness
+
+    def released(self, a: int) -> int:
+        """Return when an activation is released, Unix milliseconds.
+
+        Args:
+            a: 1..A-1.
+        """
+        return 1000 * self.instants[a - 1] + 5
+
+    def drawn(self) -> int:
+        """Return when the sample is drawn, Unix milliseconds."""
+        return 1000 * CHALLENGED
+
+    def covered_sizes(self) -> list[int]:
+        """Return covered_size(a) for a = 1..A-1 (docs/spec/05-records.md §5.6)."""
+        return [
+            max((size for size, time, _ in self.checkpoints if time < instant), default=0)
+            for instant in self.instants[:-1]
+        ]
 
     # --- before the window -------------------------------------------------------------------
 

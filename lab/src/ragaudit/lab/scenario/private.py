@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.selection import scores, select
-from ragaudit.lab.scenario.accounts import Account, Asked
 from ragaudit.lab.scenario.integrity import IntegrityWindow
-from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.opening import Account, Asked, Event
 from ragaudit.lab.scenario.policy import full_policy_document
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.commitments import KeyOpening, SeedCommitment, counter_key, slot_key

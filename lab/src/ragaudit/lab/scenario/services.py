@@ -1,5 +1,7 @@
-"""Both services in this process. Their background work is done when the scenario says so."""
+"""Both services in this process, and their clock: all is done when the scenario says so."""
 
+import asyncio
+import json
 import threading
 import time
 from collections.abc import Sequence
@@ -11,11 +13,9 @@ import httpx
 from fastapi import FastAPI
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.policy import small_terms_file
 from ragaudit.lab.scenario.provision import PROVIDER, SETTINGS, WINDOW
-from ragaudit.lab.scenario.transport import AppTransport, Loop
 from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import PublicPart
@@ -47,6 +47,127 @@ from ragaudit.verifier.service.auditor import ProcedureAuditor, ReportProgress
 from ragaudit.verifier.service.database import create_tables
 from ragaudit.verifier.settings import Limits, make_data_folder
 from ragaudit.verifier.settings import Settings as VerifierSettings
+from starlette.types import ASGIApp
+
+
+def machine_seconds() -> int:
+    """Return the machine's time in Unix milliseconds, at a whole second."""
+    return 1000 * (time.time_ns() // 10**9)
+
+
+@dataclass
+class Clock:
+    """Unix milliseconds that only the scenario moves; services and client libraries read them.
+
+    Attributes:
+        now: what it shows; the machine's time at first, unless it is said.
+        step: milliseconds by which each reading moves it.
+    """
+
+    now: int = field(default_factory=machine_seconds)
+    step: int = 0
+
+    def __call__(self) -> int:
+        self.now += self.step
+        return self.now
+
+    def at(self, seconds: int) -> None:
+        """Go to a Unix second, or stay where the clock is if that is later: it never goes back.
+
+        Args:
+            seconds: Unix time in whole seconds, though the clock itself counts milliseconds.
+        """
+        self.now = max(self.now, 1000 * seconds)
+
+
+class Loop:
+    """An event loop in a thread of its own, on which the applications run."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="services", daemon=True)
+        self._thread.start()
+
+    def call(self, transport: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:
+        """Run a request on the loop and return its whole response.
+
+        Blocks the calling thread, which must not be the loop's own.
+
+        Args:
+            transport: leads into the application; nothing leaves the process.
+            request: as a client prepared it.
+        """
+        return asyncio.run_coroutine_threadsafe(_answer(transport, request), self._loop).result()
+
+    def close(self) -> None:
+        """Stop the loop and its thread."""
+        asyncio.run_coroutine_threadsafe(
+            self._loop.shutdown_default_executor(), self._loop
+        ).result()
+        # Only now: a worker thread that outlived the loop would answer into a closed one.
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class AppTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """Sends requests to an application; remembers the last answer with each path's last name.
+
+    Attributes:
+        asked, answered: last JSON body sent to and received from ``.../<name>``, by name.
+        calls: method and path of every request that arrived.
+        down: whether the application cannot be reached.
+    """
+
+    def __init__(self, app: ASGIApp, loop: Loop) -> None:
+        """Lead into an application.
+
+        Args:
+            app: the application.
+            loop: the one on which it always runs, whichever thread or loop asks.
+        """
+        # An exception of the application is a 500 to its caller, as over a network.
+        self._transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self._loop = loop
+        self.asked: dict[str, Any] = {}
+        self.answered: dict[str, Any] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.down = False
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._noted(request, self._call(request))
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        # The application stays on its own loop, whichever loop asks.
+        response = await asyncio.to_thread(self._call, request)
+        return self._noted(request, response)
+
+    def _call(self, request: httpx.Request) -> httpx.Response:
+        if self.down:
+            raise httpx.ConnectError("refused", request=request)
+        self.calls.append((request.method, request.url.path))
+        return self._loop.call(self._transport, request)
+
+    def _noted(self, request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        name = request.url.path.rsplit("/", 1)[-1]
+        if request.method == "POST" and response.is_success:
+            self.asked[name] = _json(request.content)
+            self.answered[name] = _json(response.content)
+        return response
+
+
+async def _answer(transport: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:
+    response = await transport.handle_async_request(request)
+    content = await response.aread()
+    return httpx.Response(response.status_code, headers=response.headers, content=content)
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
+
 
 VERIFIER: Final = "regulator.example/cosigner"
 

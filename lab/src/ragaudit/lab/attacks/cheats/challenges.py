@@ -14,7 +14,7 @@ from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
 from ragaudit.lab.attacks.cheats.selection import Scores, constructed, with_services
 from ragaudit.lab.attacks.forging import selection_prover
-from ragaudit.lab.scenario.accounts import Asked
+from ragaudit.lab.scenario.opening import Asked
 from ragaudit.lab.scenario.policy import END, INSTANTS, START
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.entries import Close, Record

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.digests import salted, structure
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
-from ragaudit.lab.scenario.accounts import Asked
+from ragaudit.lab.scenario.opening import Asked
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.requests import Openings, Request

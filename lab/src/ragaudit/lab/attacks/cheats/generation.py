@@ -11,11 +11,9 @@ from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry
 from ragaudit.circuits.selection import scores
 from ragaudit.lab.attacks.cheat import ConstructedCheat
-from ragaudit.lab.scenario.accounts import Account
-from ragaudit.lab.scenario.charging import Charged
-from ragaudit.lab.scenario.generating import GeneratingWindow
+from ragaudit.lab.scenario.generating import Charged, GeneratingWindow
 from ragaudit.lab.scenario.integrity import LEFT_SHELF
-from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.opening import Account, Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.ledger.messages.entries import Charge
 from ragaudit.verifier.reference.ristretto import add, decode, encode, negate

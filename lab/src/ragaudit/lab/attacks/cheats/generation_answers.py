@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from ragaudit.lab.attacks.cheats.generation import constructed
-from ragaudit.lab.scenario.charging import Charged, CopyGenerator
-from ragaudit.lab.scenario.generating import GeneratingWindow
+from ragaudit.lab.scenario.generating import Charged, CopyGenerator, GeneratingWindow
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
 from ragaudit.ledger.messages.entries import Charge

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.selection import scores
 from ragaudit.lab.attacks.cheats.generation import constructed
-from ragaudit.lab.scenario.charging import Charged
-from ragaudit.lab.scenario.generating import AdaptiveWindow, AnsweringModel, KeywordWindow
+from ragaudit.lab.scenario.generating import AdaptiveWindow, AnsweringModel, Charged, KeywordWindow
 from ragaudit.privacy.mechanisms.dp_ksa import (
     DpKsa,
     KeywordAnswer,

@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from ragaudit.lab.attacks.cheats.generation import constructed
-from ragaudit.lab.scenario.charging import Charged
-from ragaudit.lab.scenario.generating import AnchoredQuestions, SubmittedAnswers
+from ragaudit.lab.scenario.generating import AnchoredQuestions, Charged, SubmittedAnswers
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.ledger.messages.entries import Charge
 from ragaudit.ledger.messages.receipt_check import WindowView

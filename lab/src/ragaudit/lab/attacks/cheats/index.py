@@ -12,10 +12,8 @@ from ragaudit.circuits.statements import IndexStatement, NormOpening
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
 from ragaudit.lab.attacks.forging import index_prover, selection_prover
-from ragaudit.lab.scenario.accounts import Asked, TenantIndex
-from ragaudit.lab.scenario.integrity import IntegrityWindow
-from ragaudit.lab.scenario.opening import Event
-from ragaudit.lab.scenario.versions import Row
+from ragaudit.lab.scenario.integrity import IntegrityWindow, Row
+from ragaudit.lab.scenario.opening import Asked, Event, TenantIndex
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.commitments import IndexCommitment, index_root
 from ragaudit.prover.index.builder import IndexBuilder

@@ -12,12 +12,10 @@ from ragaudit.encoding.parameters import B
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
 from ragaudit.lab.attacks.cheats.disputes import RewritesContent
 from ragaudit.lab.attacks.cheats.embedding import OtherTenant
-from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
-from ragaudit.lab.scenario.exact import ExactScenario
-from ragaudit.lab.scenario.integrity import LEFT_SHELF, IntegrityWindow
-from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.integrity import COPIED, LEFT_SHELF, IntegrityWindow
+from ragaudit.lab.scenario.opening import Account, Asked, Event, TenantIndex
 from ragaudit.lab.scenario.policy import SMALL_TERMS
-from ragaudit.lab.scenario.versions import COPIED
+from ragaudit.lab.scenario.scenario import ExactScenario
 from ragaudit.ledger.messages.columns import canonical_text
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.filters import Filter

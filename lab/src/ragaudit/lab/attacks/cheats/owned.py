@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.lab.attacks.cheat import ConstructedCheat
-from ragaudit.lab.scenario.accounts import TenantIndex
+from ragaudit.lab.scenario.integrity import Row
+from ragaudit.lab.scenario.opening import TenantIndex
 from ragaudit.lab.scenario.owned import (
     AllPrivateRowsWindow,
     AllRowsWindow,
     IndexedWindow,
     OwnedWindow,
 )
-from ragaudit.lab.scenario.versions import Row
 from ragaudit.ledger.messages.accounts import AccountIndex
 from ragaudit.ledger.messages.commitments import RowsHead, SampledRow, encode_rows
 from ragaudit.ledger.messages.documents import Life, document_row, id_key

@@ -7,8 +7,7 @@ from typing import Any
 from ragaudit.encoding.digests import structure
 from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat, part
 from ragaudit.lab.attacks.cheats.promises import PromisesAhead
-from ragaudit.lab.scenario.accounts import Account
-from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.opening import Account, Event
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tree import EMPTY_ROOT

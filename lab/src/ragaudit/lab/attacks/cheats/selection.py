@@ -14,7 +14,7 @@ from ragaudit.encoding.errors import InternalError
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat, part
 from ragaudit.lab.attacks.cheats.disputes import Bare, demand
-from ragaudit.lab.scenario.accounts import Account, Asked
+from ragaudit.lab.scenario.opening import Account, Asked
 from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.window import Window

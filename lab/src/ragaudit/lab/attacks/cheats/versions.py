@@ -14,11 +14,9 @@ from ragaudit.circuits.statements import IndexStatement
 from ragaudit.embedders.base import Embedder
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
 from ragaudit.lab.attacks.cheats.integrity import Disputed
-from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
-from ragaudit.lab.scenario.exact import ChangingScenario
-from ragaudit.lab.scenario.integrity import IntegrityWindow
-from ragaudit.lab.scenario.opening import Event
-from ragaudit.lab.scenario.versions import Row
+from ragaudit.lab.scenario.integrity import IntegrityWindow, Row
+from ragaudit.lab.scenario.opening import Account, Asked, Event, TenantIndex
+from ragaudit.lab.scenario.scenario import ChangingScenario
 from ragaudit.ledger.messages.columns import NULL_ROW
 from ragaudit.ledger.messages.entries import Record, Version
 from ragaudit.ledger.messages.requests import float32_bytes
