@@ -4,37 +4,32 @@ import numpy as np
 from entrances import EPSILON, EVENT, HALF, MU, REPLACE, TENTH, entrance
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab import bridges
+from ragaudit.lab.risk import calibration as inversion
 from ragaudit.lab.risk import (
-    auditing,
     continuous,
     estimation,
-    finite,
     general_bounds,
     known_mechanisms,
     mechanisms,
     one_dimensional,
     optimal_attack,
-    priors,
-    scenario,
-    simulation,
     threat,
     trade_off,
     translation,
 )
-from ragaudit.lab.risk import calibration as inversion
 from ragaudit.lab.risk.general_bounds import best_bound, channel_bounds
 from ragaudit.privacy import guarantees
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.risk import PriorSummary
 
-PRIOR = priors.FinitePrior.uniform(3)
+PRIOR = threat.FinitePrior.uniform(3)
 SUMMARY = PriorSummary.uniform(3)
 SETS = threat.SuccessSets.exact(3)
 NOTHING = threat.AuxiliaryKnowledge.none(3)
 THREAT = threat.ThreatModel.reconstruction(PRIOR)
-SCENARIO = scenario.Scenario.uniform(3)
+SCENARIO = general_bounds.Scenario.uniform(3)
 NOISE = mechanisms.LaplaceNoise(1.0)
-LINE = priors.ContinuousPrior.uniform(0, 1)
+LINE = threat.ContinuousPrior.uniform(0, 1)
 EXPONENTIAL = mechanisms.ExponentialMechanism(4.0)
 CURVE = trade_off.GaussianTradeOff(1.0)
 CHANNEL = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
@@ -53,15 +48,15 @@ def generator() -> np.random.Generator:
 
 
 RISK = [
-    entrance(priors.FinitePrior, probabilities=[0.5, 0.25, 0.25]),
-    entrance(priors.FinitePrior.uniform, records=3),
-    entrance(priors.ContinuousPrior, low=0, high=1, cdf=lambda x: x),
-    entrance(priors.ContinuousPrior.uniform, low=0, high=1),
-    entrance(priors.ContinuousPrior.beta, a=2, b=2, low=0, high=1),
+    entrance(threat.FinitePrior, probabilities=[0.5, 0.25, 0.25]),
+    entrance(threat.FinitePrior.uniform, records=3),
+    entrance(threat.ContinuousPrior, low=0, high=1, cdf=lambda x: x),
+    entrance(threat.ContinuousPrior.uniform, low=0, high=1),
+    entrance(threat.ContinuousPrior.beta, a=2, b=2, low=0, high=1),
     entrance(LINE.ball_masses, centers=np.array([0.5]), eta=TENTH),
     entrance(PriorSummary, collision_probability=HALF, least_ball=TENTH, largest_ball=HALF),
     entrance(PriorSummary.uniform, records=3),
-    entrance(priors.continuous_summary, prior=LINE, eta=TENTH, points=100),
+    entrance(threat.continuous_summary, prior=LINE, eta=TENTH, points=100),
     entrance(threat.AuxiliaryKnowledge.none, records=3),
     entrance(threat.AuxiliaryKnowledge.full, records=3),
     entrance(threat.AuxiliaryKnowledge.of_labels, labels=["a", "b", "a"]),
@@ -76,16 +71,18 @@ RISK = [
     entrance(threat.ThreatModel.reconstruction, prior=PRIOR, success=SETS),
     entrance(threat.ThreatModel.membership, prior=PRIOR),
     entrance(
-        scenario.Scenario, summary=SUMMARY, knowledge=scenario.Knowledge.NONE, exact_guesses=True,
-        prior=PRIOR, records=3, is_uniform=True, relation=REPLACE,
+        general_bounds.Scenario, summary=SUMMARY, knowledge=general_bounds.Knowledge.NONE,
+        exact_guesses=True, prior=PRIOR, records=3, is_uniform=True, relation=REPLACE,
     ),
-    entrance(scenario.Scenario.of_threat, threat=THREAT),
-    entrance(scenario.Scenario.uniform, records=3, knowledge=scenario.Knowledge.NONE),
-    entrance(scenario.Scenario.continuous, prior=LINE, eta=TENTH),
-    entrance(scenario.Scenario.unknown_prior, records=3),
-    entrance(scenario.Scenario.absence, presence=HALF, relation=NeighboringRelation.ADD_REMOVE),
+    entrance(general_bounds.Scenario.of_threat, threat=THREAT),
+    entrance(general_bounds.Scenario.uniform, records=3, knowledge=general_bounds.Knowledge.NONE),
+    entrance(general_bounds.Scenario.continuous, prior=LINE, eta=TENTH),
+    entrance(general_bounds.Scenario.unknown_prior, records=3),
+    entrance(
+        general_bounds.Scenario.absence, presence=HALF, relation=NeighboringRelation.ADD_REMOVE
+    ),
     entrance(SCENARIO.require, guarantee=EPSILON),
-    entrance(scenario.normalized, advantage=HALF, summary=SUMMARY),
+    entrance(general_bounds.normalized, advantage=HALF, summary=SUMMARY),
     entrance(trade_off.GaussianTradeOff, mu=HALF),
     entrance(trade_off.ApproximateTradeOff, epsilon=HALF, delta=TENTH),
     entrance(trade_off.PrivacyProfile, pairs=[(1.0, 0.1)], relation=REPLACE),
@@ -101,7 +98,7 @@ RISK = [
     entrance(general_bounds.approximate_dp_bound, scenario=SCENARIO, guarantee=EPSILON),
     entrance(
         general_bounds.exact_guess_bound,
-        scenario=scenario.Scenario.of_threat(THREAT),
+        scenario=general_bounds.Scenario.of_threat(THREAT),
         guarantee=EPSILON,
     ),
     entrance(general_bounds.uniform_exact_guess_bound, scenario=SCENARIO, guarantee=EPSILON),
@@ -130,16 +127,16 @@ RISK = [
             inversion.continuous_largest_parameter, inversion.continuous_least_parameter,
         )
     ),
-    entrance(finite.grr_advantage, threat=THREAT, epsilon=1),
-    entrance(finite.oue_advantage, threat=THREAT, epsilon=1),
-    entrance(finite.ss_advantage, threat=THREAT, epsilon=1, subset=1),
-    entrance(finite.grr_total_variation, records=3, epsilon=1),
-    entrance(finite.oue_total_variation, epsilon=1),
-    entrance(finite.ss_total_variation, records=3, epsilon=1, subset=1),
-    entrance(finite.oue_advantage_uniform, records=3, epsilon=1),
-    entrance(finite.ss_advantage_uniform, records=3, epsilon=1, subset=1),
-    entrance(finite.noise_advantage_uniform, positions=[0.0, 1.0, 2.0], noise=NOISE),
-    entrance(finite.noise_bound_uniform, records=3, span=1, noise=NOISE),
+    entrance(mechanisms.grr_advantage, threat=THREAT, epsilon=1),
+    entrance(mechanisms.oue_advantage, threat=THREAT, epsilon=1),
+    entrance(mechanisms.ss_advantage, threat=THREAT, epsilon=1, subset=1),
+    entrance(mechanisms.grr_total_variation, records=3, epsilon=1),
+    entrance(mechanisms.oue_total_variation, epsilon=1),
+    entrance(mechanisms.ss_total_variation, records=3, epsilon=1, subset=1),
+    entrance(mechanisms.oue_advantage_uniform, records=3, epsilon=1),
+    entrance(mechanisms.ss_advantage_uniform, records=3, epsilon=1, subset=1),
+    entrance(mechanisms.noise_advantage_uniform, positions=[0.0, 1.0, 2.0], noise=NOISE),
+    entrance(mechanisms.noise_bound_uniform, records=3, span=1, noise=NOISE),
     entrance(
         estimation.ldp_auditor_epsilon, true_positives=7, false_positives=1, trials=9, alpha=TENTH,
         delta=0,
@@ -184,8 +181,8 @@ RISK = [
         bridges.risk_evaluator, relation="replace", group_size=1, queries=2, delta=TENTH,
         false_positive=HALF,
     ),
-    entrance(finite.finite_advantage, channel=CHANNEL, threat=THREAT),
-    entrance(finite.channel_total_variation, channel=CHANNEL),
+    entrance(mechanisms.finite_advantage, channel=CHANNEL, threat=THREAT),
+    entrance(mechanisms.channel_total_variation, channel=CHANNEL),
     entrance(
         optimal_attack.GradientAttack, threat=THREAT, clipping_norm=1, noise_multiplier=2
     ),
@@ -247,27 +244,28 @@ RISK = [
     ),
     entrance(general_bounds.success_bound, scenario=SCENARIO, guarantee=EPSILON),
     entrance(
-        simulation.randomized_response, targets=TARGETS, records=3, epsilon=1, generator=generator()
-    ),
-    entrance(
-        simulation.unary_encoding, targets=TARGETS, records=3, epsilon=1, generator=generator()
-    ),
-    entrance(
-        simulation.subset_selection, targets=TARGETS, records=3, epsilon=1, subset=1,
+        optimal_attack.randomized_response, targets=TARGETS, records=3, epsilon=1,
         generator=generator(),
     ),
-    entrance(simulation.RandomizedResponse, epsilon=1),
-    entrance(simulation.UnaryEncoding, epsilon=1),
-    entrance(simulation.SubsetSelection, epsilon=1, subset=1),
-    entrance(simulation.NoisyPosition, positions=[0.0, 1.0, 2.0], noise=NOISE, eta=0),
     entrance(
-        simulation.simulate, attacked=simulation.RandomizedResponse(1.0), prior=PRIOR, runs=5,
+        optimal_attack.unary_encoding, targets=TARGETS, records=3, epsilon=1, generator=generator()
+    ),
+    entrance(
+        optimal_attack.subset_selection, targets=TARGETS, records=3, epsilon=1, subset=1,
         generator=generator(),
     ),
-    entrance(auditing.certify, estimate=ESTIMATE, scenario=SCENARIO, delta=0),
-    entrance(auditing.check_claim, estimate=ESTIMATE, scenario=SCENARIO, claim=EPSILON),
+    entrance(optimal_attack.RandomizedResponse, epsilon=1),
+    entrance(optimal_attack.UnaryEncoding, epsilon=1),
+    entrance(optimal_attack.SubsetSelection, epsilon=1, subset=1),
+    entrance(optimal_attack.NoisyPosition, positions=[0.0, 1.0, 2.0], noise=NOISE, eta=0),
     entrance(
-        auditing.estimate_from_model, estimate=ESTIMATE, mechanism="mine",
+        optimal_attack.simulate, attacked=optimal_attack.RandomizedResponse(1.0), prior=PRIOR,
+        runs=5, generator=generator(),
+    ),
+    entrance(estimation.certify, estimate=ESTIMATE, scenario=SCENARIO, delta=0),
+    entrance(estimation.check_claim, estimate=ESTIMATE, scenario=SCENARIO, claim=EPSILON),
+    entrance(
+        estimation.estimate_from_model, estimate=ESTIMATE, mechanism="mine",
         advantage_at=lambda x: x / (1 + x), parameter="epsilon", largest=100,
     ),
     entrance(translation.largest_auc, guarantee=MU),

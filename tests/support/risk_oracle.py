@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import calibration, estimation, finite, general_bounds, mechanisms
+from ragaudit.lab.risk import calibration, estimation, general_bounds, mechanisms
 from ragaudit.lab.risk.continuous import continuous_advantage
-from ragaudit.lab.risk.finite import channel_total_variation, finite_advantage
 from ragaudit.lab.risk.general_bounds import (
+    Knowledge,
+    Scenario,
     approximate_dp_terms,
     best_bound,
     channel_bounds,
@@ -19,11 +20,21 @@ from ragaudit.lab.risk.general_bounds import (
     trade_off_forms,
     uniform_exact_guess_value,
 )
-from ragaudit.lab.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
+from ragaudit.lab.risk.mechanisms import (
+    ExponentialMechanism,
+    GaussianNoise,
+    LaplaceNoise,
+    channel_total_variation,
+    finite_advantage,
+)
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
-from ragaudit.lab.risk.scenario import Knowledge, Scenario
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import (
+    AuxiliaryKnowledge,
+    ContinuousPrior,
+    FinitePrior,
+    SuccessSets,
+    ThreatModel,
+)
 from ragaudit.lab.risk.trade_off import (
     ApproximateTradeOff,
     GaussianTradeOff,
@@ -67,9 +78,9 @@ def enumerated(i: Inputs) -> float:
     threat = threat_of(i, np.arange(i["m"]))
     value = finite_advantage(channel_of(i), threat)
     closed: dict[str, Callable[[], float]] = {
-        "grr": lambda: finite.grr_advantage(threat, i["eps"]),
-        "oue": lambda: finite.oue_advantage(threat, i["eps"]),
-        "ss": lambda: finite.ss_advantage(threat, i["eps"], i["omega"]),
+        "grr": lambda: mechanisms.grr_advantage(threat, i["eps"]),
+        "oue": lambda: mechanisms.oue_advantage(threat, i["eps"]),
+        "ss": lambda: mechanisms.ss_advantage(threat, i["eps"], i["omega"]),
     }
     if isinstance(i["aux"], str):
         assert closed[i["mechanism"]]() == pytest.approx(value, abs=1e-12)
@@ -96,7 +107,7 @@ def on_line(i: Inputs) -> float:
     found = line_advantage(positions, noise_of(i), threat, clamp=clamp)
     assert found.error < 1e-10
     if threat.prior.is_uniform and threat.success.is_exact and threat.auxiliary.is_none:
-        closed = finite.noise_advantage_uniform(positions, noise_of(i))
+        closed = mechanisms.noise_advantage_uniform(positions, noise_of(i))
         assert closed == pytest.approx(found.value, abs=1e-12)
     return found.value
 
@@ -131,9 +142,9 @@ def total_variation(i: Inputs) -> float:
         return LaplaceNoise.calibrated(i["eps"], 1.0).total_variation(1.0)
     found = channel_total_variation(channel_of(i))
     closed = (
-        finite.grr_total_variation(i["m"], i["eps"])
+        mechanisms.grr_total_variation(i["m"], i["eps"])
         if i["mechanism"] == "grr"
-        else finite.ss_total_variation(i["m"], i["eps"], i["omega"])
+        else mechanisms.ss_total_variation(i["m"], i["eps"], i["omega"])
     )
     assert closed == pytest.approx(found, abs=1e-12)
     return found
@@ -179,7 +190,7 @@ def inverse(i: Inputs) -> float:
     if i["mechanism"] == "ss":
         return calibration.ss_epsilon(i["rad"], m, i["omega"])
     return calibration.largest_parameter(
-        lambda eps: finite.oue_advantage_uniform(m, eps), i["rad"]
+        lambda eps: mechanisms.oue_advantage_uniform(m, eps), i["rad"]
     ).parameter
 
 
@@ -206,7 +217,9 @@ def crossing(i: Inputs) -> float:
 
     def difference(eps: float) -> float:
         noise = LaplaceNoise(1 / eps) if eps else LaplaceNoise(1e300)
-        return finite.noise_bound_uniform(m, 1.0, noise) - finite.oue_advantage_uniform(m, eps)
+        return mechanisms.noise_bound_uniform(m, 1.0, noise) - mechanisms.oue_advantage_uniform(
+            m, eps
+        )
 
     low, high = 10.0, 20.0
     assert difference(low) < 0 < difference(high)
@@ -332,7 +345,7 @@ RECOMPUTE: dict[str, Callable[[Inputs], Any]] = {
     "calibrate.grr": inverse,
     "mia.auc": lambda i: estimation.area_under_curve(i["member"], i["nonmember"]),
     "mia.power": power,
-    "rad.closed.oue": lambda i: finite.oue_advantage_uniform(i["m"], i["eps"]),
+    "rad.closed.oue": lambda i: mechanisms.oue_advantage_uniform(i["m"], i["eps"]),
     "rad.compare": crossing,
     "rad.continuous": continuous,
     "rad.cor56": lambda i: uniform_exact_guess_value(i["m"], i["eps"], i["delta"]),

@@ -22,8 +22,7 @@ from ragaudit.lab.reproduce import (
 from ragaudit.lab.reproduce.command import app
 from ragaudit.lab.reproduce.comparison import Comparison, Table, as_text, sampling_tolerance
 from ragaudit.lab.reproduce.rad_published import FIGURE_2, FIGURE_6, FIGURE_6_CLAIMS, FIGURE_11
-from ragaudit.lab.risk.finite import oue_advantage_uniform
-from ragaudit.lab.risk.mechanisms import LaplaceNoise
+from ragaudit.lab.risk.mechanisms import LaplaceNoise, oue_advantage_uniform
 from scipy import stats
 from typer.testing import CliRunner
 

@@ -8,10 +8,9 @@ import pytest
 from for_each import for_each
 from ragaudit.cli.main import app as root
 from ragaudit.lab.risk.calibration import laplace_epsilon, uniform_exact_guess_epsilon
-from ragaudit.lab.risk.finite import finite_advantage
 from ragaudit.lab.risk.general_bounds import LABEL
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.mechanisms import finite_advantage
+from ragaudit.lab.risk.threat import AuxiliaryKnowledge, FinitePrior, SuccessSets, ThreatModel
 from ragaudit.lab.risk_command.show import counted
 from risk_command import report, run
 from typer.testing import CliRunner

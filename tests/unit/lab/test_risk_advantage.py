@@ -12,7 +12,7 @@ import pytest
 from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ragaudit.lab.risk import finite, mechanisms
+from ragaudit.lab.risk import mechanisms
 from ragaudit.lab.risk.continuous import (
     ExactGuessWarning,
     continuous_advantage,
@@ -20,11 +20,22 @@ from ragaudit.lab.risk.continuous import (
     nested_deviation,
     outer_deviation,
 )
-from ragaudit.lab.risk.finite import channel_total_variation, finite_advantage
-from ragaudit.lab.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
+from ragaudit.lab.risk.mechanisms import (
+    ExponentialMechanism,
+    GaussianNoise,
+    LaplaceNoise,
+    channel_total_variation,
+    finite_advantage,
+)
 from ragaudit.lab.risk.one_dimensional import integrate, line_advantage
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior, continuous_summary
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import (
+    AuxiliaryKnowledge,
+    ContinuousPrior,
+    FinitePrior,
+    SuccessSets,
+    ThreatModel,
+    continuous_summary,
+)
 
 SKEWED = FinitePrior([0.4, 0.3, 0.15, 0.1, 0.05])
 EPSILONS = [1e-6, 0.1, 1.0, 3.0, 8.0, 30.0]
@@ -123,7 +134,7 @@ def test_claim_2_2_who_cannot_fail_cannot_gain() -> None:
     threat = ThreatModel(SKEWED, sets, AuxiliaryKnowledge.full(5))
     channel = mechanisms.grr_channel(5, 1.0)
     assert finite_advantage(channel, threat) == pytest.approx(0, abs=1e-15)
-    assert finite.grr_advantage(threat, 1.0) == 0
+    assert mechanisms.grr_advantage(threat, 1.0) == 0
     positive = finite_advantage(channel, threat, allow_abstain=True)
     assert positive == pytest.approx(0.18286989720257272, abs=1e-12)
 
@@ -181,20 +192,20 @@ def test_claims_3_1_to_3_5_closed_forms_are_the_enumerated_optimum(
     )
     grr, oue = mechanisms.grr_channel(m, epsilon), mechanisms.oue_channel(m, epsilon)
     cases = [
-        (grr, full, finite.grr_advantage(full, epsilon)),
-        (grr, none, finite.grr_advantage(none, epsilon)),
-        (grr, classes, finite.grr_advantage(classes, epsilon)),
-        (oue, full, finite.oue_advantage(full, epsilon)),
-        (oue, plain, finite.oue_advantage(plain, epsilon)),
+        (grr, full, mechanisms.grr_advantage(full, epsilon)),
+        (grr, none, mechanisms.grr_advantage(none, epsilon)),
+        (grr, classes, mechanisms.grr_advantage(classes, epsilon)),
+        (oue, full, mechanisms.oue_advantage(full, epsilon)),
+        (oue, plain, mechanisms.oue_advantage(plain, epsilon)),
     ]
     for omega in range(1, m):
         ss = mechanisms.ss_channel(m, epsilon, omega)
         cases += [
-            (ss, full, finite.ss_advantage(full, epsilon, omega)),
-            (ss, plain, finite.ss_advantage(plain, epsilon, omega)),
+            (ss, full, mechanisms.ss_advantage(full, epsilon, omega)),
+            (ss, plain, mechanisms.ss_advantage(plain, epsilon, omega)),
         ]
         found = channel_total_variation(ss)
-        closed = finite.ss_total_variation(m, epsilon, omega)
+        closed = mechanisms.ss_total_variation(m, epsilon, omega)
         assert closed == pytest.approx(found, abs=1e-12)
     for channel, threat, closed in cases:
         assert closed == pytest.approx(finite_advantage(channel, threat), abs=1e-12)
@@ -206,13 +217,13 @@ def test_claim_3_4_uniform_forms_order_and_limits(records: int) -> None:
     threat = ThreatModel.reconstruction(FinitePrior.uniform(records))
     for epsilon in [*EPSILONS, 700.0, 1e4]:
         omega = mechanisms.subset_size(records, epsilon)
-        grr = finite.grr_advantage(threat, epsilon)
-        ss = finite.ss_advantage_uniform(records, epsilon, omega)
-        oue = finite.oue_advantage_uniform(records, epsilon)
+        grr = mechanisms.grr_advantage(threat, epsilon)
+        ss = mechanisms.ss_advantage_uniform(records, epsilon, omega)
+        oue = mechanisms.oue_advantage_uniform(records, epsilon)
         assert 1 - 1 / records + 1e-12 >= grr >= ss - 1e-12 >= oue - 2e-12
         assert oue <= (records - 1) / (2 * records) + 1e-15
-        assert finite.oue_advantage(threat, epsilon) == pytest.approx(oue, rel=1e-9)
-        assert finite.ss_advantage(threat, epsilon, omega) == pytest.approx(ss, rel=1e-9)
+        assert mechanisms.oue_advantage(threat, epsilon) == pytest.approx(oue, rel=1e-9)
+        assert mechanisms.ss_advantage(threat, epsilon, omega) == pytest.approx(ss, rel=1e-9)
         if omega == 1:
             assert ss == pytest.approx(grr, rel=1e-12)
 
@@ -220,8 +231,8 @@ def test_claim_3_4_uniform_forms_order_and_limits(records: int) -> None:
 def test_claim_3_8_numbers_of_the_paper_recomputed() -> None:
     """Example 4.4 is met at 2.504379, not 2.503; the printed value gives .099865."""
     threat = ThreatModel.reconstruction(FinitePrior.uniform(100))
-    assert finite.grr_advantage(threat, 2.504379) == pytest.approx(0.1, abs=1e-6)
-    assert finite.grr_advantage(threat, 2.503) == pytest.approx(0.099865, abs=5e-7)
+    assert mechanisms.grr_advantage(threat, 2.504379) == pytest.approx(0.1, abs=1e-6)
+    assert mechanisms.grr_advantage(threat, 2.503) == pytest.approx(0.099865, abs=5e-7)
 
 
 @for_each("noise", [LaplaceNoise(0.2), GaussianNoise(0.2)])
@@ -231,13 +242,13 @@ def test_claims_3_6_and_3_7_noise_on_a_line(noise: LaplaceNoise | GaussianNoise,
     m = int(rng.integers(2, 9))
     positions = np.sort(rng.random(m))
     threat = ThreatModel.reconstruction(FinitePrior.uniform(m))
-    closed = finite.noise_advantage_uniform(positions, noise)
+    closed = mechanisms.noise_advantage_uniform(positions, noise)
     assert line_advantage(positions, noise, threat).value == pytest.approx(closed, abs=1e-11)
     span = float(positions[-1] - positions[0])
-    most = finite.noise_bound_uniform(m, span, noise)
+    most = mechanisms.noise_bound_uniform(m, span, noise)
     assert closed <= most + 1e-15
     even = np.linspace(0, span, m)
-    assert finite.noise_advantage_uniform(even, noise) == pytest.approx(most, abs=1e-12)
+    assert mechanisms.noise_advantage_uniform(even, noise) == pytest.approx(most, abs=1e-12)
 
 
 @for_each("seed", range(8))

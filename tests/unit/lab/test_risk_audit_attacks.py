@@ -14,22 +14,22 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.lab.risk import mechanisms, simulation
+from ragaudit.lab.risk import mechanisms, optimal_attack
 from ragaudit.lab.risk.estimation import contributions
-from ragaudit.lab.risk.finite import finite_advantage
-from ragaudit.lab.risk.mechanisms import GaussianNoise, LaplaceNoise
-from ragaudit.lab.risk.optimal_attack import OptimalAttack, advantage_of, posterior
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.simulation import (
+from ragaudit.lab.risk.mechanisms import GaussianNoise, LaplaceNoise, finite_advantage
+from ragaudit.lab.risk.optimal_attack import (
     Attacked,
     Guesses,
     NoisyPosition,
+    OptimalAttack,
     RandomizedResponse,
     SubsetSelection,
     UnaryEncoding,
+    advantage_of,
+    posterior,
     simulate,
 )
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import AuxiliaryKnowledge, FinitePrior, SuccessSets, ThreatModel
 from scipy import stats
 
 ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "dp_oracle.json").read_bytes())
@@ -165,15 +165,15 @@ def report_attack(name: str, prior: FinitePrior, targets: np.ndarray, seed: int)
     """Guesses from whole reports by Algorithm 1, the slow and obvious way."""
     generator, m = np.random.default_rng(seed), prior.records
     if name == "grr":
-        reported = simulation.randomized_response(targets, m, 1.0, generator)
+        reported = optimal_attack.randomized_response(targets, m, 1.0, generator)
         with np.errstate(divide="ignore"):
             likelihoods = np.log(mechanisms.grr_channel(m, 1.0))[:, reported].T
     elif name == "oue":
-        bits = simulation.unary_encoding(targets, m, 1.0, generator)
+        bits = optimal_attack.unary_encoding(targets, m, 1.0, generator)
         _, q = mechanisms.oue_probabilities(1.0)
         likelihoods = np.where(bits, math.log((1 - q) / q), 0.0)
     else:
-        members = simulation.subset_selection(targets, m, 1.0, 2, generator)
+        members = optimal_attack.subset_selection(targets, m, 1.0, 2, generator)
         p = mechanisms.ss_probability(m, 1.0, 2)
         likelihoods = np.where(members, math.log(p / (1 - p) * (m - 2) / 2), 0.0)
     return OptimalAttack(ThreatModel.reconstruction(prior)).guess(likelihoods, 0, generator)
@@ -218,11 +218,11 @@ def test_claim_1_3_simulated_guesses_have_the_law_of_algorithm_1_on_reports(
 def test_the_sampled_reports_have_the_law_of_the_channel() -> None:
     m, runs = 4, 40_000
     targets = np.full(runs, 2)
-    bits = simulation.unary_encoding(targets, m, 1.0, np.random.default_rng(4))
+    bits = optimal_attack.unary_encoding(targets, m, 1.0, np.random.default_rng(4))
     codes = bits @ (1 << np.arange(m)[::-1])
     expected = mechanisms.oue_channel(m, 1.0)[2] * runs
     assert stats.chisquare(np.bincount(codes, minlength=2**m), expected).pvalue > 1e-6
-    members = simulation.subset_selection(targets, m, 1.0, 2, np.random.default_rng(5))
+    members = optimal_attack.subset_selection(targets, m, 1.0, 2, np.random.default_rng(5))
     assert (members.sum(axis=1) == 2).all()
     rows = {tuple(row): k for k, row in enumerate(mechanisms.ss_outputs(m, 2).tolist())}
     drawn = np.bincount([rows[tuple(row)] for row in members.tolist()], minlength=len(rows))

@@ -29,11 +29,15 @@ from ragaudit.lab.risk.estimation import (
     proportion_high,
     proportion_low,
 )
-from ragaudit.lab.risk.finite import finite_advantage
-from ragaudit.lab.risk.optimal_attack import OptimalAttack, advantage_of
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.simulation import RandomizedResponse, SubsetSelection, simulate
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.mechanisms import finite_advantage
+from ragaudit.lab.risk.optimal_attack import (
+    OptimalAttack,
+    RandomizedResponse,
+    SubsetSelection,
+    advantage_of,
+    simulate,
+)
+from ragaudit.lab.risk.threat import AuxiliaryKnowledge, FinitePrior, SuccessSets, ThreatModel
 from ragaudit.lab.risk.validation import AssumptionError
 from scipy import stats
 

@@ -17,23 +17,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import finite
-from ragaudit.lab.risk.auditing import (
+from ragaudit.lab.risk import mechanisms
+from ragaudit.lab.risk.calibration import uniform_exact_guess_epsilon
+from ragaudit.lab.risk.estimation import (
+    AdvantageEstimate,
     CertifiedLowerBound,
+    Method,
     ModelBasedEstimate,
     certify,
     check_claim,
     estimate_from_model,
+    from_counts,
+    from_guesses,
 )
-from ragaudit.lab.risk.calibration import uniform_exact_guess_epsilon
-from ragaudit.lab.risk.estimation import AdvantageEstimate, Method, from_counts, from_guesses
-from ragaudit.lab.risk.finite import finite_advantage
-from ragaudit.lab.risk.general_bounds import best_bound
+from ragaudit.lab.risk.general_bounds import Scenario, best_bound
 from ragaudit.lab.risk.known_mechanisms import LocalMechanism, NoiseMechanism, exact_bounds
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.scenario import Scenario
-from ragaudit.lab.risk.simulation import RandomizedResponse, simulate
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.mechanisms import finite_advantage
+from ragaudit.lab.risk.optimal_attack import RandomizedResponse, simulate
+from ragaudit.lab.risk.threat import AuxiliaryKnowledge, FinitePrior, SuccessSets, ThreatModel
 from ragaudit.lab.risk.translation import Nearness, largest_auc, translate
 from ragaudit.lab.risk.validation import AssumptionError
 from ragaudit.privacy.accounting.report import epsilon_report
@@ -152,7 +153,7 @@ def test_a_true_claim_is_refuted_no_more_often_than_stated() -> None:
     # The point estimate errs about half the time.
     points = sum(
         simulate(RandomizedResponse(1.0), prior, 500, np.random.default_rng(seed)).successes / 500
-        > finite.grr_total_variation(4, 1.0) * 0.75 + 0.25
+        > mechanisms.grr_total_variation(4, 1.0) * 0.75 + 0.25
         for seed in range(300)
     )
     assert points > stats.binom.ppf(1e-6, 300, 0.4)

@@ -15,27 +15,38 @@ from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import finite, mechanisms
+from ragaudit.lab.risk import mechanisms
 from ragaudit.lab.risk.continuous import continuous_advantage
-from ragaudit.lab.risk.finite import channel_total_variation, finite_advantage
 from ragaudit.lab.risk.general_bounds import (
+    Knowledge,
+    Scenario,
     approximate_dp_bound,
     approximate_dp_terms,
     best_bound,
     channel_bounds,
     exact_guess_bound,
     exact_guess_knapsack,
+    normalized,
     total_variation_bound,
     trade_off_bound,
     trade_off_forms,
     uniform_exact_guess_bound,
     uniform_exact_guess_value,
 )
-from ragaudit.lab.risk.mechanisms import GaussianNoise, LaplaceNoise
+from ragaudit.lab.risk.mechanisms import (
+    GaussianNoise,
+    LaplaceNoise,
+    channel_total_variation,
+    finite_advantage,
+)
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
-from ragaudit.lab.risk.scenario import Knowledge, Scenario, normalized
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import (
+    AuxiliaryKnowledge,
+    ContinuousPrior,
+    FinitePrior,
+    SuccessSets,
+    ThreatModel,
+)
 from ragaudit.lab.risk.trade_off import (
     ApproximateTradeOff,
     GaussianTradeOff,
@@ -201,7 +212,7 @@ def test_claim_7_2_holds_for_a_million_records(epsilon: float, skewed: bool) -> 
     bound = exact_guess_bound(
         Scenario.of_threat(threat), ApproximateDp.of(epsilon, 0, REPLACE)
     ).value
-    reached = finite.grr_advantage(threat, epsilon)
+    reached = mechanisms.grr_advantage(threat, epsilon)
     assert reached <= bound
     if not skewed:  # there it is reached
         assert bound == pytest.approx(reached, rel=1e-8)
@@ -265,7 +276,7 @@ def test_claim_7_4_uniform_prior_is_the_knapsack_and_tight_for_grr(
         assert found == pytest.approx(min(closed, found), rel=1e-9)
         if delta == 0:
             threat = ThreatModel.reconstruction(FinitePrior.uniform(records))
-            assert closed == pytest.approx(finite.grr_advantage(threat, epsilon), abs=1e-12)
+            assert closed == pytest.approx(mechanisms.grr_advantage(threat, epsilon), abs=1e-12)
 
 
 @for_each("records", [2, 3, 10, 100])
@@ -391,11 +402,11 @@ def test_claim_6_5_neither_form_is_always_the_smaller() -> None:
 
 
 def test_claim_6_6_the_two_easiest_records_are_not_the_worst_prior() -> None:
-    channel_variation = finite.grr_total_variation(100, 3.0)
+    channel_variation = mechanisms.grr_total_variation(100, 3.0)
     two = np.zeros(100)
     two[:2] = 0.5
     by_prior = [
-        finite.grr_advantage(ThreatModel.reconstruction(prior), 3.0)
+        mechanisms.grr_advantage(ThreatModel.reconstruction(prior), 3.0)
         for prior in (FinitePrior(two), FinitePrior.uniform(100))
     ]
     assert by_prior == pytest.approx([0.0801, 0.1587], abs=5e-5)
@@ -482,11 +493,11 @@ def test_each_bound_is_monotone_in_epsilon_delta_and_mu(
 def test_closed_forms_are_monotone_and_finite(epsilon: float) -> None:
     for m in (2, 11, 10**7):
         for form in (
-            lambda eps, m=m: finite.grr_total_variation(m, eps),
-            lambda eps, m=m: finite.oue_advantage_uniform(m, eps),
-            lambda eps, m=m: finite.ss_advantage_uniform(m, eps, max(1, m // 3)),
-            lambda eps, m=m: finite.noise_bound_uniform(m, 1.0, LaplaceNoise(1 / eps)),
-            lambda eps, m=m: finite.noise_bound_uniform(m, 1.0, GaussianNoise(1 / eps)),
+            lambda eps, m=m: mechanisms.grr_total_variation(m, eps),
+            lambda eps, m=m: mechanisms.oue_advantage_uniform(m, eps),
+            lambda eps, m=m: mechanisms.ss_advantage_uniform(m, eps, max(1, m // 3)),
+            lambda eps, m=m: mechanisms.noise_bound_uniform(m, 1.0, LaplaceNoise(1 / eps)),
+            lambda eps, m=m: mechanisms.noise_bound_uniform(m, 1.0, GaussianNoise(1 / eps)),
         ):
             here, further = form(epsilon), form(epsilon * 1.01)  # type: ignore[no-untyped-call]
             assert 0 <= here <= further <= 1

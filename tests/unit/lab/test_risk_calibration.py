@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from for_each import for_each
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import calibration, finite, mechanisms
-from ragaudit.lab.risk.general_bounds import best_bound, trade_off_forms, uniform_exact_guess_value
+from ragaudit.lab.risk import calibration, mechanisms
+from ragaudit.lab.risk.general_bounds import (
+    Scenario,
+    best_bound,
+    trade_off_forms,
+    uniform_exact_guess_value,
+)
 from ragaudit.lab.risk.mechanisms import GaussianNoise, LaplaceNoise
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.scenario import Scenario
-from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.threat import FinitePrior, ThreatModel
 from ragaudit.lab.risk.trade_off import GaussianTradeOff, approximate_total_variation
 from ragaudit.privacy.accounting.risk import PriorSummary
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
@@ -28,7 +31,7 @@ def test_claim_9_1_closed_inverses_meet_their_target(target: float, records: int
     m, kappa = records, 1 / records
     uniform = ThreatModel.reconstruction(FinitePrior.uniform(m))
     epsilon = calibration.grr_epsilon(target, m, kappa)
-    assert finite.grr_advantage(uniform, epsilon) == pytest.approx(target, rel=1e-9)
+    assert mechanisms.grr_advantage(uniform, epsilon) == pytest.approx(target, rel=1e-9)
     epsilon = calibration.total_variation_epsilon(target, kappa, 1e-7)
     bound = approximate_total_variation(epsilon, 1e-7) * (1 - kappa)
     assert bound == pytest.approx(target, rel=1e-9)
@@ -37,14 +40,14 @@ def test_claim_9_1_closed_inverses_meet_their_target(target: float, records: int
     for omega in {1, m // 2}:
         epsilon = calibration.ss_epsilon(target, m, omega)
         if math.isfinite(epsilon):
-            found = finite.ss_advantage_uniform(m, epsilon, omega)
+            found = mechanisms.ss_advantage_uniform(m, epsilon, omega)
             assert found == pytest.approx(target, rel=1e-9)
         else:
             assert target >= 1 / omega - 1 / m
     laplace = LaplaceNoise(calibration.laplace_scale(target, m, 3.0))
-    assert finite.noise_bound_uniform(m, 3.0, laplace) == pytest.approx(target, rel=1e-9)
+    assert mechanisms.noise_bound_uniform(m, 3.0, laplace) == pytest.approx(target, rel=1e-9)
     gaussian = GaussianNoise(calibration.gaussian_scale(target, m, 3.0))
-    assert finite.noise_bound_uniform(m, 3.0, gaussian) == pytest.approx(target, rel=1e-9)
+    assert mechanisms.noise_bound_uniform(m, 3.0, gaussian) == pytest.approx(target, rel=1e-9)
 
 
 def test_claim_9_2_limits_are_defined() -> None:
@@ -71,11 +74,11 @@ def test_claim_9_2_limits_are_defined() -> None:
 def test_claim_9_3_crossings_are_on_the_safe_side() -> None:
     for target in TARGETS:
         found = calibration.largest_parameter(
-            lambda eps: finite.oue_advantage_uniform(100, eps), target
+            lambda eps: mechanisms.oue_advantage_uniform(100, eps), target
         )
         assert found.bound <= target
         above = math.nextafter(found.parameter, math.inf)
-        assert finite.oue_advantage_uniform(100, above) > target
+        assert mechanisms.oue_advantage_uniform(100, above) > target
         mu = calibration.largest_mu(target, PriorSummary.uniform(10))
         assert mu.bound == pytest.approx(target, rel=1e-9)
         assert mu.bound <= target
@@ -88,7 +91,7 @@ def test_claim_9_4_jumps_of_the_subset_size() -> None:
 
     def bound(epsilon: float) -> float:
         omega = mechanisms.subset_size(10, epsilon)
-        return finite.ss_advantage_uniform(10, epsilon, omega)
+        return mechanisms.ss_advantage_uniform(10, epsilon, omega)
 
     jump = math.log(4)
     below, above = bound(jump * (1 - 1e-12)), bound(jump * (1 + 1e-12))
@@ -111,13 +114,13 @@ def test_continuous_bounds_are_inverted_in_few_evaluations(target: float) -> Non
     def bound(epsilon: float) -> float:
         nonlocal calls
         calls += 1
-        return finite.oue_advantage_uniform(100, epsilon)
+        return mechanisms.oue_advantage_uniform(100, epsilon)
 
     largest = calibration.continuous_largest_parameter(bound, target)
     least = calibration.continuous_least_parameter(bound, target)
     assert calls <= 2 * 40
     bisected = calibration.largest_parameter(
-        lambda eps: finite.oue_advantage_uniform(100, eps), target
+        lambda eps: mechanisms.oue_advantage_uniform(100, eps), target
     )
     assert largest.parameter == pytest.approx(bisected.parameter, rel=1e-9)
     assert largest.bound <= target <= least.bound
@@ -126,7 +129,7 @@ def test_continuous_bounds_are_inverted_in_few_evaluations(target: float) -> Non
 
 def test_continuous_bounds_have_the_same_limits() -> None:
     def bound(epsilon: float) -> float:
-        return finite.oue_advantage_uniform(10, epsilon)
+        return mechanisms.oue_advantage_uniform(10, epsilon)
 
     for inverse in (
         calibration.continuous_largest_parameter, calibration.continuous_least_parameter,

@@ -14,8 +14,8 @@ from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.commands import ExitCode, exit_code
 from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.simulation import RandomizedResponse, simulate
+from ragaudit.lab.risk.optimal_attack import RandomizedResponse, simulate
+from ragaudit.lab.risk.threat import FinitePrior
 from ragaudit.ledger.messages.verdict import Claims, SignedCheck, Status, sign_statement, statement
 from ragaudit.privacy.accounting.report import epsilon_report
 from risk_command import refused, report, run

@@ -13,11 +13,10 @@ import pytest
 from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ragaudit.lab.risk import finite
+from ragaudit.lab.risk import mechanisms
 from ragaudit.lab.risk.general_bounds import exact_guess_knapsack
 from ragaudit.lab.risk.one_dimensional import upper_envelope
-from ragaudit.lab.risk.priors import FinitePrior, largest
-from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.threat import FinitePrior, ThreatModel, largest
 from risk_oracle import RECOMPUTE, Entry, on_line
 
 
@@ -116,13 +115,13 @@ def test_claims_3_4_and_3_5_what_is_left_out_does_not_count(records: int, epsilo
     p, q = 1 / (1 + odds), odds / (1 + odds)
     terms = p ** (rank - 1.0) * descending * (1 - descending - q * after)
     expected = (p - q) / (2 * p) * math.fsum(terms)
-    assert finite.oue_advantage(threat, epsilon) == pytest.approx(expected, rel=1e-12)
+    assert mechanisms.oue_advantage(threat, epsilon) == pytest.approx(expected, rel=1e-12)
     for omega in (1, 2, records // 3):
         share = (omega - 1) / np.maximum(records - rank, 1)
         leads = np.cumprod(np.append(1.0, 1 - share[:-1]).clip(0))
         terms = leads * descending * (1 - descending - share * after)
         contrast = omega * (1 - odds) / (omega + (records - omega) * odds)
-        found = finite.ss_advantage(threat, epsilon, omega)
+        found = mechanisms.ss_advantage(threat, epsilon, omega)
         assert found == pytest.approx(contrast * math.fsum(terms), rel=1e-12)
 
 

@@ -13,7 +13,7 @@ import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk.general_bounds import trade_off_bound
+from ragaudit.lab.risk.general_bounds import Scenario, trade_off_bound
 from ragaudit.lab.risk.optimal_attack import (
     GradientAttack,
     clip,
@@ -21,9 +21,7 @@ from ragaudit.lab.risk.optimal_attack import (
     printed_rule,
     require_unknown,
 )
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.scenario import Scenario
-from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import FinitePrior, SuccessSets, ThreatModel
 from ragaudit.privacy.guarantees import GaussianDp
 from scipy import integrate, stats
 

@@ -6,13 +6,23 @@ Claims are those of docs/notes/disclosure-risk.md.
 import numpy as np
 import pytest
 from for_each import for_each
-from ragaudit.lab.risk import continuous, finite, one_dimensional
+from ragaudit.lab.risk import continuous, mechanisms, one_dimensional
 from ragaudit.lab.risk.continuous import GuessGrid, continuous_advantage
-from ragaudit.lab.risk.finite import best_gains, finite_advantage
-from ragaudit.lab.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
+from ragaudit.lab.risk.mechanisms import (
+    ExponentialMechanism,
+    GaussianNoise,
+    LaplaceNoise,
+    best_gains,
+    finite_advantage,
+)
 from ragaudit.lab.risk.one_dimensional import integrate, line_advantage
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import (
+    AuxiliaryKnowledge,
+    ContinuousPrior,
+    FinitePrior,
+    SuccessSets,
+    ThreatModel,
+)
 
 
 def random_line(rng: np.random.Generator) -> tuple[np.ndarray, ThreatModel]:
@@ -137,7 +147,7 @@ def test_claim_4_1_many_records_are_cut_into_stretches() -> None:
     noise = LaplaceNoise(0.5)
     threat = ThreatModel.reconstruction(FinitePrior.uniform(700))
     found = line_advantage(positions, noise, threat)
-    expected = finite.noise_advantage_uniform(positions, noise)
+    expected = mechanisms.noise_advantage_uniform(positions, noise)
     assert found.value == pytest.approx(expected, abs=1e-11)
 
 

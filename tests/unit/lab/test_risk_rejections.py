@@ -12,24 +12,35 @@ import pytest
 from for_each import for_each
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import calibration, finite, general_bounds, mechanisms
+from ragaudit.lab.risk import calibration, general_bounds, mechanisms
 from ragaudit.lab.risk.continuous import (
     continuous_advantage,
     monte_carlo_advantage,
     outer_deviation,
 )
-from ragaudit.lab.risk.finite import channel_total_variation, finite_advantage
 from ragaudit.lab.risk.general_bounds import (
     LABEL,
+    Knowledge,
+    Scenario,
     best_bound,
     pure_dp_success_bound,
     trade_off_success_bound,
 )
-from ragaudit.lab.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
+from ragaudit.lab.risk.mechanisms import (
+    ExponentialMechanism,
+    GaussianNoise,
+    LaplaceNoise,
+    channel_total_variation,
+    finite_advantage,
+)
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
-from ragaudit.lab.risk.scenario import Knowledge, Scenario
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import (
+    AuxiliaryKnowledge,
+    ContinuousPrior,
+    FinitePrior,
+    SuccessSets,
+    ThreatModel,
+)
 from ragaudit.lab.risk.trade_off import (
     ApproximateTradeOff,
     GaussianTradeOff,
@@ -103,7 +114,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("records", lambda: mechanisms.ss_channel(100, 1, 50)),
     ("subset", lambda: mechanisms.ss_channel(5, 1, 6)),
     ("subset", lambda: mechanisms.ss_channel(5, 1, 0)),
-    ("subset", lambda: finite.ss_advantage(UNIFORM, 1, 3)),
+    ("subset", lambda: mechanisms.ss_advantage(UNIFORM, 1, 3)),
     ("rule", lambda: mechanisms.subset_size(10, 1, "ceil")),  # type: ignore[arg-type]
     ("scale", lambda: LaplaceNoise(0)),
     ("epsilon", lambda: LaplaceNoise.calibrated(0, 1)),
@@ -154,10 +165,10 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
 ]  # fmt: skip
 
 WRONG_ASSUMPTIONS: list[tuple[str, Callable[[], Any]]] = [
-    ("threat", lambda: finite.grr_advantage(PART, 1)),
-    ("threat", lambda: finite.oue_advantage(NEAR, 1)),
-    ("threat", lambda: finite.ss_advantage(NEAR, 1, 1)),
-    ("positions", lambda: finite.noise_advantage_uniform([0, 0, 1], LaplaceNoise(1))),
+    ("threat", lambda: mechanisms.grr_advantage(PART, 1)),
+    ("threat", lambda: mechanisms.oue_advantage(NEAR, 1)),
+    ("threat", lambda: mechanisms.ss_advantage(NEAR, 1, 1)),
+    ("positions", lambda: mechanisms.noise_advantage_uniform([0, 0, 1], LaplaceNoise(1))),
     ("relation", lambda: general_bounds.total_variation_bound(THREE, ADD_REMOVED)),
     ("relation", lambda: best_bound(THREE, [NULL_REPLACED])),
     ("knowledge", lambda: general_bounds.trade_off_bound(Scenario.uniform(3, Knowledge.ANY), PURE)),

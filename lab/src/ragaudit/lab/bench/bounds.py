@@ -13,19 +13,20 @@ import numpy as np
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.bench.harness import Measurement, Notify, measure, silent
 from ragaudit.lab.risk.continuous import continuous_advantage, monte_carlo_advantage
-from ragaudit.lab.risk.finite import finite_advantage, grr_advantage, oue_advantage, ss_advantage
-from ragaudit.lab.risk.general_bounds import best_bound, exact_guess_bound
+from ragaudit.lab.risk.general_bounds import Scenario, best_bound, exact_guess_bound
 from ragaudit.lab.risk.mechanisms import (
     AdditiveNoise,
     ExponentialMechanism,
     GaussianNoise,
     LaplaceNoise,
+    finite_advantage,
+    grr_advantage,
     grr_channel,
+    oue_advantage,
+    ss_advantage,
 )
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
-from ragaudit.lab.risk.scenario import Scenario
-from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import ContinuousPrior, FinitePrior, SuccessSets, ThreatModel
 from ragaudit.lab.risk.validation import FloatArray
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 

@@ -16,11 +16,17 @@ import numpy as np
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.lab.reproduce.comparison import Comparison, Table
 from ragaudit.lab.reproduce.rad_published import TABLE_1, Cells
-from ragaudit.lab.risk.auditing import certify, estimate_from_model
-from ragaudit.lab.risk.estimation import AdvantageEstimate, from_counts, ldp_auditor_epsilon
+from ragaudit.lab.risk.estimation import (
+    AdvantageEstimate,
+    certify,
+    estimate_from_model,
+    from_counts,
+    ldp_auditor_epsilon,
+)
 from ragaudit.lab.risk.general_bounds import (
     LABEL,
     BestBound,
+    Scenario,
     SuccessBound,
     best_bound,
     pure_dp_success_bound,
@@ -28,10 +34,8 @@ from ragaudit.lab.risk.general_bounds import (
 )
 from ragaudit.lab.risk.known_mechanisms import LocalMechanism, exact_bounds
 from ragaudit.lab.risk.mechanisms import subset_size
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.scenario import Scenario
-from ragaudit.lab.risk.simulation import simulate
-from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
+from ragaudit.lab.risk.optimal_attack import simulate
+from ragaudit.lab.risk.threat import FinitePrior, SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import Guarantee
 from ragaudit.lab.risk.validation import AssumptionError
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, TotalVariation

@@ -21,16 +21,22 @@ from ragaudit.lab.reproduce.rad_published import (
     FIGURE_11,
 )
 from ragaudit.lab.risk.continuous import continuous_advantage
-from ragaudit.lab.risk.finite import noise_bound_uniform, oue_advantage_uniform
 from ragaudit.lab.risk.general_bounds import (
+    Bound,
+    Scenario,
     approximate_dp_bound,
     total_variation_bound,
     trade_off_bound,
     uniform_exact_guess_bound,
 )
-from ragaudit.lab.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
-from ragaudit.lab.risk.priors import ContinuousPrior
-from ragaudit.lab.risk.scenario import Bound, Scenario
+from ragaudit.lab.risk.mechanisms import (
+    ExponentialMechanism,
+    GaussianNoise,
+    LaplaceNoise,
+    noise_bound_uniform,
+    oue_advantage_uniform,
+)
+from ragaudit.lab.risk.threat import ContinuousPrior
 from ragaudit.lab.risk.validation import FloatArray
 from ragaudit.privacy.guarantees import ApproximateDp
 from scipy import optimize

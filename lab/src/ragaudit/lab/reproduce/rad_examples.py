@@ -17,14 +17,16 @@ from ragaudit.lab.reproduce.comparison import Comparison, Table
 from ragaudit.lab.reproduce.rad_published import SCALES, SIMPLEX
 from ragaudit.lab.risk.calibration import grr_epsilon, largest_parameter
 from ragaudit.lab.risk.estimation import contributions, ldp_auditor_epsilon
-from ragaudit.lab.risk.finite import (
+from ragaudit.lab.risk.general_bounds import trade_off_forms
+from ragaudit.lab.risk.mechanisms import (
+    LaplaceNoise,
     grr_advantage,
+    grr_channel,
     noise_bound_uniform,
     oue_advantage_uniform,
     ss_advantage_uniform,
+    subset_size,
 )
-from ragaudit.lab.risk.general_bounds import trade_off_forms
-from ragaudit.lab.risk.mechanisms import LaplaceNoise, grr_channel, subset_size
 from ragaudit.lab.risk.optimal_attack import (
     Evidence,
     GradientAttack,
@@ -32,8 +34,7 @@ from ragaudit.lab.risk.optimal_attack import (
     printed_rule,
     require_unknown,
 )
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import AuxiliaryKnowledge, FinitePrior, SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import GaussianTradeOff, gaussian_total_variation
 from ragaudit.lab.risk.validation import FloatArray, IntegerArray
 from ragaudit.privacy.accounting.risk import PriorSummary

@@ -19,8 +19,7 @@ from ragaudit.lab.reproduce.rad_examples import (
 from ragaudit.lab.reproduce.rad_utility import ETAS as REACHES
 from ragaudit.lab.reproduce.rad_utility import PRIORS as HOUR_PRIORS
 from ragaudit.lab.reproduce.rad_utility import Hours, curves
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.threat import FinitePrior, ThreatModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,8 +29,7 @@ from ragaudit.lab.risk.estimation import contributions
 from ragaudit.lab.risk.mechanisms import LaplaceNoise
 from ragaudit.lab.risk.one_dimensional import line_advantage
 from ragaudit.lab.risk.optimal_attack import OptimalAttack
-from ragaudit.lab.risk.priors import FinitePrior
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.threat import AuxiliaryKnowledge, FinitePrior, SuccessSets, ThreatModel
 from ragaudit.lab.risk.validation import FloatArray, IntegerArray
 
 RECORDS = 10

@@ -11,35 +11,47 @@ docs/notes/disclosure-risk.md.
 """
 
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk.auditing import certify, check_claim, estimate_from_model
 from ragaudit.lab.risk.calibration import largest_mu, largest_parameter, least_parameter
 from ragaudit.lab.risk.continuous import continuous_advantage
 from ragaudit.lab.risk.estimation import (
     AdvantageEstimate,
     Method,
     area_under_curve,
+    certify,
+    check_claim,
+    estimate_from_model,
     false_alarm,
     from_counts,
     from_guesses,
     null_deviation,
 )
-from ragaudit.lab.risk.finite import finite_advantage
-from ragaudit.lab.risk.general_bounds import BestBound, best_bound, channel_bounds
+from ragaudit.lab.risk.general_bounds import (
+    BestBound,
+    Bound,
+    Knowledge,
+    Scenario,
+    best_bound,
+    channel_bounds,
+)
 from ragaudit.lab.risk.known_mechanisms import LocalMechanism, NoiseMechanism
 from ragaudit.lab.risk.mechanisms import (
     ExponentialMechanism,
     GaussianNoise,
     LaplaceNoise,
+    finite_advantage,
     grr_channel,
     oue_channel,
     ss_channel,
 )
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.optimal_attack import OptimalAttack
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior
-from ragaudit.lab.risk.scenario import Bound, Knowledge, Scenario
-from ragaudit.lab.risk.simulation import simulate
-from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.lab.risk.optimal_attack import OptimalAttack, simulate
+from ragaudit.lab.risk.threat import (
+    AuxiliaryKnowledge,
+    ContinuousPrior,
+    FinitePrior,
+    SuccessSets,
+    ThreatModel,
+)
 from ragaudit.lab.risk.trade_off import PrivacyProfile
 from ragaudit.lab.risk.translation import translate
 from ragaudit.lab.risk.validation import AssumptionError

@@ -30,7 +30,7 @@ import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk.mechanisms import AdditiveNoise, ExponentialMechanism
 from ragaudit.lab.risk.one_dimensional import NumericalAdvantage, integrate
-from ragaudit.lab.risk.priors import ContinuousPrior
+from ragaudit.lab.risk.threat import ContinuousPrior
 from ragaudit.lab.risk.validation import (
     FloatArray,
     IntegerArray,

@@ -13,11 +13,10 @@ from typing import Final, Literal, Protocol, runtime_checkable
 import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk import finite, mechanisms, simulation
-from ragaudit.lab.risk.finite import finite_advantage
-from ragaudit.lab.risk.mechanisms import GaussianNoise, LaplaceNoise
+from ragaudit.lab.risk import mechanisms, optimal_attack
+from ragaudit.lab.risk.general_bounds import Assumptions, Bound, Scenario
+from ragaudit.lab.risk.mechanisms import GaussianNoise, LaplaceNoise, finite_advantage
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.scenario import Assumptions, Bound, Scenario
 from ragaudit.lab.risk.threat import ThreatModel
 from ragaudit.lab.risk.validation import (
     AssumptionError,
@@ -75,7 +74,7 @@ class KnownMechanism(Protocol):
             value: of the parameter, >= 0.
         """
 
-    def attacked(self, value: float) -> simulation.Attacked:
+    def attacked(self, value: float) -> optimal_attack.Attacked:
         """Return the optimal attack on the mechanism, for simulation.
 
         Args:
@@ -122,7 +121,7 @@ class LocalMechanism:
     def advantage(self, threat: ThreatModel, value: float) -> float:
         """See :class:`KnownMechanism`."""
         forms: dict[str, Callable[[], float]] = {
-            "grr": lambda: finite.grr_advantage(threat, value),
+            "grr": lambda: mechanisms.grr_advantage(threat, value),
             "oue": lambda: self._oue(threat, value),
             "ss": lambda: self._ss(threat, value),
         }
@@ -134,29 +133,29 @@ class LocalMechanism:
     def total_variation(self, records: int, value: float) -> float:
         """See :class:`KnownMechanism`."""
         if self.kind == "grr":
-            return finite.grr_total_variation(records, value)
+            return mechanisms.grr_total_variation(records, value)
         if self.kind == "oue":
-            return finite.oue_total_variation(value)
-        return finite.ss_total_variation(records, value, self.subset)
+            return mechanisms.oue_total_variation(value)
+        return mechanisms.ss_total_variation(records, value, self.subset)
 
-    def attacked(self, value: float) -> simulation.Attacked:
+    def attacked(self, value: float) -> optimal_attack.Attacked:
         """See :class:`KnownMechanism`."""
         epsilon = check_epsilon(value)
         if self.kind == "grr":
-            return simulation.RandomizedResponse(epsilon)
+            return optimal_attack.RandomizedResponse(epsilon)
         if self.kind == "oue":
-            return simulation.UnaryEncoding(epsilon)
-        return simulation.SubsetSelection(epsilon, self.subset)
+            return optimal_attack.UnaryEncoding(epsilon)
+        return optimal_attack.SubsetSelection(epsilon, self.subset)
 
     def _oue(self, threat: ThreatModel, value: float) -> float:
         if _plain_uniform(threat):
-            return finite.oue_advantage_uniform(threat.records, value)
-        return finite.oue_advantage(threat, value)
+            return mechanisms.oue_advantage_uniform(threat.records, value)
+        return mechanisms.oue_advantage(threat, value)
 
     def _ss(self, threat: ThreatModel, value: float) -> float:
         if _plain_uniform(threat):
-            return finite.ss_advantage_uniform(threat.records, value, self.subset)
-        return finite.ss_advantage(threat, value, self.subset)
+            return mechanisms.ss_advantage_uniform(threat.records, value, self.subset)
+        return mechanisms.ss_advantage(threat, value, self.subset)
 
     def _channel(self, records: int, value: float) -> FloatArray:
         if self.kind == "grr":
@@ -237,7 +236,7 @@ class NoiseMechanism:
         if value >= self.largest:  # the record itself, as randomized response without the random
             return LocalMechanism("grr").advantage(threat, _LARGEST_EPSILON)
         if _plain_uniform(threat):
-            return finite.noise_advantage_uniform(self.positions, noise)
+            return mechanisms.noise_advantage_uniform(self.positions, noise)
         return max(0.0, line_advantage(self.positions, noise, threat).value)
 
     def total_variation(self, records: int, value: float) -> float:
@@ -245,12 +244,12 @@ class NoiseMechanism:
         noise = self.noise(value)
         return 0.0 if noise is None else noise.total_variation(self.span)
 
-    def attacked(self, value: float) -> simulation.Attacked:
+    def attacked(self, value: float) -> optimal_attack.Attacked:
         """See :class:`KnownMechanism`."""
         noise = self.noise(value)
         if noise is None:  # any guess is as good: so is a random one
-            return simulation.RandomizedResponse(0.0)
-        return simulation.NoisyPosition(self.positions, noise, self.eta)
+            return optimal_attack.RandomizedResponse(0.0)
+        return optimal_attack.NoisyPosition(self.positions, noise, self.eta)
 
 
 @typed

@@ -14,10 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.lab.risk.finite import Options, guess_options, record_gains
-from ragaudit.lab.risk.mechanisms import AdditiveNoise
-from ragaudit.lab.risk.priors import LONGEST, SHORTEST
-from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.mechanisms import AdditiveNoise, Options, guess_options, record_gains
+from ragaudit.lab.risk.threat import LONGEST, SHORTEST, ThreatModel
 from ragaudit.lab.risk.validation import FloatArray, IntegerArray, check_finite, check_vector, typed
 
 _POINTS: Final = 8
@@ -303,7 +301,7 @@ def line_advantage(
         threat: over the same records; its success sets are not derived from ``positions``
             (see ``SuccessSets.on_line``).
         clamp: (least, largest) output; outputs beyond are moved there. None: the whole line.
-        allow_abstain: as in :func:`~ragaudit.lab.risk.finite.finite_advantage`.
+        allow_abstain: as in :func:`~ragaudit.lab.risk.mechanisms.finite_advantage`.
 
     Raises:
         InvalidArgumentError: bad positions, more than ``LARGEST_LINE``, an empty clamp, or

@@ -10,8 +10,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.lab.risk.general_bounds import best_bound, total_variation_bound
-from ragaudit.lab.risk.scenario import Knowledge, Scenario
+from ragaudit.lab.risk.general_bounds import Knowledge, Scenario, best_bound, total_variation_bound
 from ragaudit.lab.risk.trade_off import trade_off
 from ragaudit.lab.risk.validation import (
     AssumptionError,

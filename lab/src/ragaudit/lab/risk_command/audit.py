@@ -34,11 +34,10 @@ from ragaudit.lab.risk_command.options import (
 from ragaudit.lab.risk_command.show import advancing, as_json, counted, down, nearest, up
 
 if TYPE_CHECKING:
-    from ragaudit.lab.risk.auditing import CertifiedLowerBound, ClaimCheck
-    from ragaudit.lab.risk.estimation import AdvantageEstimate
+    from ragaudit.lab.risk.estimation import AdvantageEstimate, CertifiedLowerBound, ClaimCheck
+    from ragaudit.lab.risk.general_bounds import Scenario
     from ragaudit.lab.risk.known_mechanisms import KnownMechanism
-    from ragaudit.lab.risk.scenario import Scenario
-    from ragaudit.lab.risk.simulation import Guesses
+    from ragaudit.lab.risk.optimal_attack import Guesses
     from ragaudit.lab.risk.threat import ThreatModel
     from ragaudit.privacy.guarantees import ApproximateDp
 
@@ -58,7 +57,7 @@ def read_guesses(path: Path) -> "Guesses":
         MalformedError: no such file, too large, or a row that is no pair of record numbers.
     """
     import numpy as np  # noqa: PLC0415
-    from ragaudit.lab.risk.simulation import Guesses  # noqa: PLC0415
+    from ragaudit.lab.risk.optimal_attack import Guesses  # noqa: PLC0415
 
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -254,7 +253,7 @@ def _simulated(
     mu: float | None, runs: int, seed: int, quiet: bool,
 ) -> "Guesses":  # fmt: skip
     import numpy as np  # noqa: PLC0415
-    from ragaudit.lab.risk.simulation import simulate  # noqa: PLC0415
+    from ragaudit.lab.risk.optimal_attack import simulate  # noqa: PLC0415
 
     value = epsilon if known is None or known.parameter == "epsilon" else mu
     if known is None or value is None:
@@ -275,7 +274,7 @@ def _estimated(pairs: "Guesses", threat: "ThreatModel", confidence: float) -> "A
 
 
 def _scenario(threat: "ThreatModel", absence: NeighboringRelation | None) -> "Scenario":
-    from ragaudit.lab.risk.scenario import Scenario  # noqa: PLC0415
+    from ragaudit.lab.risk.general_bounds import Scenario  # noqa: PLC0415
 
     if absence is None:
         return Scenario.of_threat(threat)
@@ -305,9 +304,9 @@ def _report(
     successes: int, trials: int, confidence: float, delta: float,
     false_positives: int | None, claim: "ApproximateDp | None",
 ) -> dict[str, Any]:  # fmt: skip
-    from ragaudit.lab.risk.auditing import certify  # noqa: PLC0415
     from ragaudit.lab.risk.estimation import (  # noqa: PLC0415
         LARGEST_CANARIES,
+        certify,
         ldp_auditor_epsilon,
         one_run_epsilon,
     )
@@ -339,7 +338,7 @@ def _modelled(
     estimate: "AdvantageEstimate", threat: "ThreatModel", known: "KnownMechanism | None",
     quiet: bool,
 ) -> dict[str, Any] | None:  # fmt: skip
-    from ragaudit.lab.risk.auditing import estimate_from_model  # noqa: PLC0415
+    from ragaudit.lab.risk.estimation import estimate_from_model  # noqa: PLC0415
 
     if known is None:
         return None
@@ -353,7 +352,7 @@ def _modelled(
 def _tested(
     estimate: "AdvantageEstimate", scenario: "Scenario", claim: "ApproximateDp"
 ) -> dict[str, Any]:
-    from ragaudit.lab.risk.auditing import check_claim  # noqa: PLC0415
+    from ragaudit.lab.risk.estimation import check_claim  # noqa: PLC0415
 
     with named({"relation": "--claim-relation"}):
         return _claimed(check_claim(estimate, scenario, claim))

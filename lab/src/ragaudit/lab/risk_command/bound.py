@@ -34,8 +34,7 @@ from ragaudit.lab.risk_command.options import (
 from ragaudit.lab.risk_command.show import as_json, up
 
 if TYPE_CHECKING:
-    from ragaudit.lab.risk.general_bounds import BestBound
-    from ragaudit.lab.risk.scenario import Bound, Scenario
+    from ragaudit.lab.risk.general_bounds import BestBound, Bound, Scenario
     from ragaudit.lab.risk.threat import AuxiliaryKnowledge, ThreatModel
     from ragaudit.lab.risk.trade_off import Guarantee
 
@@ -163,8 +162,7 @@ def _report(
     threat: "ThreatModel", guarantees: "list[Guarantee]", evaluated: "tuple[Bound, ...]",
     as_json_text: bool,
 ) -> None:  # fmt: skip
-    from ragaudit.lab.risk.general_bounds import best_bound  # noqa: PLC0415
-    from ragaudit.lab.risk.scenario import Scenario  # noqa: PLC0415
+    from ragaudit.lab.risk.general_bounds import Scenario, best_bound  # noqa: PLC0415
 
     scenario = Scenario.of_threat(threat)
     best = best_bound(scenario, guarantees, evaluated)

@@ -31,8 +31,8 @@ from ragaudit.lab.risk_command.show import as_json, counted, down, up
 
 if TYPE_CHECKING:
     from ragaudit.lab.risk.calibration import Crossing
+    from ragaudit.lab.risk.general_bounds import Scenario
     from ragaudit.lab.risk.known_mechanisms import KnownMechanism
-    from ragaudit.lab.risk.scenario import Scenario
     from ragaudit.lab.risk.threat import ThreatModel
 
 EXAMPLE = """Examples:

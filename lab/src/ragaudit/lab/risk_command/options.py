@@ -18,10 +18,9 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import NeighboringRelation
 
 if TYPE_CHECKING:
+    from ragaudit.lab.risk.general_bounds import Scenario
     from ragaudit.lab.risk.known_mechanisms import KnownMechanism
-    from ragaudit.lab.risk.priors import FinitePrior
-    from ragaudit.lab.risk.scenario import Scenario
-    from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+    from ragaudit.lab.risk.threat import AuxiliaryKnowledge, FinitePrior, SuccessSets, ThreatModel
     from ragaudit.lab.risk.translation import Nearness
     from ragaudit.lab.risk.validation import FloatArray
     from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
@@ -210,7 +209,7 @@ def prior_of(records: int | None, prior: str | None) -> "FinitePrior":
     Raises:
         MalformedError: both, neither, or no probabilities.
     """
-    from ragaudit.lab.risk.priors import FinitePrior  # noqa: PLC0415 - loads scipy
+    from ragaudit.lab.risk.threat import FinitePrior  # noqa: PLC0415 - loads scipy
 
     if (records is None) == (prior is None):
         raise MalformedError("no prior, or two", where="--prior", expected="--records or --prior")
@@ -298,15 +297,15 @@ def scenario_of(
         line: on which the records lie.
         knowledge: of the attacker.
     """
-    from ragaudit.lab.risk import scenario  # noqa: PLC0415
-    from ragaudit.lab.risk.priors import LARGEST_DOMAIN  # noqa: PLC0415
+    from ragaudit.lab.risk import general_bounds as bounds  # noqa: PLC0415
+    from ragaudit.lab.risk.threat import LARGEST_DOMAIN  # noqa: PLC0415
     from ragaudit.lab.risk.validation import check_integer  # noqa: PLC0415
 
-    known = scenario.Knowledge.NONE if knowledge is Knowledge.NONE else scenario.Knowledge.ANY
+    known = bounds.Knowledge.NONE if knowledge is Knowledge.NONE else bounds.Knowledge.ANY
     if records is not None and prior is None and line.eta == 0:
         check_integer(records, "records", least=2, most=LARGEST_DOMAIN)
-        return scenario.Scenario.uniform(records, known)
-    found = scenario.Scenario.of_threat(threat_of(prior_of(records, prior), line))
+        return bounds.Scenario.uniform(records, known)
+    found = bounds.Scenario.of_threat(threat_of(prior_of(records, prior), line))
     return replace(found, knowledge=known)
 
 

@@ -29,7 +29,7 @@ from ragaudit.lab.risk_command.options import (
 from ragaudit.lab.risk_command.show import as_json
 
 if TYPE_CHECKING:
-    from ragaudit.lab.risk.scenario import Scenario
+    from ragaudit.lab.risk.general_bounds import Scenario
     from ragaudit.privacy.guarantees import GaussianDp
 
 

@@ -12,10 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.lab.risk.auditing import certify
-from ragaudit.lab.risk.estimation import AdvantageEstimate, from_counts
-from ragaudit.lab.risk.general_bounds import best_bound
-from ragaudit.lab.risk.scenario import Scenario
+from ragaudit.lab.risk.estimation import AdvantageEstimate, certify, from_counts
+from ragaudit.lab.risk.general_bounds import Scenario, best_bound
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 
 Samples = npt.NDArray[np.generic]
