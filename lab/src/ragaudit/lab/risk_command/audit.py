@@ -203,8 +203,6 @@ def command(
         estimate = _counted(successes, trials, threat, confidence)
     else:
         if guesses is not None:
-            from ragaudit.lab.risk_command.audit import read_guesses  # noqa: PLC0415 - loads numpy
-
             pairs = read_guesses(guesses)
         else:
             pairs = _simulated(known, threat, epsilon, mu, runs or 0, seed or 0, as_json_text)

@@ -59,7 +59,7 @@ class Stated:
     signed: bool
 
 
-def read_verdict(path: Path, key: "PublicKey | None") -> Stated:
+def read_verdict(path: Path, key: PublicKey | None) -> Stated:
     """Read a verdict: the DSSE envelope, or its payload, or the predicate alone.
 
     Args:
@@ -80,7 +80,7 @@ def read_verdict(path: Path, key: "PublicKey | None") -> Stated:
     return _stated(predicate, str(path), signed=key is not None)
 
 
-def _checked(data: bytes, key: "PublicKey") -> dict[str, Any]:
+def _checked(data: bytes, key: PublicKey) -> dict[str, Any]:
     from ragaudit.ledger.messages.verdict import Verdict  # noqa: PLC0415 - another member
 
     return Verdict.verify(data.strip(), key).predicate.to_json()
@@ -218,8 +218,6 @@ def command(
     scenario = scenario_of(records, prior, line)
     stated: Stated | None = None
     if verdict is not None:
-        from ragaudit.lab.risk_command.translate import read_verdict  # noqa: PLC0415
-
         if any(each is not None for each in (epsilon, delta, mu, relation)):
             raise MalformedError(
                 "a verdict has its own guarantee", where="--verdict", expected="alone"
