@@ -10,7 +10,7 @@ import pytest
 from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.selection import scores
 from ragaudit.embedders.base import embed_quantised
-from ragaudit.lab.reproduce.attacks_laws import hit_probability
+from ragaudit.lab.reproduce.attacks_top_k import hit_probability
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.provision import SETTINGS, WINDOW, Offer, documents
 from ragaudit.lab.scenario.scenario import Conclusion, Scenario

@@ -17,9 +17,8 @@ import pytest
 from ragaudit.lab.reproduce import attacks_scalar
 from ragaudit.lab.reproduce.attacks_adversaries import not_above_cap
 from ragaudit.lab.reproduce.attacks_evasion import hard_to_evade
-from ragaudit.lab.reproduce.attacks_laws import scalar_auc
 from ragaudit.lab.reproduce.attacks_results import ACCOUNTS, Point, area, decided, worst
-from ragaudit.lab.reproduce.attacks_scalar import COLLAPSED, SLOPES, TIGHT, lower_bound
+from ragaudit.lab.reproduce.attacks_scalar import COLLAPSED, SLOPES, TIGHT, lower_bound, scalar_auc
 from ragaudit.lab.reproduce.attacks_top_k import WITHIN, same_law
 from scipy import stats
 

@@ -12,8 +12,7 @@ import pytest
 from ragaudit.cli import main
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
 from ragaudit.lab.reproduce import accounting, command
-from ragaudit.lab.reproduce.accounting import figures
-from ragaudit.lab.reproduce.accounting_cells import CELLS, LOOKUP, PREDICTED, PaperCell
+from ragaudit.lab.reproduce.accounting import CELLS, LOOKUP, PREDICTED, PaperCell, figures
 from ragaudit.lab.reproduce.command import app
 from ragaudit.lab.reproduce.comparison import (
     COLUMNS,

@@ -21,7 +21,7 @@ from ragaudit.lab.reproduce import (
     attacks_top_k,
     command,
 )
-from ragaudit.lab.reproduce.accounting_cells import PREDICTED
+from ragaudit.lab.reproduce.accounting import PREDICTED
 from ragaudit.lab.reproduce.attacks_http import QUERIES, QUICK_TRIALS
 from ragaudit.lab.reproduce.attacks_results import (
     ACCOUNTS,

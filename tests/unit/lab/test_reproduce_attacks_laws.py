@@ -9,21 +9,17 @@ from ragaudit.circuits.selection import select
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.reproduce import attacks_adversaries, attacks_http, attacks_top_k
 from ragaudit.lab.reproduce.attacks_adversaries import STRATEGIES, figure_4, hunted
-from ragaudit.lab.reproduce.attacks_embedder import figure_3, nearest_pair
-from ragaudit.lab.reproduce.attacks_laws import (
-    area_of_counts,
-    hit_probability,
-    scalar_auc,
-    sigma_of,
-)
 from ragaudit.lab.reproduce.attacks_results import Run, area, document, text
+from ragaudit.lab.reproduce.attacks_scalar import figure_3, nearest_pair, scalar_auc, sigma_of
 from ragaudit.lab.reproduce.attacks_top_k import (
     SAME,
     TOP_K,
     World,
+    area_of_counts,
     figure_2b,
     figure_5,
     gap,
+    hit_probability,
     hits,
     predicted,
     world,

@@ -20,10 +20,11 @@ from ragaudit.lab.reproduce.attacks_coalition import (
     nearest,
     queries,
 )
-from ragaudit.lab.reproduce.attacks_laws import hit_probability, hit_probability_at_scale, sigma_of
 from ragaudit.lab.reproduce.attacks_results import Run, document, text
+from ragaudit.lab.reproduce.attacks_scalar import sigma_of
 from ragaudit.lab.reproduce.attacks_scale import SEARCHING, BestScores, Graph, figure_6, share_found
 from ragaudit.lab.reproduce.attacks_texts import FOLDER, glosses
+from ragaudit.lab.reproduce.attacks_top_k import hit_probability, hit_probability_at_scale
 
 QUICK = Run(5, quick=True)
 needs_wordnet = pytest.mark.skipif(not FOLDER.is_dir(), reason="wordnet-base is not installed")

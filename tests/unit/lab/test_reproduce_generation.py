@@ -12,17 +12,18 @@ import pytest
 from ragaudit.cli import main
 from ragaudit.lab.generation.records import SUPPORT, Corpus, corpus, scores
 from ragaudit.lab.generation.transformer import Transformer
-from ragaudit.lab.reproduce import generation_arms
+from ragaudit.lab.reproduce import generation
 from ragaudit.lab.reproduce.command import app
-from ragaudit.lab.reproduce.generation import COMPARISON, cells
-from ragaudit.lab.reproduce.generation_arms import (
+from ragaudit.lab.reproduce.generation import (
     ARMS,
     BASELINES,
+    COMPARISON,
     EPSILONS,
     REUSING,
     Asked,
     Size,
     cap,
+    cells,
     retrieval_auc,
 )
 from ragaudit.privacy.mechanisms.dp_rag import TokenAnswer
@@ -158,7 +159,7 @@ def test_later_questions_of_a_coalition_find_the_record_spent() -> None:
     from ragaudit.lab.generation.voters import LocalVoters
 
     voters = LocalVoters(Transformer.load())
-    terms = generation_arms.rag(Fraction(3))
+    terms = generation.rag(Fraction(3))
     text = "patient dobifu ; treatment of bazeli : mirazo ; symptom of bazeli : kolupe ."
     question = "treatment of bazeli ?"
     voters.prepare(question, [text])
@@ -189,7 +190,7 @@ def test_stored_answers_are_for_the_same_question_only() -> None:
         asked.append(text)
         return Outcome(TokenAnswer((len(asked),), 1, False), frozenset({7}), frozenset({7}))
 
-    reusing = generation_arms.reusing(ask)
+    reusing = generation.reusing(ask)
     coins = KeyedCoins(bytes(32))
     outcomes = [reusing(text, [], coins) for text in ("a ?", "b ?", "a ?")]
     assert asked == ["a ?", "b ?"]
@@ -200,7 +201,7 @@ def test_stored_answers_are_for_the_same_question_only() -> None:
 def test_what_is_run_is_repeatable() -> None:
     model = Transformer.load()
     size = Size(1, families=1, questions=3, epsilons=(8,))
-    first, second = (list(generation_arms.run(model, 5, size)) for _ in range(2))
+    first, second = (list(generation.run(model, 5, size)) for _ in range(2))
     assert first == second
     assert len(first) == 3 * (len(BASELINES) + len(ARMS))
 
@@ -226,7 +227,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(generation_arms, "run", lambda *given: iter(asked(1, [True])))
-    monkeypatch.setattr(generation_arms, "points", lambda *given: ())
+    monkeypatch.setattr(generation, "run", lambda *given: iter(asked(1, [True])))
+    monkeypatch.setattr(generation, "points", lambda *given: ())
     result = RUNNER.invoke(app, ["generation", "--quick", "--output", str(tmp_path / "file")])
     assert result.exit_code == 1

@@ -13,7 +13,6 @@ from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.encoding.parameters import B
 from ragaudit.lab.reproduce import attacks_results
-from ragaudit.lab.reproduce.attacks_laws import hit_probability, scalar_auc, sigma_of
 from ragaudit.lab.reproduce.attacks_results import (
     ACCOUNTS,
     TESTED,
@@ -25,8 +24,9 @@ from ragaudit.lab.reproduce.attacks_results import (
     comparisons,
     point,
 )
-from ragaudit.lab.reproduce.attacks_scalar import coalition_mu
+from ragaudit.lab.reproduce.attacks_scalar import coalition_mu, scalar_auc, sigma_of
 from ragaudit.lab.reproduce.attacks_texts import PARAGRAPHS
+from ragaudit.lab.reproduce.attacks_top_k import hit_probability
 from ragaudit.lab.reproduce.comparison import Table
 from scipy import special, stats
 

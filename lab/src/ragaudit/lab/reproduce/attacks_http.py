@@ -16,7 +16,6 @@ from ragaudit.embedders import registry
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.lab.bench.services import BothServices, WindowSizes, both_services
 from ragaudit.lab.demo.plan import measure_pace
-from ragaudit.lab.reproduce.attacks_laws import area_of_counts, hit_probability
 from ragaudit.lab.reproduce.attacks_results import (
     ALLOWED_ERRORS,
     Finding,
@@ -26,6 +25,7 @@ from ragaudit.lab.reproduce.attacks_results import (
     point,
 )
 from ragaudit.lab.reproduce.attacks_texts import PARAGRAPHS
+from ragaudit.lab.reproduce.attacks_top_k import area_of_counts, hit_probability
 from ragaudit.lab.reproduce.comparison import Table
 
 CURVE = "same tenant, over HTTP"

@@ -17,13 +17,6 @@ from ragaudit.circuits.selection import scores
 from ragaudit.embedders import registry
 from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.reproduce import attacks_results
-from ragaudit.lab.reproduce.attacks_laws import (
-    area_of_counts,
-    hit_probability,
-    hit_probability_at_scale,
-    scalar_auc,
-    sigma_of,
-)
 from ragaudit.lab.reproduce.attacks_results import (
     ACCOUNTS,
     Finding,
@@ -33,7 +26,13 @@ from ragaudit.lab.reproduce.attacks_results import (
     comparisons,
     point,
 )
+from ragaudit.lab.reproduce.attacks_scalar import scalar_auc, sigma_of
 from ragaudit.lab.reproduce.attacks_texts import glosses
+from ragaudit.lab.reproduce.attacks_top_k import (
+    area_of_counts,
+    hit_probability,
+    hit_probability_at_scale,
+)
 from ragaudit.lab.reproduce.comparison import Table
 from scipy import special, stats
 

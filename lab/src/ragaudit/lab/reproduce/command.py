@@ -13,6 +13,7 @@ from ragaudit.encoding.commands import ExitCode
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.lab.reproduce import rad
 from ragaudit.lab.reproduce.comparison import as_csv, as_json, as_text, write_files
+from ragaudit.lab.risk_command.show import advancing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,10 +102,9 @@ class Figure(StrEnum):
 def _experiments() -> "dict[Figure, Callable[[Run], Result]]":
     from ragaudit.lab.reproduce.attacks_adversaries import figure_4  # noqa: PLC0415 - scipy
     from ragaudit.lab.reproduce.attacks_coalition import figure_7  # noqa: PLC0415
-    from ragaudit.lab.reproduce.attacks_embedder import figure_3  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_evasion import evasion  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_http import figure_2b_http  # noqa: PLC0415
-    from ragaudit.lab.reproduce.attacks_scalar import figure_2a  # noqa: PLC0415
+    from ragaudit.lab.reproduce.attacks_scalar import figure_2a, figure_3  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_scale import figure_6  # noqa: PLC0415
     from ragaudit.lab.reproduce.attacks_top_k import figure_2b, figure_5  # noqa: PLC0415
 
@@ -211,31 +211,25 @@ def generation(
     coalitions. What the papers report stands beside it, with what can be compared.
     Figures are written with --output; they need the extra `plots`.
     """
-    from ragaudit.encoding.console import Console  # noqa: PLC0415
     from ragaudit.lab.generation.transformer import Transformer  # noqa: PLC0415 - numpy
     from ragaudit.lab.reproduce import generation as results  # noqa: PLC0415 - scipy
-    from ragaudit.lab.reproduce import generation_arms  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415
 
     if output is not None:
         check_installed()
-    size = generation_arms.Size(seeds)
+    size = results.Size(seeds)
     worlds = WORLDS
     if quick:
-        size = generation_arms.Size(2, families=1, questions=8, epsilons=(3, 10))
+        size = results.Size(2, families=1, questions=8, epsilons=(3, 10))
         worlds = 20
     model = Transformer.load()
-    with Progress(console=Console(stderr=True), disable=as_json_text, transient=True) as progress:
-        asking = progress.add_task("questions", total=size.seeds * size.questions)
+    with advancing(size.seeds * size.questions, "questions", as_json_text) as done:
         asked = [
             each
             for number in range(size.seeds)
-            for each in generation_arms.run(
-                model, seed + number, size, lambda: progress.advance(asking)
-            )
+            for each in results.run(model, seed + number, size, lambda: done(1))
         ]
-        attacking = progress.add_task("worlds", total=2 * worlds * len(generation_arms.ACCOUNTS))
-        attack = generation_arms.points(model, worlds, seed, lambda: progress.advance(attacking))
+    with advancing(2 * worlds * len(results.ACCOUNTS), "worlds", as_json_text) as done:
+        attack = results.points(model, worlds, seed, lambda: done(1))
     found = results.cells(asked)
     terms = {**asdict(size), "seed": seed, "worlds": worlds}
     document = json.dumps(results.document(found, attack, terms), indent=1) + "\n"
