@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ragaudit.lab.bench import targets
+from ragaudit.lab.bench import matrix
 from ragaudit.lab.bench.harness import Measurement, report
 from ragaudit.lab.bench.matrix import Results
 from ragaudit.lab.bench.workload import Sizes
@@ -32,9 +32,9 @@ def proving(rows: int, seconds: float, **options: Any) -> dict[str, Any]:
 # --- targets -----------------------------------------------------------------------------------
 
 
-def outcome(seconds: float, peak: float = 100.0) -> targets.Outcome:
-    target = targets.Target(
+def outcome(seconds: float, peak: float = 100.0) -> matrix.Outcome:
+    target = matrix.Target(
         "index", "prove", "prove one record", "seconds", {1000: 0.2}, memory_gib={1000: 1}
     )
-    (found,) = targets.outcomes([target], Results((proving(1000, seconds, peak=peak),)))
+    (found,) = matrix.outcomes([target], Results((proving(1000, seconds, peak=peak),)))
     return found

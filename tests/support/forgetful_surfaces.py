@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from ragaudit.lab.attacks.scope.canaries import TAG
-from ragaudit.lab.attacks.scope.probes import NO_TAG
+from ragaudit.lab.attacks.scope.probes import NO_TAG, TAG
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from surface_app import KEYS, NAMES, MemoryPort
 

@@ -13,8 +13,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from prover_process import Setting
-from ragaudit.lab.generation.manifest import manifest
-from ragaudit.lab.generation.serving import application
+from ragaudit.lab.generation.serving import application, manifest
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.generation.vocabulary import END
 from ragaudit.lab.generation.voters import VOCABULARY

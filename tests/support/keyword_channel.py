@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ragaudit.lab.generation.manifest import keyword_manifest
+from ragaudit.lab.generation.serving import keyword_manifest
 from ragaudit.lab.generation.transformer import Transformer
 from scenario import ProverScenario
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import scope_runs
-from ragaudit.lab.attacks.scope import canaries
+from ragaudit.lab.attacks.scope import probes
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.surfaces.queries import Answer, Hit, Query
 from surface_app import MemoryPort
@@ -37,7 +37,7 @@ class Fetching(MemoryPort):
 def filled(port: MemoryPort, file: Path) -> MemoryPort:
     port.dimension = scope_runs.DIMENSION
     port.rows = {"acme": [], "globex": []}
-    for canary in canaries.read(file, "canaries"):
+    for canary in probes.read_canaries(file, "canaries"):
         if canary.planted:
             assert canary.vector is not None
             metadata = canary.metadata("tenant", canary.tenant)

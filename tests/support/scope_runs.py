@@ -12,12 +12,12 @@ import yaml
 from jsonschema import Draft202012Validator
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.attacks.cli import app
-from ragaudit.lab.attacks.scope import canaries
-from ragaudit.lab.attacks.scope.canaries import Canary
+from ragaudit.lab.attacks.scope import probes
 from ragaudit.lab.attacks.scope.command import STORES
 from ragaudit.lab.attacks.scope.exchange import Client, HttpClient, Secrets
 from ragaudit.lab.attacks.scope.judging import SCHEMA
-from ragaudit.lab.attacks.scope.planning import Options, Plan
+from ragaudit.lab.attacks.scope.probes import Canary
+from ragaudit.lab.attacks.scope.running import Options, Plan
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store, StoreKind, load
 from surface_app import NAMES
 from typer.testing import CliRunner
@@ -43,7 +43,7 @@ def target(
     """Write a target of the tenants acme and globex with new canaries; its path."""
     file = folder / "canaries.jsonl"
     if not file.exists():
-        canaries.write(file, canaries.draw(["acme", "globex"], DIMENSION))
+        probes.write_canaries(file, probes.draw_canaries(["acme", "globex"], DIMENSION))
     tenants: dict[str, dict[str, Any]] = {
         name: {"collection": (collections or {}).get(name, "shared")} for name in ("acme", "globex")
     }
@@ -71,7 +71,7 @@ def openai_plan(
     keys = {"acme": "a", "globex": "b"}
     described = load(target(folder, "openai", "http://x", keys, collections=NAMES))
     found: dict[str, list[Canary]] = {tenant: [] for tenant in keys}
-    for one in canaries.read(described.canaries, "canaries"):
+    for one in probes.read_canaries(described.canaries, "canaries"):
         found[one.tenant].append(one)
     client = client_of(found)
     scene = Scene(described, found, client, np.random.default_rng(0), frozenset(keys))
@@ -83,7 +83,7 @@ def adapter(folder: Path, store: StoreKind) -> Store:
     keys = {"acme": "a", "globex": "b"}
     url = "" if store == "pgvector" else "http://x"
     described = load(target(folder, store, url, keys, collections=NAMES))
-    every = canaries.read(described.canaries, "canaries")
+    every = probes.read_canaries(described.canaries, "canaries")
     found = {tenant: [one for one in every if one.tenant == tenant] for tenant in keys}
     client = HttpClient("http://x", "authorization", "", Secrets({}), 1)
     scene = Scene(described, found, client, np.random.default_rng(0), frozenset(keys))

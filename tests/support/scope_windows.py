@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import scope_runs
-from ragaudit.lab.attacks.scope import canaries
+from ragaudit.lab.attacks.scope import probes
 from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.settings import SurfaceSettings
@@ -47,9 +47,9 @@ def start(scenario: ProverScenario, kinds: list[str]) -> None:
     scenario.drive(State.OPEN)
 
 
-def planted(folder: Path) -> list[canaries.Canary]:
+def planted(folder: Path) -> list[probes.Canary]:
     scope_runs.target(folder, "prover", "http://x", {})
-    found = canaries.read(folder / "canaries.jsonl", "canaries")
+    found = probes.read_canaries(folder / "canaries.jsonl", "canaries")
     return [canary for canary in found if canary.planted]
 
 

@@ -21,8 +21,13 @@ from ragaudit.lab.attacks.mechanism import (
     subject,
 )
 from ragaudit.lab.attacks.mechanism.auditing import test_by as judged_by
-from ragaudit.lab.attacks.mechanism.subjects import Documents, Retrieval, Terms
-from ragaudit.lab.attacks.mechanism.tester import Claim, ThresholdAttack
+from ragaudit.lab.attacks.mechanism.subjects import (
+    Claim,
+    Documents,
+    Retrieval,
+    Terms,
+    ThresholdAttack,
+)
 from ragaudit.lab.risk.estimation import proportion_low
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
 from scipy.stats import binom, norm

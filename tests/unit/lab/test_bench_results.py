@@ -10,11 +10,18 @@ import jsonschema
 import pytest
 from bench_results import HEAD, INPUTS, outcome, proving, result
 from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
-from ragaudit.lab.bench import groth16, matrix, profiles, suite, targets
+from ragaudit.lab.bench import groth16, matrix, profiles, suite
 from ragaudit.lab.bench.command import app
 from ragaudit.lab.bench.harness import Measurement, report
-from ragaudit.lab.bench.matrix import UNCOMMITTED, Case, Results, commit, load_cases
-from ragaudit.lab.bench.targets import fit, local_exponent
+from ragaudit.lab.bench.matrix import (
+    UNCOMMITTED,
+    Case,
+    Results,
+    commit,
+    fit,
+    load_cases,
+    local_exponent,
+)
 from ragaudit.lab.bench.workload import Sizes
 from typer.testing import CliRunner
 
@@ -66,12 +73,14 @@ def test_series_collect_what_varies() -> None:
             proving(100, 0.1, undecided=90.0),
         )
     )
-    goals = [each for each in targets.load(INPUTS / "targets.toml") if each.scenario == "prove"]
-    by_rows = {each.name: each.points for each in targets.against_rows(goals, found)}
+    goals = [
+        each for each in matrix.load_targets(INPUTS / "targets.toml") if each.scenario == "prove"
+    ]
+    by_rows = {each.name: each.points for each in matrix.against_rows(goals, found)}
     assert by_rows["prove one record"] == ((100.0, 0.1), (1000.0, 0.4))
-    by_undecided = {each.name: each.points for each in targets.against_undecided(found, 1000, 2)}
+    by_undecided = {each.name: each.points for each in matrix.against_undecided(found, 1000, 2)}
     assert by_undecided["prove one record"] == ((10.0, 0.1), (100.0, 0.4))
-    (by_cores,) = targets.against_cores(found)
+    (by_cores,) = matrix.against_cores(found)
     assert by_cores.points == ((1.0, 0.9), (2.0, 0.4))
     shown = suite.cores_table([by_cores])
     assert "| 1 core | 2 cores | speed-up | exponent |" in shown
@@ -80,7 +89,7 @@ def test_series_collect_what_varies() -> None:
 
 def test_tables_have_a_cell_for_every_heading() -> None:
     shown = suite.growth_table(
-        [targets.Series("a", ((10.0, 1.0), (100.0, 10.0))), targets.Series("b", ((10.0, 64.0),))],
+        [matrix.Series("a", ((10.0, 1.0), (100.0, 10.0))), matrix.Series("b", ((10.0, 64.0),))],
         "N",
         {"b": "bytes"},
     )
@@ -148,7 +157,7 @@ def test_what_is_not_met_says_what_bounds_it_and_shows_its_profile(tmp_path: Pat
 
 def test_every_target_is_measured_by_the_matrix() -> None:
     declared = load_cases(INPUTS / "matrix.toml", 2)
-    for target in targets.load(INPUTS / "targets.toml"):
+    for target in matrix.load_targets(INPUTS / "targets.toml"):
         rows = {
             case.rows
             for case in declared
@@ -175,15 +184,17 @@ def test_a_target_is_met_by_time_and_memory() -> None:
 
 
 def test_a_target_that_was_not_measured_is_neither() -> None:
-    (target, *_) = targets.load(INPUTS / "targets.toml")
-    found = list(targets.outcomes([target], Results()))
+    (target, *_) = matrix.load_targets(INPUTS / "targets.toml")
+    found = list(matrix.outcomes([target], Results()))
     assert [each.met for each in found] == [None] * 4
     assert suite.reached(found).count("not measured") == 4
 
 
 def test_other_sizes_do_not_count_for_a_target() -> None:
     (target,) = [
-        each for each in targets.load(INPUTS / "targets.toml") if each.what == "prove one record"
+        each
+        for each in matrix.load_targets(INPUTS / "targets.toml")
+        if each.what == "prove one record"
     ]
     for other in (
         proving(1000, 1.0, sigma="0.25"),
@@ -196,7 +207,7 @@ def test_other_sizes_do_not_count_for_a_target() -> None:
 
 
 def test_a_batch_counts_for_each_of_its_records() -> None:
-    target = targets.Target("v", "verify", "v", "seconds a record", {10: 1.0}, records=100)
+    target = matrix.Target("v", "verify", "v", "seconds a record", {10: 1.0}, records=100)
     assert target.value(result("verify", "v", 10, 50.0, records=100)) == 0.5
     with pytest.raises(MalformedError, match="no measurement"):
         target.value(result("verify", "w", 10, 50.0, records=100))
@@ -207,7 +218,7 @@ def test_targets_are_read_strictly(tmp_path: Path) -> None:
     for text in ("", "[[target]]\nwhat = 'x'\n", '[[target]]\nunit = "hours"\nmost = {1 = 2}\n'):
         path.write_text(text)
         with pytest.raises(MalformedError, match="targets"):
-            targets.load(path)
+            matrix.load_targets(path)
 
 
 ROOT = Path(__file__).parents[3]

@@ -17,8 +17,7 @@ import pytest
 import uvicorn
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.generation import transformer
-from ragaudit.lab.generation.manifest import manifest
-from ragaudit.lab.generation.serving import MODEL, application
+from ragaudit.lab.generation.serving import MODEL, application, manifest
 from ragaudit.lab.generation.training import Terms, drawn, figures, gradients, initial, train
 from ragaudit.lab.generation.transformer import Transformer, completed, next_logits, shapes
 from ragaudit.lab.generation.vocabulary import END, OTHER, TOKENS, decode, encode, token

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.attacks.scope import judging
-from ragaudit.lab.attacks.scope.canaries import Canary, draw, near
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
-from ragaudit.lab.attacks.scope.probes import conditions, name_variants
+from ragaudit.lab.attacks.scope.probes import Canary, conditions, draw_canaries, name_variants, near
 
-CANARIES = draw(["acme"], 24)
+CANARIES = draw_canaries(["acme"], 24)
 PLANTED = [one.id for one in CANARIES if one.planted]
 REQUEST = Request("globex", "POST", "/get", '{"limit": 1}')
 
@@ -153,5 +152,7 @@ def test_keys_are_left_out_in_every_spelling() -> None:
 
 def test_too_few_dimensions_could_be_guessed() -> None:
     with pytest.raises(MalformedError, match="dimension"):
-        draw(["acme"], 4)
-    assert all(isinstance(one, Canary) and one.vector is None for one in draw(["acme"], None))
+        draw_canaries(["acme"], 4)
+    assert all(
+        isinstance(one, Canary) and one.vector is None for one in draw_canaries(["acme"], None)
+    )

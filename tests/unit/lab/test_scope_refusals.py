@@ -8,11 +8,10 @@ import scope_runs
 from leaking_ports import Answering, filled
 from ragaudit.encoding.commands import ExitCode, NotJudged
 from ragaudit.lab.attacks.cli import app
-from ragaudit.lab.attacks.scope.canaries import Canary
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
 from ragaudit.lab.attacks.scope.judging import SCHEMA
-from ragaudit.lab.attacks.scope.planning import Options, Patience
-from ragaudit.lab.attacks.scope.running import run
+from ragaudit.lab.attacks.scope.probes import Canary
+from ragaudit.lab.attacks.scope.running import Options, Patience, run
 from surface_app import NAMES, MemoryPort, serving, surface_app
 from typer.testing import CliRunner
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 import scope_runs
-from ragaudit.lab.attacks.scope.canaries import Canary
 from ragaudit.lab.attacks.scope.exchange import Answer, Request
-from ragaudit.lab.attacks.scope.planning import Options
-from ragaudit.lab.attacks.scope.running import run
+from ragaudit.lab.attacks.scope.probes import Canary
+from ragaudit.lab.attacks.scope.running import Options, run
 
 ROUNDS = 3
 ORACLE = "existence-of-file"

@@ -6,19 +6,17 @@ from pathlib import Path
 import pytest
 import scope_runs
 from ragaudit.lab.attacks.scope import exchange, judging
-from ragaudit.lab.attacks.scope.canaries import Canary, draw
 from ragaudit.lab.attacks.scope.exchange import Answer, HttpClient, Request, Secrets
-from ragaudit.lab.attacks.scope.planning import Options
-from ragaudit.lab.attacks.scope.probes import NO_TAG
+from ragaudit.lab.attacks.scope.probes import NO_TAG, Canary, draw_canaries
 from ragaudit.lab.attacks.scope.report import Report
-from ragaudit.lab.attacks.scope.running import run
+from ragaudit.lab.attacks.scope.running import Options, run
 from starlette.applications import Starlette
 from starlette.requests import Request as Asked
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from surface_app import NAMES, serving
 
-CANARIES = draw(["globex"], 24)
+CANARIES = draw_canaries(["globex"], 24)
 PLANTED = [one.id for one in CANARIES if one.planted]
 
 

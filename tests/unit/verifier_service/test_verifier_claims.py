@@ -8,7 +8,7 @@ import pytest
 from databases import ON_EACH_ENGINE_SLOWLY
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.lab.attacks.forging.resigning import another_signature
+from ragaudit.lab.attacks.cheats.promises import another_signature
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.messages import promises
 from ragaudit.ledger.messages.entries import Registration

@@ -9,7 +9,7 @@ import pytest
 from databases import ON_EACH_ENGINE
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
-from ragaudit.lab.attacks.forging.resigning import another_signature
+from ragaudit.lab.attacks.cheats.promises import another_signature
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.log.tree import MemoryTree

@@ -19,8 +19,6 @@ from ragaudit.prover.service import Components
 from ragaudit.prover.settings import load_settings
 from ragaudit.serving import server
 
-__all__ = ["main", "service_cheat", "show_list"]
-
 
 def service_cheat(name: str) -> ServiceCheat:
     """Return the cheat called ``name``.

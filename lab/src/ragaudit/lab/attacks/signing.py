@@ -8,8 +8,6 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.settings import read_secret_file
 
-__all__ = ["policy_bytes", "signer_of"]
-
 
 def signer_of(path: Path) -> PrivateKey:
     """Return the key in a file of `ragaudit key`.

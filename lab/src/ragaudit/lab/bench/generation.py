@@ -23,7 +23,7 @@ from ragaudit.lab.bench.answering import Channel, InProcess
 from ragaudit.lab.bench.harness import STEP, Measurement, Notify, measure, silent, summarise
 from ragaudit.lab.bench.services import new_databases
 from ragaudit.lab.bench.workload import Sizes, Workload
-from ragaudit.lab.generation.manifest import manifest
+from ragaudit.lab.generation.serving import manifest
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.prover.answering.mechanism import Mechanism

@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import subprocess
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.lab.bench.harness import digits, duration, machine
-from ragaudit.lab.bench.matrix import UNCOMMITTED, Results, reading
-from ragaudit.lab.bench.targets import measurement, table
+from ragaudit.lab.bench.matrix import UNCOMMITTED, Results, measurement, printed, reading, table
 
 NONE = "Not part of these results."
 SCHEMA = "ragaudit/groth16-comparison/1"
@@ -122,25 +120,14 @@ def run(
 
 def _measured(circuit: Circuit, root: Path) -> dict[str, Any]:
     """Run from the crate's folder: its cargo configuration compiles for this processor."""
-    command = ["cargo", "run", "--release", "--locked", "--quiet", "--", *circuit.arguments()]
+    cargo = ["cargo", "run", "--release", "--locked", "--quiet"]
     environment = {**os.environ, "RAYON_NUM_THREADS": str(circuit.threads)}
     try:
-        done = subprocess.run(  # noqa: S603
-            command,
-            cwd=root / CRATE,
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        return printed(cargo, ["--", *circuit.arguments()], cwd=root / CRATE, env=environment)
     except OSError as error:
         raise UnsupportedError(
             f"groth16-comparison: {error}", expected="cargo, and the crate in this repository"
         ) from error
-    if done.returncode != 0:
-        raise InternalError(f"exit status {done.returncode}", where=" ".join(command[5:]))
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def render(reports: Sequence[Report], results: Results) -> str:

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import InternalError, UnsupportedError
 from ragaudit.lab.bench.harness import PIPES, WANTED
-from ragaudit.lab.bench.matrix import Case, reading
-from ragaudit.lab.bench.targets import Outcome, table
+from ragaudit.lab.bench.matrix import Case, Outcome, reading, table
 
 # A prime, so that samples do not fall into step with timers.
 _HERTZ = 499

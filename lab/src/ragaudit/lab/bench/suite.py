@@ -15,22 +15,27 @@ from typing import TYPE_CHECKING, Any
 
 from ragaudit.cli import figures as drawing
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.bench import answering, groth16, profiles, targets, workload
+from ragaudit.lab.bench import answering, groth16, matrix, profiles, workload
 from ragaudit.lab.bench.harness import available_cores, digits, duration
-from ragaudit.lab.bench.matrix import Case, Results, commit, load_cases, reading, run_cases
-from ragaudit.lab.bench.profiles import Bounds, Profile, unmet
-from ragaudit.lab.bench.targets import (
+from ragaudit.lab.bench.matrix import (
+    Case,
     Fit,
     Outcome,
+    Results,
     Series,
     Target,
+    commit,
     fit,
+    load_cases,
     local_exponent,
     measurement,
     memory_against_rows,
     outcomes,
+    reading,
+    run_cases,
     table,
 )
+from ragaudit.lab.bench.profiles import Bounds, Profile, unmet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -422,10 +427,10 @@ def render_document(inputs: Inputs, document: Path, figures: Path) -> None:
     """
     results = inputs.results
     measured = list(outcomes(inputs.targets, results))
-    by_rows = [each for each in targets.against_rows(inputs.targets, results) if each.points]
+    by_rows = [each for each in matrix.against_rows(inputs.targets, results) if each.points]
     rows = min(_UNDECIDED_ROWS, _largest(results, "prove"))
-    by_undecided = targets.against_undecided(results, rows, _CORES)
-    by_cores = targets.against_cores(results)
+    by_undecided = matrix.against_undecided(results, rows, _CORES)
+    by_cores = matrix.against_cores(results)
     values = {
         "conditions": conditions(results),
         "targets": reached(measured),
@@ -506,9 +511,9 @@ def _sizes(result: Mapping[str, Any]) -> str:
 def _figures(
     targets: Sequence[Target],
     results: Results,
-    by_rows: Sequence[targets.Series],
-    by_undecided: Sequence[targets.Series],
-    by_cores: Sequence[targets.Series],
+    by_rows: Sequence[Series],
+    by_undecided: Sequence[Series],
+    by_cores: Sequence[Series],
 ) -> dict[str, bytes]:
     timed = {each.what: each for each in targets if each.unit != "bytes"}
     prover = [e for e in by_rows if e.name in timed and "prove" in timed[e.name].measurement]
@@ -588,13 +593,13 @@ def measure(
         InternalError: a measurement failed; what was measured before it is stored.
     """
     cases = load_cases(places.inputs / "matrix.toml", available_cores(), max_rows)
-    goals = targets.load(places.inputs / "targets.toml")
+    goals = matrix.load_targets(places.inputs / "targets.toml")
     head = commit(Path.cwd())
     with tempfile.TemporaryDirectory(prefix="ragaudit-bench-") as temporary:
         folder = Path(temporary) if keep is None else keep
         found = run_cases(cases, places.measured, head, tell, folder)
         if profile:
-            missed = [each for each in targets.outcomes(goals, found) if each.met is False]
+            missed = [each for each in outcomes(goals, found) if each.met is False]
             _profile(missed, cases, places.profiles, folder, head, tell)
 
 
@@ -615,7 +620,7 @@ def compare(places: Places, max_rows: int | None, tell: Callable[[str], None]) -
 
 
 def _profile(
-    missed: Sequence[targets.Outcome],
+    missed: Sequence[Outcome],
     cases: Sequence[Case],
     path: Path,
     folder: Path,
@@ -651,7 +656,7 @@ def render(places: Places) -> None:
         template = (inputs / "document.md").read_text()
     made = Inputs(
         template,
-        targets.load(inputs / "targets.toml"),
+        matrix.load_targets(inputs / "targets.toml"),
         Results.load(places.measured),
         profiles.load(places.profiles),
         profiles.bounds(inputs / "bounds.toml"),

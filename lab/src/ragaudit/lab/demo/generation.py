@@ -26,9 +26,8 @@ from ragaudit.lab.demo.plan import AccountPlan, Claim, Plan, WindowPlan
 from ragaudit.lab.demo.run import WindowRun, download, progress_bars
 from ragaudit.lab.demo.services import Auditor, Operator, Services, prepare, start_service
 from ragaudit.lab.demo.traffic import Traffic, quiet_clients
-from ragaudit.lab.generation.manifest import manifest
 from ragaudit.lab.generation.records import Question, corpus
-from ragaudit.lab.generation.serving import MODEL
+from ragaudit.lab.generation.serving import MODEL, manifest
 from ragaudit.lab.generation.transformer import Transformer
 from ragaudit.lab.generation.vocabulary import CONTENT
 from ragaudit.lab.generation.voters import VOCABULARY

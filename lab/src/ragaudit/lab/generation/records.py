@@ -12,8 +12,6 @@ from functools import lru_cache
 import numpy as np
 from ragaudit.lab.generation.vocabulary import CONTENT, SYLLABLES
 
-__all__ = ["ATTRIBUTES", "SUPPORT", "Corpus", "Question", "corpus", "scores"]
-
 ATTRIBUTES = ("treatment", "symptom")
 SUPPORT = (10, 40, 120)
 """Patients of a disease, by stratum."""

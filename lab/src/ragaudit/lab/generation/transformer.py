@@ -15,20 +15,6 @@ import numpy.typing as npt
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.generation.vocabulary import BEGIN, END, TOKENS, decode, encode
 
-__all__ = [
-    "HEADS",
-    "LAYERS",
-    "PLACES",
-    "SHIFTS",
-    "WIDTH",
-    "Context",
-    "Transformer",
-    "completed",
-    "next_logits",
-    "prompt_tokens",
-    "shapes",
-]
-
 Array = npt.NDArray[np.float32]
 Tokens = npt.NDArray[np.int64]
 

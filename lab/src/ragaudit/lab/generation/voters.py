@@ -11,8 +11,6 @@ from ragaudit.lab.generation.transformer import Context, Transformer, completed,
 from ragaudit.lab.generation.vocabulary import END, TOKENS
 from ragaudit.serving.generators import Prompt, Vocabulary
 
-__all__ = ["KEYWORDS", "PROMPT", "VOCABULARY", "LocalVoters"]
-
 PROMPT = Prompt("{documents}\n{question}")
 """Of a voter: what the model was trained on."""
 KEYWORDS = Prompt("keywords {documents} .\n{question}", between=" ")

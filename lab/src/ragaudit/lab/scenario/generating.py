@@ -14,7 +14,7 @@ from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
 from ragaudit.circuits.noise import COIN_TAG, noise_key
 from ragaudit.circuits.selection import scores
-from ragaudit.lab.generation.manifest import manifest
+from ragaudit.lab.generation.serving import manifest
 from ragaudit.lab.generation.transformer import Transformer, next_logits
 from ragaudit.lab.generation.vocabulary import SYLLABLES
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY, LocalVoters

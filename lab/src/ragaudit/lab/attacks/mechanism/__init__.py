@@ -8,12 +8,14 @@ in, and ours into it.
 """
 
 from ragaudit.lab.attacks.mechanism.auditing import Audit, Result, Verdict, audit
-from ragaudit.lab.attacks.mechanism.subjects import SUBJECTS, Subject, subject
-from ragaudit.lab.attacks.mechanism.tester import (
+from ragaudit.lab.attacks.mechanism.subjects import (
+    SUBJECTS,
     AdvantageTester,
     DatasetGenerator,
     Mechanism,
     PropertyTester,
+    Subject,
+    subject,
 )
 
 __all__ = [

@@ -9,8 +9,12 @@ from enum import StrEnum
 
 import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.lab.attacks.mechanism.subjects import Subject
-from ragaudit.lab.attacks.mechanism.tester import PropertyTester, ThresholdAttack, certified
+from ragaudit.lab.attacks.mechanism.subjects import (
+    PropertyTester,
+    Subject,
+    ThresholdAttack,
+    certified,
+)
 from ragaudit.lab.risk.estimation import AdvantageEstimate, from_counts
 from scipy.stats import binom
 

@@ -18,8 +18,14 @@ from ragaudit.lab.attacks.mechanism.auditing import (
     repeat,
     test_by,
 )
-from ragaudit.lab.attacks.mechanism.subjects import SUBJECTS, Subject, Terms, subject
-from ragaudit.lab.attacks.mechanism.tester import Claim, Evidence
+from ragaudit.lab.attacks.mechanism.subjects import (
+    SUBJECTS,
+    Claim,
+    Evidence,
+    Subject,
+    Terms,
+    subject,
+)
 from ragaudit.lab.risk_command.show import advancing, as_json, down, up
 from ragaudit.privacy.guarantees import ApproximateDp
 from ragaudit.privacy.numbers import exact

@@ -16,13 +16,11 @@ from ragaudit.encoding.commands import failing
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.attacks.scope import canaries as planting
-from ragaudit.lab.attacks.scope.canaries import Canary, read
 from ragaudit.lab.attacks.scope.exchange import Client, HttpClient, Secrets
 from ragaudit.lab.attacks.scope.judging import SCHEMA
-from ragaudit.lab.attacks.scope.planning import Options, Patience, Plan
+from ragaudit.lab.attacks.scope.probes import Canary, draw_canaries, read_canaries, write_canaries
 from ragaudit.lab.attacks.scope.report import Report
-from ragaudit.lab.attacks.scope.running import run
+from ragaudit.lab.attacks.scope.running import Options, Patience, Plan, run
 from ragaudit.lab.attacks.scope.stores.chroma import Chroma
 from ragaudit.lab.attacks.scope.stores.dify import Dify
 from ragaudit.lab.attacks.scope.stores.mcp import Mcp
@@ -100,7 +98,7 @@ def _client(target: Target, kind: type[Store], secrets: Secrets) -> Client:
 
 def _canaries(target: Target, kind: type[Store]) -> dict[str, list[Canary]]:
     found: dict[str, list[Canary]] = {}
-    for canary in read(target.canaries, "canaries"):
+    for canary in read_canaries(target.canaries, "canaries"):
         if canary.tenant not in target.tenants:
             raise MalformedError(
                 f"of {canary.tenant}", where="canaries", expected="tenants of the target alone"
@@ -160,7 +158,7 @@ def canaries(
             raise MalformedError(
                 "no names, or one twice", where="--tenants", expected="acme,globex"
             )
-        planting.write(output, planting.draw(names, dimension))
+        write_canaries(output, draw_canaries(names, dimension))
 
 
 def scope(

@@ -10,9 +10,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.lab.attacks.scope.canaries import Canary
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, members, mentions, numbers, texts
-from ragaudit.lab.attacks.scope.probes import Attempt
+from ragaudit.lab.attacks.scope.probes import Attempt, Canary
 
 Kind = Literal[
     "integrity", "content", "vector", "metadata", "id", "existence", "collection", "timing"

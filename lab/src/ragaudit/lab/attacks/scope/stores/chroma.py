@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from ragaudit.lab.attacks.scope.canaries import TAG, Canary
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, members, succeeded
 from ragaudit.lab.attacks.scope.probes import (
     FAILING,
     IDEAS,
+    TAG,
     Attempt,
+    Canary,
     Census,
     Oracle,
     Probe,

@@ -3,9 +3,16 @@
 from typing import Any
 from urllib.parse import unquote
 
-from ragaudit.lab.attacks.scope.canaries import TAG, question
 from ragaudit.lab.attacks.scope.exchange import Request, json_request
-from ragaudit.lab.attacks.scope.probes import FAILING, Oracle, Probe, each, name_variants
+from ragaudit.lab.attacks.scope.probes import (
+    FAILING,
+    TAG,
+    Oracle,
+    Probe,
+    each,
+    name_variants,
+    question,
+)
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from ragaudit.lab.attacks.scope.canaries import TAG, question
 from ragaudit.lab.attacks.scope.exchange import Request, json_request
 from ragaudit.lab.attacks.scope.probes import (
     FAILING,
+    TAG,
     Attempt,
     Oracle,
     Probe,
@@ -16,6 +16,7 @@ from ragaudit.lab.attacks.scope.probes import (
     conditional,
     each,
     name_variants,
+    question,
 )
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Store
 

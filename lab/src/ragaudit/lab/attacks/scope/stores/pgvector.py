@@ -11,9 +11,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from ragaudit.encoding.errors import UnsupportedError
-from ragaudit.lab.attacks.scope.canaries import TAG, Canary, question
 from ragaudit.lab.attacks.scope.exchange import Answer, Request, Secrets
-from ragaudit.lab.attacks.scope.probes import FAILING, Attempt, Census, Oracle, Probe, Write, each
+from ragaudit.lab.attacks.scope.probes import (
+    FAILING,
+    TAG,
+    Attempt,
+    Canary,
+    Census,
+    Oracle,
+    Probe,
+    Write,
+    each,
+    question,
+)
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store
 
 _KEPT = "COMMIT"

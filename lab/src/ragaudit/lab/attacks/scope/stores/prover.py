@@ -5,16 +5,17 @@ from typing import Any
 from urllib.parse import quote
 
 from ragaudit.encoding.errors import UnavailableError
-from ragaudit.lab.attacks.scope.canaries import TAG, question
 from ragaudit.lab.attacks.scope.exchange import Request, json_request, members, succeeded
 from ragaudit.lab.attacks.scope.probes import (
     FAILING,
     IDEAS,
+    TAG,
     Oracle,
     Probe,
     conditions,
     each,
     name_variants,
+    question,
 )
 from ragaudit.lab.attacks.scope.stores.store import IDENTITY_HEADERS, Scene, Store
 

@@ -10,9 +10,8 @@ import numpy as np
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 from ragaudit.encoding.errors import MalformedSettings
-from ragaudit.lab.attacks.scope.canaries import Canary, near
 from ragaudit.lab.attacks.scope.exchange import Client, Request
-from ragaudit.lab.attacks.scope.probes import Attempt, Census, Oracle, Probe, Write
+from ragaudit.lab.attacks.scope.probes import Attempt, Canary, Census, Oracle, Probe, Write, near
 from ragaudit.serving.settings import FileSettings, Section, read_secret_file
 
 LEAST_KEY_BYTES = 8
