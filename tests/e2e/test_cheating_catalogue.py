@@ -31,7 +31,6 @@ from ragaudit.lab.attacks import (
 from ragaudit.lab.attacks.cheat import BEFORE_THE_WINDOW, FAMILIES
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.attacks.serve import main, service_cheat
-from ragaudit.lab.scenario.provision import PRIVATE
 from ragaudit.lab.scenario.scenario import (
     CHANGED,
     ChangingScenario,
@@ -40,6 +39,7 @@ from ragaudit.lab.scenario.scenario import (
     Prepared,
     Scenario,
 )
+from ragaudit.lab.scenario.services import PRIVATE
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.answering.query import Described, Selected, Stage, Stages

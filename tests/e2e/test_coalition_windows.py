@@ -12,8 +12,8 @@ from ragaudit.circuits.selection import scores
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.lab.reproduce.attacks_top_k import hit_probability
 from ragaudit.lab.scenario.embedder import HashEmbedder
-from ragaudit.lab.scenario.provision import SETTINGS, WINDOW, Offer, documents
 from ragaudit.lab.scenario.scenario import Conclusion, Scenario
+from ragaudit.lab.scenario.services import SETTINGS, WINDOW, Offer, documents
 from ragaudit.privacy.coalition import Record, estimate, estimate_direction
 from ragaudit.prover.service import Components
 from ragaudit.prover.settings import EstimatorSettings, WindowSettings

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ragaudit.lab.scenario.integrity import LEFT_SHELF, RECENT
 from ragaudit.lab.scenario.policy import COLUMNS
-from ragaudit.lab.scenario.provision import SETTINGS, WINDOW, Offer, shelved_documents
 from ragaudit.lab.scenario.scenario import COPIED, Scenario, vector_near
+from ragaudit.lab.scenario.services import SETTINGS, WINDOW, Offer, shelved_documents
 from ragaudit.ledger.messages.verdict import Claims
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.service import Components

@@ -20,9 +20,8 @@ import pytest
 import uvicorn
 from procedure_cases import use_cached_table
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.lab.scenario.provision import PRIVATE, SETTINGS
 from ragaudit.lab.scenario.scenario import Conclusion, Scenario
-from ragaudit.lab.scenario.services import Clock
+from ragaudit.lab.scenario.services import PRIVATE, SETTINGS, Clock
 from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.service import Components

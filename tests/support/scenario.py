@@ -23,9 +23,8 @@ from ragaudit.embedders.base import Embedder
 from ragaudit.embedders.wordllama import WordLlamaEmbedder
 from ragaudit.encoding.text import b64_decode
 from ragaudit.lab.scenario.embedder import HashEmbedder
-from ragaudit.lab.scenario.provision import documents
 from ragaudit.lab.scenario.scenario import ExactScenario, Prepared, Scenario
-from ragaudit.lab.scenario.services import AppTransport, Clock, Loop
+from ragaudit.lab.scenario.services import AppTransport, Clock, Loop, documents
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.set_up import set_up

@@ -13,9 +13,8 @@ from procedure_cases import use_cached_table
 from ragaudit.client.cli import app as client
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.lab.attacks.cheats.owned import CountsARecordLess
-from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.integrity import IntegrityWindow, PrivateWindow
 from ragaudit.lab.scenario.owned import IndexedWindow
-from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.accounts import AccountIndex, AccountProof

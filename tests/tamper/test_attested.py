@@ -21,7 +21,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.cheats import third_parties as cheats
 from ragaudit.lab.attacks.cheats.third_parties import HidesTheEnd, StampsTheEndLate
-from ragaudit.lab.scenario.private import PrivateWindow
+from ragaudit.lab.scenario.integrity import PrivateWindow
 from ragaudit.lab.scenario.third_parties import (
     CHAIN,
     BeaconWindow,

@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pytest
 from judged_windows import assert_caught, judged
 from procedure_cases import ms, use_cached_table
-from ragaudit.lab.scenario.integrity import IntegrityWindow, Row
+from ragaudit.lab.scenario.integrity import IntegrityWindow, PrivateWindow, Row
 from ragaudit.lab.scenario.opening import Account, Event
-from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.columns import canonical_text
 from ragaudit.ledger.messages.commitments import IndexCommitment

@@ -16,19 +16,20 @@ from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, Refus
 from ragaudit.lab.attacks.membership.campaign import Campaign, Claim, Exchange, Plan
 from ragaudit.lab.attacks.membership.command import _classes as classes
 from ragaudit.lab.attacks.membership.command import figures, page, statement, summary
-from ragaudit.lab.attacks.membership.documents import Document, read
+from ragaudit.lab.attacks.membership.documents import (
+    Document,
+    cross_fitted,
+    held_out_low,
+    measure,
+    permutation_p,
+    read,
+)
 from ragaudit.lab.attacks.membership.endpoints import Answer, Template
 from ragaudit.lab.attacks.membership.judging import Judgement, Verdict, check_questions
 from ragaudit.lab.attacks.membership.judging import _claimed as claimed
 from ragaudit.lab.attacks.membership.judging import _dumb as nothing_told
 from ragaudit.lab.attacks.membership.judging import _verdict as verdict_of
 from ragaudit.lab.attacks.membership.probing import SIGNALS, Probe, probes, signals
-from ragaudit.lab.attacks.membership.scoring import (
-    cross_fitted,
-    held_out_low,
-    measure,
-    permutation_p,
-)
 from ragaudit.lab.risk.estimation import area_under_curve
 from ragaudit.ledger.messages.signed_results import MembershipResult
 from scipy import stats

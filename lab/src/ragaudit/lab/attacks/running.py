@@ -8,8 +8,14 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.catalogue import find
-from ragaudit.lab.attacks.cheat import Cheat, ConstructedCheat, Guard, Intrusion, ServiceCheat
-from ragaudit.lab.attacks.intruder import Attempt
+from ragaudit.lab.attacks.cheat import (
+    Attempt,
+    Cheat,
+    ConstructedCheat,
+    Guard,
+    Intrusion,
+    ServiceCheat,
+)
 from ragaudit.lab.scenario.scenario import Conclusion, Prepared
 from ragaudit.lab.scenario.window import Window
 from ragaudit.prover.service import Components

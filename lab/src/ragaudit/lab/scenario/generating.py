@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import Any, Final
@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.budgets import BudgetStatement, ChargeEntry, ChargeStatement
-from ragaudit.circuits.noise import COIN_TAG, noise_key
+from ragaudit.circuits.noise import COIN_TAG
 from ragaudit.circuits.selection import scores
 from ragaudit.lab.generation.serving import manifest
 from ragaudit.lab.generation.transformer import Transformer, next_logits
 from ragaudit.lab.generation.vocabulary import SYLLABLES
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY, LocalVoters
+from ragaudit.lab.scenario.integrity import PrivateWindow
 from ragaudit.lab.scenario.opening import Account, Asked, Event, TenantIndex
-from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.window import shown_strata
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import (
@@ -231,22 +231,9 @@ class GeneratingWindow(PrivateWindow):
         threshold, sums = self.read_bins(record, embedding, allowed)
         positions = self.due_rows(account.tenant, embedding, allowed)
         blinding = self.scalar()
+        shared = {name: getattr(record, name) for name in _names(Charge) & _names(Record)}
         charge = Charge(
-            policy_digest=record.policy_digest,
-            window=record.window,
-            tenant=record.tenant,
-            version=record.version,
-            rows=record.rows,
-            filter_digest=record.filter_digest,
-            pseudonym=record.pseudonym,
-            epoch=record.epoch,
-            slot=record.slot,
-            counter=record.counter,
-            activation=record.activation,
-            time=record.time,
-            query_digest=record.query_digest,
-            embedding_digest=record.embedding_digest,
-            sketch_digest=record.sketch_digest,
+            **shared,
             number=len(self.history(account.tenant)),
             threshold=threshold,
             charge=self.commit_charge(positions, blinding),
@@ -390,19 +377,7 @@ class GeneratingWindow(PrivateWindow):
 
     def question_key(self, question: Record | Charge, key: bytes, nonce: bytes = b"") -> bytes:
         """Return the key of a question's coins, 32 bytes, of k."""
-        return noise_key(
-            key,
-            window=question.window,
-            tenant=question.tenant,
-            version=question.version,
-            pseudonym=question.pseudonym,
-            epoch=question.epoch,
-            slot=question.slot,
-            counter=question.counter,
-            activation_randomness=self.randomness(question.activation),
-            nonce=nonce,
-            tag=COIN_TAG,
-        )
+        return self.stream_key(question, key, nonce, COIN_TAG)
 
     def record_key(self, asked: Charged) -> bytes:
         """Return k of a charge entry, 32 bytes: a hook for cheats."""
@@ -583,6 +558,10 @@ class UnchargedWindow(GeneratingWindow):
 
     def prove_budget(self, tenant: str) -> bytes:
         return b""
+
+
+def _names(kind: type[Charge | Record]) -> set[str]:
+    return {each.name for each in fields(kind)}
 
 
 def _blindings(entries: Sequence[Charged]) -> npt.NDArray[np.uint8]:

@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
-from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.integrity import IntegrityWindow, PrivateWindow
 from ragaudit.lab.scenario.opening import Asked, TenantIndex
-from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.window import shown_strata
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.commitments import RowsHead, SampledRow, content_digest, encode_rows

@@ -13,22 +13,20 @@ from ragaudit.client.asking import Asked
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.lab.scenario.integrity import LEFT_SHELF, RECENT
-from ragaudit.lab.scenario.provision import (
+from ragaudit.lab.scenario.services import (
     EXACT,
     PRIVATE,
     WINDOW,
-    Offer,
-    new_prover_folder,
-    prover_folder,
-    shelved_documents,
-)
-from ragaudit.lab.scenario.services import (
     AppTransport,
     Clock,
     Loop,
+    Offer,
     Prover,
     ScenarioAuditor,
     Verifier,
+    new_prover_folder,
+    prover_folder,
+    shelved_documents,
 )
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.backends.stored import StoredDocuments

@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ragaudit.encoding import canonical_json
-from ragaudit.lab.scenario.integrity import IntegrityWindow
+from ragaudit.lab.scenario.integrity import IntegrityWindow, PrivateWindow
 from ragaudit.lab.scenario.policy import START, THIRD_PARTIES, third_party
-from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import SigningKey, parse_note

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.noise import noise_key
+from ragaudit.circuits.noise import NOISE_TAG, noise_key
 from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.circuits.statements import SelectionStatement
@@ -53,6 +53,7 @@ from ragaudit.ledger.messages.commitments import IndexTree, KeyOpening, counter_
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
 from ragaudit.ledger.messages.entries import (
     Accounts,
+    Charge,
     Close,
     Record,
     Registration,
@@ -306,19 +307,15 @@ class Window(OpenedWindow):
             record: names the activation and the nonce on which the key stream depends.
             key: k, of 32 bytes; `noise_secret` has the honest one.
         """
-        stream = noise_key(
-            key,
-            window=record.window,
-            tenant=record.tenant,
-            version=record.version,
-            pseudonym=record.pseudonym,
-            epoch=record.epoch,
-            slot=record.slot,
-            counter=record.counter,
-            activation_randomness=self.randomness(record.activation),
-            nonce=record.nonce or b"",
-        )
+        stream = self.stream_key(record, key, record.nonce or b"", NOISE_TAG)
         return fastest_engine().sample_noise(self.policy.sigma, stream, self.noised_rows(record))
+
+    def stream_key(self, asked: Record | Charge, key: bytes, nonce: bytes, tag: str) -> bytes:
+        """Return the key of a record's noise, or of a charge entry's coins, by its tag."""
+        members = ("window", "tenant", "version", "pseudonym", "epoch", "slot", "counter")
+        of = {name: getattr(asked, name) for name in members}
+        randomness = self.randomness(asked.activation)
+        return noise_key(key, **of, activation_randomness=randomness, nonce=nonce, tag=tag)
 
     def noised_rows(self, record: Record) -> int:
         """Return N of the index that a record asks, however many rows are claimed."""

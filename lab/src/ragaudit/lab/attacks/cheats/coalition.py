@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any
 
 from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat
+from ragaudit.lab.scenario.integrity import PrivateWindow
 from ragaudit.lab.scenario.opening import Event
-from ragaudit.lab.scenario.private import PrivateWindow
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.policy_terms import DIRECTION
 from ragaudit.privacy import coalition

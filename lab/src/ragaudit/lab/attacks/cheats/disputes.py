@@ -10,8 +10,8 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.cheat import ServiceCheat, part
-from ragaudit.lab.scenario.provision import WINDOW
 from ragaudit.lab.scenario.scenario import Scenario
+from ragaudit.lab.scenario.services import WINDOW
 from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.receipts import ReceiptFile

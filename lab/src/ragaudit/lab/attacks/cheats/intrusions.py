@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ragaudit.encoding.tagged import enc
-from ragaudit.lab.attacks.cheat import Guard, Intrusion
-from ragaudit.lab.attacks.intruder import RIVAL, TAKEN, Attempt, Intruder
-from ragaudit.lab.scenario.provision import PROVIDER, WINDOW
+from ragaudit.lab.attacks.cheat import RIVAL, TAKEN, Attempt, Guard, Intruder, Intrusion
+from ragaudit.lab.scenario.services import PROVIDER, WINDOW
 from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.prover.window.records import entries
 from ragaudit.verifier.service import (

@@ -17,9 +17,9 @@ from ragaudit.lab.attacks.cheat import ONE_CLOCK, ConstructedCheat, ServiceCheat
 from ragaudit.lab.attacks.cheats.log import DropsALeaf
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.policy import SMALL_TERMS
-from ragaudit.lab.scenario.provision import WINDOW
 from ragaudit.lab.scenario.scenario import Account as Asking
 from ragaudit.lab.scenario.scenario import Scenario
+from ragaudit.lab.scenario.services import WINDOW
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import ReceiptFile

@@ -5,8 +5,8 @@ from functools import partial
 
 from ragaudit.encoding.digests import structure
 from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
+from ragaudit.lab.scenario.integrity import RestoredWindow
 from ragaudit.lab.scenario.opening import Account, Asked, Event
-from ragaudit.lab.scenario.private import RestoredWindow
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.commitments import (
     KeyOpening,

@@ -7,7 +7,7 @@ be what it holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
@@ -15,8 +15,6 @@ from typing import Any, Final
 from ragaudit.lab.attacks.forging.moves import Mask, Moves, modules, weighted_sum
 
 DEGREE: Final = 3
-
-Tables = dict[str, list[int]]
 
 
 @dataclass(frozen=True)
@@ -53,37 +51,6 @@ def honest(rows: int, uses: int, charges: list[list[int]]) -> Budget:
     counts = [sum(column) for column in zip(*charges, strict=True)]
     vectors = [[int(count > k) for count in counts] for k in range(uses)]
     return Budget(rows, uses, charges, vectors)
-
-
-def sumcheck(
-    moves: Moves,
-    tables: Tables,
-    value: Callable[[dict[str, int]], int],
-    mask: Mask,
-    rho: int,
-) -> tuple[list[int], dict[str, int]]:
-    """Send the rounds for the sum of ``value`` over the cube; return r and the tables there.
-
-    Args:
-        moves: that have absorbed everything before P2.
-        tables: by name, of one length.
-        value: F at a point, from what the tables are there.
-        mask: g, with the degrees of the variables.
-        rho: the challenge that mixes it in.
-    """
-    point = []
-    for k in range(len(mask.degrees)):
-        values = []
-        for X in range(DEGREE + 1):
-            folded = {name: moves.fold(table, X) for name, table in tables.items()}
-            columns = zip(*folded.values(), strict=True)
-            total = sum(value(dict(zip(folded, column, strict=True))) for column in columns)
-            values.append((total + rho * mask.at(k, X)) % moves.order)
-        r_k = moves.send_round(values)
-        mask.bind(k, r_k)
-        tables = {name: moves.fold(table, r_k) for name, table in tables.items()}
-        point.append(r_k)
-    return point, {name: table[0] for name, table in tables.items()}
 
 
 def prove_budget(package: ModuleType, budget: Budget) -> tuple[list[bytes], bytes]:
@@ -140,12 +107,9 @@ def prove_budget(package: ModuleType, budget: Budget) -> tuple[list[bytes], byte
     table[-1] = [table[-1][0] + sigma, *table[-1][1:]]
     spread_x, spread_y = budgets.spread(eq_t, R, M), budgets.spread(eq_u, N, 0)
     weights = [a * b % order for a in spread_x for b in spread_y]
-    tables = {"b": [value for row in table for value in row], "weight": weights}
-    point, at = sumcheck(
-        moves, tables, lambda v: int(budgets.summand(v["weight"], v["b"])), mask, rho
-    )
+    flat = [value for row in table for value in row]
+    point, (_, v) = moves.sumcheck([weights, flat], budgets.summand, mask, rho)
     # P3, V2
-    v = at["b"]
     moves.send_scalar("eval", v)
     gamma, theta, x = budgets.opening_challenges(transcript)
     c = transcript.scalar("schnorr")
@@ -339,11 +303,13 @@ def prove_charge(package: ModuleType, entry: Charge) -> tuple[bytes, Any, bytes]
     tables["all"] = [*weight, *nothing]
     tables["in"] = [*(w if i in allowed else 0 for i, w in enumerate(weight)), *nothing]
 
-    def value(at: dict[str, int]) -> int:
+    def value(*row: int) -> int:
+        at = dict(zip(tables, row, strict=True))
         found = [at[name] for name in names]
         return int(charges.summand(alpha, entry.uses, at["in"], at["all"], found, at["Y"]))
 
-    r, at = sumcheck(moves, tables, value, mask, rho)
+    r, folded = moves.sumcheck([*tables.values()], value, mask, rho)
+    at = dict(zip(tables, folded, strict=True))
     # P3, V2
     for name in [*names, "Y"]:
         moves.send_scalar("eval", at[name])

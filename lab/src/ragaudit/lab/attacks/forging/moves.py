@@ -179,6 +179,32 @@ class Moves:
         pairs = zip(table[:middle], table[middle:], strict=True)
         return [(low + X * (high - low)) % self.order for low, high in pairs]
 
+    def sumcheck(
+        self, tables: list[list[int]], value: Callable[..., int], mask: Mask, rho: int
+    ) -> tuple[list[int], list[int]]:
+        """Send the rounds of a sumcheck, three evaluations and one more in each variable.
+
+        Args:
+            tables: of the same length, a power of two.
+            value: of the summand, from a value of each table.
+            mask: of the rounds.
+            rho: its weight.
+
+        Returns:
+            The point, and each table's value there.
+        """
+        point: list[int] = []
+        for k in range(len(mask.degrees)):
+            values = []
+            for X in range(4):
+                rows = zip(*(self.fold(table, X) for table in tables), strict=True)
+                total = sum(value(*row) for row in rows)
+                values.append((total + rho * mask.at(k, X)) % self.order)
+            point.append(self.send_round(values))
+            mask.bind(k, point[-1])
+            tables = [self.fold(table, point[-1]) for table in tables]
+        return point, [table[0] for table in tables]
+
     def open(self, g: list[Any], L: list[int], a: list[int], rho: int, x: int) -> None:
         """Send OPEN (spec 4.4) for the witness (a, rho), true or not, which ends the proof.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -286,7 +287,7 @@ class _Boundary(Moves):
         units = [[int(i == j) for j in range(self.size)] for i in range(self.size)]
         weights = [selection.row_weights(eq_t, row, self.u) for row in units]
         tables += [[M for M, _ in weights], [chi for _, chi in weights]]
-        r, values = self._sumcheck(alpha, rho, g, tables)
+        r, values = self.sumcheck(tables, partial(self._summand, alpha), g, rho)
         for value in values[:20]:
             self.send_scalar("eval", value)
 
@@ -325,21 +326,6 @@ class _Boundary(Moves):
         pads = [padding % self.order] * (self.size - 1 - self.u)
         return [*values, *pads, mask % self.order]
 
-    def _sumcheck(
-        self, alpha: list[int], rho: int, mask: Mask, tables: list[list[int]]
-    ) -> tuple[list[int], list[int]]:
-        r: list[int] = []
-        for k in range(self.m):
-            values = []
-            for X in range(4):
-                half = [self.fold(table, X) for table in tables]
-                value = sum(self._summand(alpha, row) for row in zip(*half, strict=True))
-                values.append((value + rho * mask.at(k, X)) % self.order)
-            r.append(self.send_round(values))
-            mask.bind(k, r[-1])
-            tables = [self.fold(table, r[-1]) for table in tables]
-        return r, [table[0] for table in tables]
-
-    def _summand(self, alpha: list[int], row: tuple[int, ...]) -> int:
+    def _summand(self, alpha: list[int], *row: int) -> int:
         b, b3, b4, *bits, Y, M, chi = row
         return int(self.tools.selection.summand(alpha, M, chi, b, b3, b4, bits, Y))

@@ -15,7 +15,14 @@ from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.membership import endpoints
 from ragaudit.lab.attacks.membership.campaign import Campaign, Claim, Plan, calling
-from ragaudit.lab.attacks.membership.documents import Document, check_matched, choose, read
+from ragaudit.lab.attacks.membership.documents import (
+    PERMUTATIONS,
+    RESAMPLES,
+    Document,
+    check_matched,
+    choose,
+    read,
+)
 from ragaudit.lab.attacks.membership.endpoints import Template
 from ragaudit.lab.attacks.membership.judging import (
     ClaimTest,
@@ -25,7 +32,6 @@ from ragaudit.lab.attacks.membership.judging import (
     judge,
 )
 from ragaudit.lab.attacks.membership.probing import DEFAULT, STRATEGIES
-from ragaudit.lab.attacks.membership.scoring import PERMUTATIONS, RESAMPLES
 from ragaudit.lab.attacks.signing import policy_bytes, signer_of
 from ragaudit.lab.risk.validation import check_probability
 from ragaudit.lab.risk_command.show import advancing, as_json, json_text

@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 import httpx
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
 from ragaudit.http import HttpClient
-from ragaudit.lab.attacks.membership.scoring import is_text
+from ragaudit.lab.attacks.membership.documents import is_text
 
 _PART: Final = re.compile(r"([^.\[\]]+)|\[(\d{1,6}|\*)\]")
 _PATH: Final = re.compile(

@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.membership.campaign import Claim, Exchange, Plan
-from ragaudit.lab.attacks.membership.documents import SEPARABLE
-from ragaudit.lab.attacks.membership.endpoints import Answer
-from ragaudit.lab.attacks.membership.probing import SIGNALS, WEIGHTS, signals
-from ragaudit.lab.attacks.membership.scoring import (
+from ragaudit.lab.attacks.membership.documents import (
     PERMUTATIONS,
+    SEPARABLE,
     Floats,
     Groups,
     Labels,
@@ -23,6 +21,8 @@ from ragaudit.lab.attacks.membership.scoring import (
     measure,
     permutation_p,
 )
+from ragaudit.lab.attacks.membership.endpoints import Answer
+from ragaudit.lab.attacks.membership.probing import SIGNALS, WEIGHTS, signals
 from ragaudit.lab.risk.estimation import area_under_curve, false_alarm
 
 _ECHOES = 199

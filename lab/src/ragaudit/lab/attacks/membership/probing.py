@@ -15,8 +15,7 @@ from typing import Final
 
 import numpy as np
 from ragaudit.encoding.errors import UnsupportedError
-from ragaudit.lab.attacks.membership.documents import Document
-from ragaudit.lab.attacks.membership.scoring import content, sentences, words
+from ragaudit.lab.attacks.membership.documents import Document, content, sentences, words
 
 _QUOTED = 40
 """Words that are quoted at most."""
