@@ -1,9 +1,7 @@
 """`ragaudit demo --words`: a generation window, asked by a coalition of all accounts."""
 
 import json
-import shlex
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -17,13 +15,13 @@ from typing import Any
 
 import numpy as np
 from ragaudit.cli.corpus import Passage
-from ragaudit.cli.processes import ServiceFailed, ServiceProcess
+from ragaudit.cli.processes import ServiceProcess
 from ragaudit.client.blocking import Client, run
 from ragaudit.client.transport import Service
 from ragaudit.embedders import registry
 from ragaudit.encoding.console import Console
 from ragaudit.lab.demo.plan import AccountPlan, Claim, Plan, WindowPlan
-from ragaudit.lab.demo.run import WindowRun, download, progress_bars
+from ragaudit.lab.demo.run import WindowRun, download, folders, progress_bars
 from ragaudit.lab.demo.services import Auditor, Operator, Services, prepare, start_service
 from ragaudit.lab.demo.traffic import Traffic, quiet_clients
 from ragaudit.lab.generation.records import Question, corpus
@@ -214,17 +212,7 @@ class GenerationDemo:
         begun = time.monotonic()
         with ExitStack() as stack:
             stack.enter_context(quiet_clients())
-            if self._keep is None:
-                made = tempfile.TemporaryDirectory(prefix="ragaudit-demo-")
-                work = Path(stack.enter_context(made))
-                evidence = Path(tempfile.mkdtemp(prefix="ragaudit-evidence-"))
-            else:
-                work, evidence = self._keep.resolve(), self._keep.resolve() / "evidence"
-                work.mkdir(parents=True, exist_ok=True)
-                if any(work.iterdir()):
-                    raise ServiceFailed(
-                        "the folder is not empty", where=str(work), expected="an empty one"
-                    )
+            work, evidence = folders(stack, self._keep)
             report = GenerationReport(evidence / WINDOW)
             stack.enter_context(self._bars)
             self._run(stack, work, report)
@@ -255,9 +243,7 @@ class GenerationDemo:
         report.verdict = window.await_verdict(self._check_alive)
         report.told, report.submitted = traffic.told, traffic.submitted
         report.uses = _uses(services, len(plan.corpus[TENANT]))
-        key = download(auditor, WINDOW, report.evidence)
-        words = ["ragaudit", "verifier", "recheck", str(report.evidence / "bundle.zip")]
-        report.recheck = shlex.join([*words, "--verdict-key", key])
+        report.recheck = download(auditor, WINDOW, report.evidence)
 
     def _set_up(
         self, stack: ExitStack, pool: ThreadPoolExecutor, work: Path

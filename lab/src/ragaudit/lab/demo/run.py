@@ -301,7 +301,7 @@ class Demo:
         begun = time.monotonic()
         with ExitStack() as stack:
             stack.enter_context(quiet_clients())
-            work, evidence = self._folders(stack)
+            work, evidence = folders(stack, self._options.keep)
             report = Report(evidence)
             stack.enter_context(self._bars)
             try:
@@ -315,20 +315,6 @@ class Demo:
                 raise ServiceFailed(f"{error}\n{tails}", where="demo") from error
         report.seconds = time.monotonic() - begun
         return report
-
-    def _folders(self, stack: ExitStack) -> tuple[Path, Path]:
-        """Folders for the services' data and for the evidence."""
-        if self._options.keep is not None:
-            work = self._options.keep.resolve()
-            work.mkdir(parents=True, exist_ok=True)
-            if any(work.iterdir()):
-                raise ServiceFailed(
-                    "the folder is not empty", where=str(work), expected="an empty or new folder"
-                )
-            return work, work / "evidence"
-        temporary = tempfile.TemporaryDirectory(prefix="ragaudit-demo-", ignore_cleanup_errors=True)
-        work = Path(stack.enter_context(temporary))
-        return work, Path(tempfile.mkdtemp(prefix="ragaudit-evidence-"))
 
     def _run(self, stack: ExitStack, work: Path, report: Report) -> None:
         pool = stack.enter_context(ThreadPoolExecutor(4))
@@ -427,9 +413,7 @@ class Demo:
         """Fetch the evidence of every window and say how to re-check it."""
         for window in report.verdicts:
             folder = report.evidence / window
-            key = download(auditor, window, folder)
-            words = ["ragaudit", "verifier", "recheck", str(folder / "bundle.zip")]
-            report.recheck.append(shlex.join([*words, "--verdict-key", key]))
+            report.recheck.append(download(auditor, window, folder))
 
     def _check_alive(self) -> None:
         for process in self._processes:
@@ -449,14 +433,39 @@ def _planned(options: Options) -> Plan:
     return plan if options.cheat is None else replace(plan, windows=plan.windows[:1])
 
 
+def folders(stack: ExitStack, keep: Path | None) -> tuple[Path, Path]:
+    """Return folders for the services' data and for the evidence.
+
+    Args:
+        stack: removes what is temporary.
+        keep: an empty or new folder for both; None for temporary data.
+
+    Raises:
+        ServiceFailed: the folder is not empty.
+    """
+    if keep is None:
+        temporary = tempfile.TemporaryDirectory(prefix="ragaudit-demo-", ignore_cleanup_errors=True)
+        evidence = Path(tempfile.mkdtemp(prefix="ragaudit-evidence-"))
+        return Path(stack.enter_context(temporary)), evidence
+    work = keep.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    if any(work.iterdir()):
+        raise ServiceFailed(
+            "the folder is not empty", where=str(work), expected="an empty or new folder"
+        )
+    return work, work / "evidence"
+
+
 def download(auditor: Auditor, window: str, folder: Path) -> str:
-    """Fetch a window's verdict, reports and bundles; return the verdict key, hexadecimal."""
+    """Fetch a window's verdict, reports and bundles; return the command that checks it again."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, what in _FILES.items():
         (folder / name).write_bytes(auditor.download(window, what))
     whole = auditor.open_evidence(window, "to check every proof again")
-    (folder / "bundle.zip").write_bytes(whole)
-    return auditor.keys().verdict.raw.hex()
+    bundle = folder / "bundle.zip"
+    bundle.write_bytes(whole)
+    words = ["ragaudit", "verifier", "recheck", str(bundle), "--verdict-key"]
+    return shlex.join([*words, auditor.keys().verdict.raw.hex()])
 
 
 def progress_bars(console: Console) -> Progress:

@@ -230,14 +230,21 @@ def start_service(
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-class Operator:
-    """Accounts and windows of the prover."""
+class _Asking:
+    """Whoever asks a service with a token."""
 
     def __init__(self, url: str, token: str) -> None:
         self._service = Service(url, api_key=token)
 
     def close(self) -> None:
         run(self._service.aclose())
+
+    def _shown(self, path: str) -> dict[str, Any]:
+        return dict(run(self._service.get(path)))
+
+
+class Operator(_Asking):
+    """Accounts and windows of the prover."""
 
     def create_account(self, tenant: str, name: str) -> str:
         """Create an account and return its API key, which is shown this one time.
@@ -271,21 +278,15 @@ class Operator:
 
     def status(self, window: str) -> dict[str, Any]:
         """Return where the window stands."""
-        return dict(run(self._service.get(f"/v1/operator/windows/{window}")))
+        return self._shown(f"/v1/operator/windows/{window}")
 
     def window(self, window: str) -> dict[str, Any]:
         """Return the window as everybody sees it."""
-        return dict(run(self._service.get(f"/v1/windows/{window}")))
+        return self._shown(f"/v1/windows/{window}")
 
 
-class Auditor:
+class Auditor(_Asking):
     """What the auditor sees of the verifier."""
-
-    def __init__(self, url: str, token: str) -> None:
-        self._service = Service(url, api_key=token)
-
-    def close(self) -> None:
-        run(self._service.aclose())
 
     def keys(self) -> ShownKeys:
         """Return the verifier's public keys."""
@@ -293,11 +294,11 @@ class Auditor:
 
     def status(self, window: str) -> dict[str, Any]:
         """Return state, times and counts of the window."""
-        return dict(run(self._service.get(f"/v1/windows/{window}")))
+        return self._shown(f"/v1/windows/{window}")
 
     def progress(self, window: str) -> dict[str, Any]:
         """Return where the audit stands: state, step, done, total."""
-        return dict(run(self._service.get(f"/v1/windows/{window}/progress")))
+        return self._shown(f"/v1/windows/{window}/progress")
 
     def verdict(self, window: str) -> dict[str, Any] | None:
         """Return the predicate of a window's verdict; None while there is none.

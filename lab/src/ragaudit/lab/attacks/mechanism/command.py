@@ -26,6 +26,7 @@ from ragaudit.lab.attacks.mechanism.subjects import (
     Terms,
     subject,
 )
+from ragaudit.lab.risk.estimation import AdvantageEstimate
 from ragaudit.lab.risk_command.show import advancing, as_json, down, up
 from ragaudit.privacy.guarantees import ApproximateDp
 from ragaudit.privacy.numbers import exact
@@ -151,38 +152,43 @@ def _by_many(make: Callable[[int], Subject], how: Audit, runs: int, json: bool) 
         found = repeat(make, how, runs, done)
     subject = make(how.seed)
     if json:
-        as_json(_repeated(subject, found, how))
+        counts = {"runs": found.runs, "refuted": found.refuted, "chance": found.chance}
+        as_json(_judged(subject, found, found.pooled, how, counts))
     else:
-        pooled = found.pooled
         typer.echo(f"{subject.name}, claimed to be {subject.claim.guarantee}")
         typer.echo(
             f"{found.refuted} of {found.runs} audits refuted the claim; if it is true, as many do "
             f"with probability {found.chance:.2g} at most"
         )
-        typer.echo(
-            f"{found.successes} of {pooled.trials} guesses right; advantage "
-            f"{pooled.advantage:.6f}, at least {down(pooled.lower)} with confidence "
-            f"{pooled.confidence:g}; the claim allows {up(found.allowed)}\n\n{found.verdict}"
-        )
+        typer.echo(f"{_gained(found, found.pooled)}\n\n{found.verdict}")
     return _CODES[found.verdict]
 
 
-def _repeated(subject: Subject, found: Repeated, how: Audit) -> dict[str, Any]:
+def _judged(
+    subject: Subject, found: Repeated | Result, estimate: AdvantageEstimate, how: Audit,
+    said: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
     return {
         "mechanism": subject.name,
         "claim": str(subject.claim.guarantee),
         "verdict": found.verdict,
-        "runs": found.runs,
-        "refuted": found.refuted,
-        "chance": found.chance,
-        "trials": found.pooled.trials,
+        **said,
+        "trials": estimate.trials,
         "successes": found.successes,
-        "advantage": found.pooled.advantage,
-        "advantage_lower_bound": found.pooled.lower,
+        "advantage": estimate.advantage,
+        "advantage_lower_bound": estimate.lower,
         "advantage_allowed": found.allowed,
         "confidence": how.confidence,
         "seed": how.seed,
     }
+
+
+def _gained(found: Repeated | Result, estimate: AdvantageEstimate) -> str:
+    return (
+        f"{found.successes} of {estimate.trials} guesses right; advantage "
+        f"{estimate.advantage:.6f}, at least {down(estimate.lower)} with confidence "
+        f"{estimate.confidence:g}; the claim allows {up(found.allowed)}"
+    )
 
 
 def _by_tester(found: Subject, tester: str, how: Audit, json: bool) -> ExitCode:
@@ -208,20 +214,9 @@ def _by_attack(found: Subject, how: Audit, json: bool) -> ExitCode:
 
 
 def _report(found: Subject, result: Result, how: Audit) -> dict[str, Any]:
-    estimate = result.estimate
+    said = {"why": result.why, "attack": result.attack}
     return {
-        "mechanism": found.name,
-        "claim": str(found.claim.guarantee),
-        "verdict": result.verdict,
-        "why": result.why,
-        "attack": result.attack,
-        "trials": estimate.trials,
-        "successes": result.successes,
-        "advantage": estimate.advantage,
-        "advantage_lower_bound": estimate.lower,
-        "advantage_allowed": result.allowed,
-        "confidence": estimate.confidence,
-        "seed": how.seed,
+        **_judged(found, result, result.estimate, how, said),
         "comparisons": [
             {"delta": each.delta, "claimed_epsilon": each.claimed, "certified": each.certified}
             for each in result.comparisons
@@ -233,11 +228,7 @@ def _show(found: Subject, result: Result) -> None:
     estimate = result.estimate
     typer.echo(f"{found.name}, claimed to be {found.claim.guarantee}")
     typer.echo(f"attack: {result.attack}")
-    typer.echo(
-        f"{result.successes} of {estimate.trials} guesses right; advantage "
-        f"{estimate.advantage:.6f}, at least {down(estimate.lower)} with confidence "
-        f"{estimate.confidence:g}; the claim allows {up(result.allowed)}"
-    )
+    typer.echo(_gained(result, estimate))
     for each in result.comparisons:
         typer.echo(
             f"  at delta {each.delta:.6g}: epsilon at least {down(each.certified)}, "

@@ -9,8 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -266,19 +265,3 @@ def _write(path: Path, data: bytes) -> None:
     fresh = path.with_suffix(".new")
     fresh.write_bytes(data)
     fresh.replace(path)
-
-
-@contextmanager
-def calling(template: Template, key: str, timeout: float) -> Iterator[Caller]:
-    """Yield a caller and close it.
-
-    Args:
-        template: of the endpoint.
-        key: for its headers.
-        timeout: seconds of each phase of a call.
-    """
-    caller = Caller(template, key, timeout)
-    try:
-        yield caller
-    finally:
-        caller.close()

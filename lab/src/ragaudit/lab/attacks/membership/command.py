@@ -14,7 +14,7 @@ from ragaudit.encoding.commands import ExitCode, NotJudged, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.membership import endpoints
-from ragaudit.lab.attacks.membership.campaign import Campaign, Claim, Plan, calling
+from ragaudit.lab.attacks.membership.campaign import Campaign, Claim, Plan
 from ragaudit.lab.attacks.membership.documents import (
     PERMUTATIONS,
     RESAMPLES,
@@ -23,7 +23,7 @@ from ragaudit.lab.attacks.membership.documents import (
     choose,
     read,
 )
-from ragaudit.lab.attacks.membership.endpoints import Template
+from ragaudit.lab.attacks.membership.endpoints import Caller, Template
 from ragaudit.lab.attacks.membership.judging import (
     ClaimTest,
     Judgement,
@@ -288,7 +288,7 @@ def command(
             if campaign.left:
                 total = len(exchanges) + campaign.left
                 with (
-                    calling(template, key, timeout) as caller,
+                    closing(Caller(template, key, timeout)) as caller,
                     advancing(total, "questions", json) as done,
                 ):
                     exchanges = list(campaign.ask(caller, done))
