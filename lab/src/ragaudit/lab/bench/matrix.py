@@ -340,6 +340,11 @@ class Target:
         found = (result["scenario"], result["cores"], sizes["dimension"], sizes["top_k"])
         return (*found, sizes["records"]) == wanted and self.sigma in (None, sizes["sigma"])
 
+    def peak(self, result: Mapping[str, Any]) -> float | None:
+        """Return the peak memory of a result to which the target applies, in MiB, if it has one."""
+        found: float | None = measurement(result, self.measurement)["peak_mib"]
+        return found
+
     def value(self, result: Mapping[str, Any]) -> float:
         """Return the measured value in this target's unit.
 
@@ -532,15 +537,8 @@ def memory_against_rows(targets: Sequence[Target], results: Results) -> list[Ser
         targets, results: as of :func:`against_rows`.
     """
 
-    def peak(target: Target) -> Callable[[Result], float | None]:
-        def of(result: Result) -> float | None:
-            found: float | None = measurement(result, target.measurement)["peak_mib"]
-            return found
-
-        return of
-
     return [
-        _series(each.what, results, each.applies, _rows, peak(each))
+        _series(each.what, results, each.applies, _rows, each.peak)
         for each in targets
         if len(each.most) > 1 and each.unit != "bytes"
     ]

@@ -126,17 +126,22 @@ def growth_table(series: Sequence[Series], x: str, unit: Mapping[str, str]) -> s
         x: name of the abscissa.
         unit: by the series' name; seconds where a name is missing.
     """
-    columns = sorted({a for each in series for a, _ in each.points})
+    columns, rows = _cells(series, unit)
     headings = ("", *(f"{x} = {a:,.0f}" for a in columns), "exponent", "95 %", "last step")
+    shown = zip(rows, map(_exponents, series), strict=True)
+    return table(headings, [[*row, *exponents] for row, exponents in shown])
+
+
+def _cells(
+    series: Sequence[Series], unit: Mapping[str, str]
+) -> tuple[list[float], list[list[str]]]:
+    """The abscissas of all series, and the name and the values of each."""
+    columns = sorted({a for each in series for a, _ in each.points})
     rows = []
     for each in series:
-        values = dict(each.points)
-        shown = [
-            _amount(values[a], unit.get(each.name, "seconds")) if a in values else ""
-            for a in columns
-        ]
-        rows.append([each.name, *shown, *_exponents(each)])
-    return table(headings, rows)
+        values, of = dict(each.points), unit.get(each.name, "seconds")
+        rows.append([each.name, *(_amount(values[a], of) if a in values else "" for a in columns)])
+    return columns, rows
 
 
 def _exponents(series: Series) -> tuple[str, str, str]:
@@ -155,20 +160,12 @@ def _interval(found: Fit) -> str:
 
 def cores_table(series: Sequence[Series]) -> str:
     """Return each series with its speed-up from the fewest to the most cores, as a table."""
-    columns = sorted({a for each in series for a, _ in each.points})
-    headings = (
-        "",
-        *(f"{a:.0f} core{'s' if a > 1 else ''}" for a in columns),
-        "speed-up",
-        "exponent",
-    )
-    rows = []
-    for each in series:
-        values = dict(each.points)
-        shown = [duration(values[a]) if a in values else "" for a in columns]
-        speed_up = digits(each.points[0][1] / each.points[-1][1])
-        rows.append([each.name, *shown, speed_up, _exponents(each)[0]])
-    return table(headings, rows)
+    columns, rows = _cells(series, {})
+    shown = (f"{a:.0f} core{'s' if a > 1 else ''}" for a in columns)
+    faster = [digits(each.points[0][1] / each.points[-1][1]) for each in series]
+    cells = zip(rows, faster, map(_exponents, series), strict=True)
+    found = [[*row, times, exponents[0]] for row, times, exponents in cells]
+    return table(("", *shown, "speed-up", "exponent"), found)
 
 
 def overhead(results: Sequence[Mapping[str, Any]], answer: str, baselines: Sequence[str]) -> str:
@@ -255,15 +252,8 @@ def _draw(axes: "Axes", number: int, series: Series, target: Target | None) -> N
     x, y = [a for a, _ in series.points], [b for _, b in series.points]
     axes.plot(x, y, color=color, marker=marker, label=series.name)
     if target is not None:
-        allowed = sorted(target.most.items())
-        axes.plot(
-            [float(a) for a, _ in allowed],
-            [b for _, b in allowed],
-            color=color,
-            linestyle="--",
-            linewidth=0.8,
-            alpha=0.7,
-        )
+        allowed = zip(*sorted(target.most.items()), strict=True)
+        axes.plot(*allowed, color=color, linestyle="--", linewidth=0.8, alpha=0.7)
 
 
 def speed_up(name: str, several: Sequence[Series], x: str, y: str) -> dict[str, bytes]:
@@ -281,15 +271,9 @@ def speed_up(name: str, several: Sequence[Series], x: str, y: str) -> dict[str, 
         most = 1.0
         for number, each in enumerate(several):
             (least, longest), *_ = each.points
-            cores = [a / least for a, _ in each.points]
-            most = max(most, *cores)
-            axes.plot(
-                cores,
-                [longest / b for _, b in each.points],
-                color=drawing.COLORS[number % len(drawing.COLORS)],
-                marker=_MARKERS[number % len(_MARKERS)],
-                label=each.name,
-            )
+            found = tuple((a / least, longest / b) for a, b in each.points)
+            most = max(most, *(a for a, _ in found))
+            _draw(axes, number, Series(each.name, found), None)
         axes.plot([1, most], [1, most], color="black", linestyle=":", label="ideal")
         axes.set_xticks([float(each) for each in range(1, int(most) + 1)])
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
