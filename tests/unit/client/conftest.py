@@ -204,7 +204,7 @@ class FakeProvider(Window):
         return self._account()
 
     def _openings(self, query: str) -> Openings:
-        return self.open_query(self.account, query)[0]
+        return self.open_request(self.account, Request(query, 1))
 
     def _refused(self) -> httpx.Response:
         refusal = Refusal(
