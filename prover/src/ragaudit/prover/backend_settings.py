@@ -24,14 +24,14 @@ class ChromaSettings(Section):
     """A Chroma server, and the collection of each tenant.
 
     Attributes:
-        url: of the server.
-        collections: of each tenant, by name.
-        tenant: Chroma's, not ours.
-        database: Chroma's.
+        url: address of the server.
+        collections: the collection of each tenant.
+        tenant: the tenant within Chroma, which is none of ours.
+        database: the database within Chroma.
         token_file: a secret file with the token.
-        token_header: sends it as ``x-chroma-token``, or as ``Authorization: Bearer``.
+        token_header: which header carries the token; ``authorization`` sends it as a bearer token.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
-        timeout_seconds: for each phase of a call.
+        timeout_seconds: timeout of each phase of a call.
         verify_vectors: whether the vectors of an answer's rows are fetched with their texts; a row
             whose vector was changed is withdrawn.
     """
@@ -58,16 +58,18 @@ class TableSettings(Section):
     """The rows of one tenant: a table, or the rows of it that hold ``tenant_value``.
 
     Attributes:
-        schema: of the table.
-        table: or view.
+        schema: schema of the table.
+        table: the table or view.
         id: column of the rows' ids, unique.
-        content: column of the texts.
-        vector: column of the vectors.
+        content: the column of texts.
+        vector: the column of vectors.
         attributes: JSON column of the rows' attributes.
-        attribute_columns: put into the attributes by name; they win over it.
-        tenant_column: of a table that tenants share; with ``tenant_value``.
-        tenant_value: of this tenant's rows.
-        metric: by which applications rank, which PostgreSQL does not say; None: the policy's.
+        attribute_columns: columns that are put into the attributes by name, where they win.
+        tenant_column: the column that tells tenants apart where they share a table; needs
+            ``tenant_value``.
+        tenant_value: the value of this tenant's rows.
+        metric: the metric by which applications rank, which PostgreSQL does not say; null: the
+            policy's.
     """
 
     schema_name: Identifier = Field(default="public", alias="schema")
@@ -94,10 +96,10 @@ class PgvectorSettings(Section):
     Attributes:
         dsn_file: a secret file with one connection string of libpq.
         tables: the rows of each tenant.
-        connect_timeout_seconds: until the server counts as away.
-        statement_timeout_seconds: for one statement.
-        pool_size: connections at most.
-        verify_vectors: as for Chroma.
+        connect_timeout_seconds: timeout of a new connection.
+        statement_timeout_seconds: timeout of a statement.
+        pool_size: the most connections.
+        verify_vectors: whether the vectors of an answer's rows are compared, as for Chroma.
     """
 
     dsn_file: Path
@@ -186,16 +188,16 @@ class EndpointSettings(Section):
     """A service that speaks OpenAI's ``POST /embeddings``.
 
     Attributes:
-        url: of the service, up to ``/embeddings``.
-        model: its name there.
-        dimension: length of its embeddings.
-        send_dimension: whether that length is asked for.
+        url: address of the service, without ``/embeddings``.
+        model: the model to ask for.
+        dimension: the length of its embeddings.
+        send_dimension: whether the call asks for that length.
         prompt_template: what is sent for a text.
         probes: texts whose embeddings C_emb commits to; the built-in ones if there are none here.
         key_file: a secret file with the API key.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
-        batch: texts in one call.
-        timeout_seconds: for each phase of a call.
+        batch: the most texts in one call.
+        timeout_seconds: timeout of each phase of a call.
     """
 
     url: Url
@@ -215,8 +217,8 @@ class EmbedderSettings(Section):
 
     Attributes:
         name: committed as C_emb; ``none``: applications send vectors.
-        folder: the model of ``sentence-transformers``.
-        endpoint: the service of ``openai-compatible``.
+        folder: the model's folder, with the name ``sentence-transformers``.
+        endpoint: the service, with the name ``openai-compatible``.
     """
 
     name: str = registry.DEFAULT
@@ -267,19 +269,19 @@ class GeneratorSettings(Section):
     """A service that speaks OpenAI's API.
 
     Attributes:
-        url: of the service, up to ``/completions`` or ``/chat/completions``; turn prefix caching on
-            there.
+        url: address of the service, without ``/completions`` or ``/chat/completions``. Turn prefix
+            caching on there.
         manifest_file: what new windows commit to.
         vocabulary_file: a JSON list of the texts of all tokens, of a model that is asked for one at
             a time; without it whole answers are asked for.
         served_as: what the service calls the model, where that is not the manifest's name.
         key_file: a secret file with the API key.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
-        batch: prompts in one call.
-        parallel: calls at a time.
+        batch: the most prompts in one call.
+        parallel: the most calls at a time.
         questions: answers that are generated at a time.
-        timeout_seconds: for each phase of a call.
-        deadline_seconds: until an answer is given up.
+        timeout_seconds: timeout of each phase of a call.
+        deadline_seconds: after this an answer is given up.
     """
 
     url: Url
@@ -304,7 +306,7 @@ class BinSettings(Section):
 
     Attributes:
         edges: lower edges of the bins in lattice units, falling.
-        epsilon: of a count, a part of the question's.
+        epsilon: epsilon of one count; a part of the question's.
         enough: documents, by a noisy sum, that end the reading.
     """
 
@@ -317,12 +319,12 @@ class KeywordSettings(Section):
     """Answers by keywords that many voters name (dp-ksa), in place of votes on each token.
 
     Attributes:
-        epsilon_choice: of the choice how many.
+        epsilon_choice: epsilon of choosing how many keywords.
         sigma: half of the deviation of the test's noise.
-        delta_test: of one use.
-        delta_conversion: of all uses.
+        delta_test: delta of the test in one use.
+        delta_conversion: delta of all uses together.
         sizes: numbers of keywords to choose from.
-        stop_words: never count.
+        stop_words: words that never count.
         final: whether the model writes the answer from the keywords, or whether they are the
             answer.
     """
@@ -341,19 +343,19 @@ class ChannelSettings(Section):
 
     Attributes:
         mechanism: how paying documents are chosen.
-        epsilon: of a question; with ``keywords`` of all uses of a document together, and as small
-            as it may be without it.
-        epsilon_token: of a token, without ``keywords``.
+        epsilon: epsilon of one question; with ``keywords`` of all uses of a document together, and
+            left out as small as it may be.
+        epsilon_token: epsilon of one token; not with ``keywords``.
         keywords: answers by keywords instead of tokens.
-        voters: groups of documents that vote.
-        slots_per_voter: documents of a voter.
-        agreement: votes that are one; half of the voters without it.
-        tokens: of an answer, at most.
-        uses: of a document in the window.
-        threshold: tau in lattice units, for murag alone.
-        bins: for murag-ada.
-        prove: which charges are proven.
-        group: charges of one proof.
+        voters: how many groups of documents vote.
+        slots_per_voter: how many documents a voter reads.
+        agreement: how many votes count as agreement; half of the voters if left out.
+        tokens: the most tokens of an answer.
+        uses: how often a document may pay in the window.
+        threshold: the score above which a document pays, in lattice units; for murag alone.
+        bins: the bins of murag-ada.
+        prove: whether the sampled charges are proven, or all.
+        group: how many charges one proof is about.
         differing_votes: votes of a replayed answer that are no fault if they differ, though a
             window with one is CONDITIONAL; without it nothing is replayed.
         answer_delay_seconds: an answer leaves this long after its charge, or a whole multiple.

@@ -93,10 +93,10 @@ class AuditSettings(Section):
     """How the verifier samples.
 
     Attributes:
-        mode: A or B, docs/spec/09-audit.md.
+        mode: A: every record is checked; B: a sample (docs/spec/09-audit.md).
         beta: the chance to miss a share of bad answers of eta.
-        tenants: strata of all records of a tenant.
-        submitters: strata of submitted records.
+        tenants: how the strata of all records of a tenant are sampled.
+        submitters: how the strata of submitted records are sampled.
         deadline_seconds: how long the prover has to prove and open the sample.
     """
 
@@ -127,7 +127,7 @@ class OwnerSettings(Section):
     Attributes:
         rows: how a verifier samples rows of each index, whose texts it then gets; without it none
             are.
-        keys: by tenant, the public key of its owner, which signs what the owner finds.
+        keys: by tenant, the public key of the owner, which signs what the owner finds.
     """
 
     rows: RowSampleSettings | None = None
@@ -147,7 +147,7 @@ class StampSettings(Section):
         roots_file: PEM of the roots that vouch for them; an answer that they do not vouch for is
             not kept.
         every_seconds: how often those are asked again that have not answered.
-        timeout_seconds: for each phase of a call.
+        timeout_seconds: timeout of each phase of a call.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
         proxy: URL of an HTTP proxy; those of the environment are not used.
     """
@@ -164,14 +164,14 @@ class StoreSettings(Section):
     """The database, and the folder of the fences, which should be another disk.
 
     Attributes:
-        url: of SQLAlchemy.
+        url: SQLAlchemy URL of the database.
         url_file: a secret file with the URL instead, for one that holds a password.
         wait_seconds: how long a service or worker that starts waits for a server to answer.
         fence_folder: one small file for each window; on another disk than the database, and in no
             backup.
         free_bytes_min: ``/readyz`` is 503 while database or fences have less disk left.
-        retention_days: after a finished window's end all but its public part is deleted; None: it
-            is kept.
+        retention_days: days after a finished window's end until all but its public part is deleted;
+            null: it is kept.
     """
 
     url: str = "sqlite:///prover.db"
@@ -217,7 +217,7 @@ class CosignerSettings(Section):
         policy_file: a tlog-policy file (docs/spec/06-ledger.md) with the URLs of those who are
             asked, and the quorum; without it nobody is asked.
         every_seconds: how often they are asked, all for one checkpoint.
-        timeout_seconds: for each phase of a call.
+        timeout_seconds: timeout of each phase of a call.
         wait_seconds: how long the proof of a receipt waits for the quorum; then it is given
             without.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
@@ -277,15 +277,15 @@ class JwtSettings(Section):
     """How an end user's token is verified: the keys, and who must have issued it for whom.
 
     Attributes:
-        header: which carries the token.
-        jwks_file: the issuer's keys as a file; or
-        jwks_url: where they are fetched.
+        header: the header that carries the token.
+        jwks_file: file with the issuer's keys; this or ``jwks_url``.
+        jwks_url: address of the issuer's keys.
         ca_file: PEM file of the certificate authorities to trust for ``jwks_url`` instead of the
             usual.
-        issuer: who must have issued the token.
-        audience: for whom it must have been issued.
-        claim: which names the end user.
-        algorithms: those that are accepted; asymmetric only.
+        issuer: the issuer that a token must name.
+        audience: the audience that a token must name.
+        claim: the claim that names the end user.
+        algorithms: the signature algorithms that are accepted; asymmetric ones only.
         leeway_seconds: tolerated difference of the clocks.
     """
 
@@ -365,8 +365,8 @@ class SurfaceSettings(Section):
             store has.
         delegation: whose key may name an end user.
         writes: false, or who may write.
-        qdrant: how Qdrant's payloads look.
-        batch_max: queries in one call.
+        qdrant: where Qdrant's payloads have text and metadata.
+        batch_max: the most queries in one call.
         max_body_bytes: longest body of a request to a surface.
     """
 
@@ -399,7 +399,7 @@ class ServerSettings(Section):
     Attributes:
         host: address on which the service listens.
         port: port on which it listens.
-        max_body_bytes: larger requests get 413.
+        max_body_bytes: the longest request; a longer one gets 413.
         trusted_proxies: networks (CIDR) of proxies in front whose ``X-Forwarded-For`` says who
             asks.
     """
@@ -429,14 +429,15 @@ class VerifierSettings(Section):
     first is to be believed.
 
     Attributes:
-        url: of the verifier service.
-        arbiter_key: pin; without it no window is made where the verifier shows an arbiter.
-        cosigner_key: pin.
-        verifier_key: pin.
-        verdict_key: pin.
+        url: address of the verifier service.
+        arbiter_key: pins the arbiter's key; without it no window is made where the verifier shows
+            an arbiter.
+        cosigner_key: pins the key that cosigns checkpoints.
+        verifier_key: pins the key that signs countersignatures and activations.
+        verdict_key: pins the key that signs verdicts.
         allow_unpinned: for a first look only: trust whichever server answers first at the URL,
             which can then countersign as if it were the regulator.
-        timeout_seconds: for each phase of a call.
+        timeout_seconds: timeout of each phase of a call.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
         proxy: URL of an HTTP proxy; those of the environment are not used.
     """
@@ -503,14 +504,14 @@ class WindowSettings(Section):
     Attributes:
         privacy: "gaussian", or "none": no noise and no epsilon, answers are the exact top K, and
             the members of the noise are left out.
-        norm_bound: B of the integer vectors; None: 127 with noise, 4095 without.
-        metric: of the store: "cosine", "l2" of unit vectors, or "inner-product", which needs
+        norm_bound: B of the integer vectors; null: 127 with noise, 4095 without.
+        metric: the store's metric: "cosine", "l2" of unit vectors, or "inner-product", which needs
             ``largest_norm``.
-        largest_norm: of the store's vectors, for the metric inner-product.
+        largest_norm: the largest norm of the store's vectors; for the metric inner-product.
         public_columns: the type of each public column, by name; their values are public.
         filters: whether requests may filter by public columns.
         query_kinds: what an account may send.
-        retry_seconds: within which an account's identical request is answered from the record,
+        retry_seconds: an account's identical request within this time is answered from the record,
             without a second draw.
         versions: whether an index may have later versions within the window.
         account_index: whether the log ends with an index that proves every account's number of
@@ -523,22 +524,22 @@ class WindowSettings(Section):
         cosigners: whether the policy names the further cosigners of ``cosigners.policy_file``, and
             what follows without their quorum: the audit fails, or the verdict says so.
         epochs: whether the window may go on under a new noise seed after a restore.
-        time_stamps: likewise, of stamps of opening and final checkpoint.
+        time_stamps: the same for time stamps of opening and final checkpoint.
         beacon_delay_seconds: the policy names the chain of ``beacon``; each instant's round is the
             first due at least this long after it: longer than any witness's clock is wrong.
         generation: terms of a generation channel; it needs the section ``generator``.
         register_accounts: whether every account of the served tenants is registered as plain as
             soon as the window is countersigned, with its stored dispute key, so that it can ask
             from the opening on.
-        opens_after_seconds: until start and first activation instant; committing and countersigning
-            must fit in.
-        length_seconds: from start to end.
+        opens_after_seconds: time until start and first activation instant; committing and
+            countersigning must fit in.
+        length_seconds: time from start to end.
         activation_every_seconds: an account that registers later can query from the next instant
             on.
-        sampling_after_seconds: from end to the sampling instant, at least the verifier's
+        sampling_after_seconds: time from end to the sampling instant, at least the verifier's
             ``least_sampling_delay_seconds``: closing, handover and the last receipts must fit in.
         epsilon_acc: promise to one account for all its queries; null: it follows from ``sigma``.
-        delta_acc: delta of that promise.
+        delta_acc: delta of the promise to one account.
         delta_policy: delta at which epsilon is stated for ``coalition_max`` accounts together;
             there must be a finite epsilon.
         sigma: noise in cosine units; calibrated from ``epsilon_acc`` if not given.
@@ -549,13 +550,13 @@ class WindowSettings(Section):
         slots: number of accounts that can register.
         coalition_max: accounts that may pool their answers before the verdict says EXCEEDED.
         query_text_disclosure: whether texts of sampled records are shown to the verifier.
-        embedder_tolerance: squared distance within which re-embeddings agree; None: 0 of a
+        embedder_tolerance: squared distance within which re-embeddings agree; null: 0 of a
             deterministic embedder, 4 of another. Shipped terms allow no more; for half precision
             agree on ``most_embedder_tolerance``.
-        estimator: of coalitions.
+        estimator: how coalitions are estimated.
         audit: how the verifier samples, and how long proving may take.
-        merge_delay_seconds: within this a cosigned checkpoint covers every entry, or the window
-            fails: longer than the verifier may be away, much shorter than
+        merge_delay_seconds: a cosigned checkpoint covers every entry within this time, or the
+            window fails: longer than the verifier may be away, much shorter than
             ``estimator.tau_seconds``.
         clock_skew_seconds: tolerated difference of the clocks.
         promise_life_seconds: how long a promise can be fulfilled; an expired one is superseded.
@@ -654,10 +655,10 @@ class LimitSettings(Section):
 
     Attributes:
         workers: requests worked on at a time; more do not help beyond the cores.
-        waiting: requests of one caller that may wait.
-        wait_seconds: until a waiting request is refused.
-        account_per_second: requests a second of one account.
-        peer_per_second: requests a second of one peer without a known key.
+        waiting: the most requests of one caller that may wait.
+        wait_seconds: a request that would wait longer is refused.
+        account_per_second: the most requests a second of one account.
+        peer_per_second: the most requests a second of one peer without a known key.
     """
 
     workers: int = Field(default=8, ge=1, le=32)
@@ -685,22 +686,22 @@ class Settings(FileSettings):
 
     Attributes:
         provider: name in policies: 1 to 64 of a-z, 0-9, ``.``, ``-``.
-        server: where the service listens.
+        server: the address of the service.
         store: the database and the fences.
-        keys: key files.
+        keys: the key files.
         verifier: the verifier, and its pinned keys.
         cosigners: who cosigns beside the verifier.
-        time_stamps: who stamps times.
+        time_stamps: who stamps checkpoints.
         beacon: where rounds of a randomness beacon come from.
-        backend: where the documents are.
-        embedder: which embedder.
+        backend: where the documents are read from.
+        embedder: which model embeds texts.
         generator: the language model of generated answers.
         window: what a new window's policy says.
         timing: how often background tasks look.
         limits: what one caller may take.
-        jobs: who commits and proves.
+        jobs: who commits to indexes and makes proofs.
         operation: how the service is watched.
-        surfaces: interfaces for applications.
+        surfaces: the interfaces that applications speak.
     """
 
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, validate_default=False)

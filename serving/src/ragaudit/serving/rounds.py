@@ -53,7 +53,7 @@ class BeaconSettings(Section):
             each line, as that API shows them.
         chain_file: the chain as drand's API shows it (``/<hash>/info``); quicknet without one.
         every_seconds: how often the sources are asked again for a round that none had.
-        timeout_seconds: for each phase of a call.
+        timeout_seconds: timeout of each phase of a call.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
         proxy: URL of the HTTP proxy through which the sources are reached.
     """

@@ -304,13 +304,13 @@ class OperationSettings(Section):
 
     Attributes:
         log_format: ``text``, or ``json`` with one object a line.
-        metrics_host: where Prometheus reads.
-        metrics_port: never the port of the API; none, no metrics.
-        audit_file: of the audit stream, made with mode 600; ``-`` for standard output.
-        trace_url: of an OpenTelemetry collector (OTLP over HTTP); needs the extra ``otel``, whose
-            exporter also reads the variables of OpenTelemetry and of proxies.
-        drain_seconds: for which a service that was told to stop answers as before, but for
-            ``/readyz``, so that a balancer finds out first.
+        metrics_host: the address at which Prometheus reads.
+        metrics_port: its port, never that of the API; none, no metrics.
+        audit_file: file of the audit stream, made with mode 600; ``-`` for standard output.
+        trace_url: address of an OpenTelemetry collector (OTLP over HTTP); needs the extra ``otel``,
+            whose exporter also reads the variables of OpenTelemetry and of proxies.
+        drain_seconds: how long a service that was told to stop answers on while ``/readyz`` says
+            503, so that a balancer finds out first.
     """
 
     log_format: Literal["text", "json"] = "text"

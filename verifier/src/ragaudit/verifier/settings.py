@@ -48,7 +48,7 @@ class EndpointSettings(Section):
         models: those for which the service is trusted; a manifest may declare any.
         key_file: a secret file with the API key.
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
-        timeout_seconds: for each phase of a call.
+        timeout_seconds: timeout of each phase of a call.
     """
 
     url: BoundedUrl
@@ -103,7 +103,7 @@ class GeneratorSettings(Section):
         ca_file: PEM file of the certificate authorities to trust instead of the usual.
         batch: prompts in one call.
         parallel: calls at a time.
-        timeout_seconds: for each phase of a call.
+        timeout_seconds: timeout of each phase of a call.
     """
 
     url: BoundedUrl
@@ -134,8 +134,8 @@ class Listen(Section):
     Attributes:
         host: address on which the service listens.
         port: port on which it listens.
-        tls_certificate: PEM file; TLS ends here if both files are given.
-        tls_key: PEM file.
+        tls_certificate: PEM file of the certificate; TLS ends here if both files are given.
+        tls_key: PEM file of the key.
         trusted_proxies: networks (CIDR) of proxies in front whose ``X-Forwarded-For`` says who
             asks.
     """
@@ -151,24 +151,25 @@ class Limits(Section):
     """Caps on what others may send: bytes of one body, or what one window may hold.
 
     Attributes:
-        json_bytes: a provider's JSON, where its call may have that much (docs/spec/08-services.md
-            §8.3).
-        anonymous_bytes: a body that nobody signed.
-        dispute_bytes: a receipt file.
+        json_bytes: a provider's longest JSON, where its call may have that much
+            (docs/spec/08-services.md §8.3).
+        anonymous_bytes: the longest body that nobody signed.
+        dispute_bytes: the longest receipt file.
         anonymous_at_once: how many such bodies are parsed at a time: parsed JSON takes up to eight
             times its bytes.
-        index_bytes: an index commitment; a row takes 64 bytes.
-        records_bytes: a handover; less if log or policy say so.
-        entries: of one window.
-        checkpoints: of one window.
-        waiting_windows: of one provider that wait for a countersignature.
+        index_bytes: the longest index commitment; a row takes 64 bytes.
+        records_bytes: the longest handover; less if log or policy say so.
+        entries: the most entries of one window.
+        checkpoints: the most checkpoints of one window.
+        waiting_windows: windows of one provider that wait for a countersignature.
         waiting_bytes: all windows of one provider without a countersignature, refused ones for
             good.
-        version_bytes: of one provider, the later versions of indexes in one window.
-        windows_per_day: of one provider, registered in 24 hours.
-        submitted_bytes: of one window: each of receipts, refusals, claims and disputes, and with it
-            the slots, each of which has a share (docs/spec/08-services.md §8.8). It and the two
-            numbers keep every list of the evidence within the largest canonical JSON document.
+        version_bytes: later versions of indexes of one provider in one window.
+        windows_per_day: windows that one provider registers in 24 hours.
+        submitted_bytes: for each of receipts, refusals, claims and disputes of one window; it
+            bounds the slots, each of which has a share (docs/spec/08-services.md §8.8). With
+            ``entries`` and ``checkpoints`` it keeps every list of the evidence within the largest
+            canonical JSON document.
     """
 
     json_bytes: int = Field(default=64 * MIB, ge=1024, le=2**28)

@@ -42,8 +42,8 @@ class JobSettings(Section):
     Attributes:
         executor: "process" for the service itself; "procrastinate" for workers that take jobs from
             a queue in the service's PostgreSQL database.
-        folder: of the arrays that jobs name, on a disk that service and workers share.
-        stalled_seconds: after how long without a sign of life a worker counts as dead, and its job
+        folder: folder of the arrays that jobs name, on a disk that service and workers share.
+        stalled_seconds: a worker without a sign of life for this long counts as dead, and its job
             is given to another one.
     """
 

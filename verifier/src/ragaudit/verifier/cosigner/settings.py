@@ -37,10 +37,10 @@ class Settings(FileSettings):
     """All settings of the service.
 
     Attributes:
-        name: of the cosigner's keys, a schema-less URL such as ``cosigner.example/one``.
-        data: folder of the database.
+        name: name of the cosigner's keys, a schema-less URL such as ``cosigner.example/one``.
+        data: the folder of the database.
         secrets: folder of ``ed25519.key`` and ``ml-dsa-44.key``.
-        algorithms: with a key of each of these a checkpoint is cosigned.
+        algorithms: the algorithms of its keys; every checkpoint is cosigned with a key of each.
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
         database_wait_seconds: how long a service that starts waits for a server to answer.
         fence: file that tells a restored database; in ``data`` when absent. On another disk, and in
