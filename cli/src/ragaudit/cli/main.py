@@ -1,6 +1,5 @@
 """The `ragaudit` command: the command groups of the installed distributions."""
 
-import gc
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from ragaudit.cli.commands import COMPLETION, Command, Group, adopted, ended
+from ragaudit.encoding.commands import loading
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.private_process import keep_private
 
@@ -72,13 +72,11 @@ def _source(module: str) -> str | None:
 
 def _load(entry: EntryPoint) -> Any:
     """Return the command group of an entry point; UnsupportedError says what is missing."""
-    gc.disable()  # modules stay: looking for garbage among them is a tenth of an import's time
     try:
-        group = typer.main.get_command(adopted(entry.load()))
+        with loading():
+            group = typer.main.get_command(adopted(entry.load()))
     except ModuleNotFoundError as error:
         raise missing(entry.name, error.name or "?") from None
-    finally:
-        gc.enable()
     group.name = entry.name
     # Of the whole command, not of each of its groups.
     group.params = [each for each in group.params if each.name not in COMPLETION]

@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-import httpx
 from ragaudit.encoding.errors import UnavailableError
-from ragaudit.http import HttpClient
 
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.02
 _GRACE_SECONDS = 8.0
 _TAIL_LINES = 25
 
@@ -31,11 +29,16 @@ class ServiceProcess:
         name: str,
         command: Sequence[str],
         *,
-        url: str,
         log: Path,
+        url: str = "",
         environment: Mapping[str, str] | None = None,
+        held: bool = False,
     ) -> None:
-        """Start ``command``, whose HTTP service will answer at ``url``."""
+        """Start ``command``, whose HTTP service will answer at ``url``.
+
+        Args:
+            held: it waits for a line on its standard input, which `go` writes.
+        """
         self.name = name
         self.url = url
         self.log = log
@@ -43,7 +46,7 @@ class ServiceProcess:
             # In a session of its own: Ctrl-C reaches the command, which then ends it.
             self._process = subprocess.Popen(  # noqa: S603 - our own command line
                 list(command),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if held else subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **(environment or {})},
@@ -65,6 +68,18 @@ class ServiceProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    def go(self, url: str) -> None:
+        """Let a process that is held go on.
+
+        Args:
+            url: where its service will answer.
+        """
+        self.url = url
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it ended: `check_alive` shows its log
+            self._process.stdin.write(b"\n")
+            self._process.stdin.flush()
+
     def wait_ready(self, seconds: float = 60.0, path: str = "/readyz") -> None:
         """Wait until the service says that it is ready.
 
@@ -75,6 +90,9 @@ class ServiceProcess:
         Raises:
             ServiceFailed: the process ended, or is not ready in time.
         """
+        import httpx
+        from ragaudit.http import HttpClient
+
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self.check_alive()
@@ -109,6 +127,9 @@ class ServiceProcess:
 
     def stop(self) -> None:
         """Ask the process to end, and end it if it does not within a few seconds."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
         self._signal(signal.SIGTERM)
         try:
             self._process.wait(_GRACE_SECONDS)

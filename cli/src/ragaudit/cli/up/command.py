@@ -86,9 +86,9 @@ def up(
     nothing to others: in production, run them at two organisations.
     """
     with failing(as_json):
-        from ragaudit.cli.up.show import Shown  # noqa: PLC0415
-        from ragaudit.cli.up.store import of_chroma, of_pgvector  # noqa: PLC0415 - imports every party
-        from ragaudit.encoding.console import Console  # noqa: PLC0415
+        from ragaudit.cli.up.show import Shown
+        from ragaudit.cli.up.store import of_chroma, of_pgvector
+        from ragaudit.encoding.console import Console
 
         columns = _columns(column or [])
         if shadow and read_only:
@@ -121,13 +121,12 @@ def _integrity(
     as_json: bool,
     read_only: bool,
 ) -> ExitCode:
-    from ragaudit.cli.up.run import (  # noqa: PLC0415
+    from ragaudit.cli.up.run import (
         Options,
         Stop,
         run_integrity,
         told_to_stop,
     )
-    from ragaudit.verifier.report import render_text  # noqa: PLC0415
 
     stop = Stop()
     overrides: dict[str, dict[str, object]] = {
@@ -148,6 +147,8 @@ def _integrity(
             verdict = run_integrity(options, shown, stop)
         finally:
             shown.done()
+        from ragaudit.verifier.report import render_text
+
         (folder / "report.txt").write_text(render_text(verdict), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(verdict.predicate.to_json()))
@@ -163,15 +164,15 @@ def _shadow(
     seconds: float | None,
     as_json: bool,
 ) -> None:
-    from ragaudit.cli.processes import free_port  # noqa: PLC0415
-    from ragaudit.cli.up.shadow import (  # noqa: PLC0415
+    from ragaudit.cli.processes import free_port
+    from ragaudit.cli.up.shadow import (
         Tally,
         create_shadow,
         exact_rows,
     )
-    from ragaudit.prover.backend_settings import ChromaSettings  # noqa: PLC0415
-    from ragaudit.prover.backends.chroma import ChromaStore  # noqa: PLC0415
-    from ragaudit.serving import server  # noqa: PLC0415
+    from ragaudit.prover.backend_settings import ChromaSettings
+    from ragaudit.prover.backends.chroma import ChromaStore
+    from ragaudit.serving import server
 
     if source.chroma is None:
         raise MalformedError(

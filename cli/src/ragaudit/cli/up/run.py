@@ -19,29 +19,20 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
-import yaml
 from ragaudit.cli.processes import ServiceFailed, ServiceProcess, free_port
 from ragaudit.cli.up.store import Found
+from ragaudit.encoding.commands import loading
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.http import HttpClient
-from ragaudit.ledger.messages.bodies import AccessBody
-from ragaudit.ledger.messages.verdict import Verdict
-from ragaudit.prover.command.set_up import set_up
-from ragaudit.prover.keys import write_secret_file
-from ragaudit.prover.settings import load_settings
-from ragaudit.prover.store.accounts import Accounts
-from ragaudit.prover.store.database import Store
 from ragaudit.serving.clock import EvenClock, Rule, steady_clock, system_clock
-from ragaudit.verifier import keys as verifier_keys
-from ragaudit.verifier import settings as verifier_settings
-from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.database import Database, create_tables
-from ragaudit.verifier.service.remote import Remote
+
+if TYPE_CHECKING:
+    from ragaudit.ledger.messages.verdict import Verdict
 
 _DIGITS = 20
 
@@ -122,26 +113,37 @@ class Parties:
     @property
     def clock(self) -> Path:
         """The file of the shared clock."""
-        return self.folder / "clock"
+        return clock_file(self.folder)
 
     @property
     def stream(self) -> Path:
         """The prover's audit stream."""
         return self.folder / "prover" / "audit.jsonl"
 
-    def process(self, service: str, command: list[str]) -> ServiceProcess:
-        """Return a service that was started, its log in the folder.
 
-        Args:
-            service: ``prover`` or ``verifier``.
-            command: that runs it; settings and clock are appended.
-        """
-        return ServiceProcess(
-            service,
-            [*command, service, str(self.folder / service / f"{service}.yaml"), str(self.clock)],
-            url=self.prover_url if service == "prover" else self.verifier_url,
-            log=self.folder / f"{service}.log",
-        )
+def clock_file(folder: Path) -> Path:
+    """Return where the shared clock of both parties is.
+
+    Args:
+        folder: of both parties.
+    """
+    return folder / "clock"
+
+
+def start(folder: Path, service: str) -> ServiceProcess:
+    """Return a service that was started, and will run once it is told to go; its log in the folder.
+
+    Args:
+        folder: of both parties, which need not be set up yet.
+        service: ``prover`` or ``verifier``.
+    """
+    settings = folder / service / f"{service}.yaml"
+    return ServiceProcess(
+        service,
+        [*SERVE, service, str(settings), str(clock_file(folder))],
+        log=folder / f"{service}.log",
+        held=True,
+    )
 
 
 def account(tenant: str) -> str:
@@ -177,6 +179,17 @@ def prepare(
     Raises:
         RagauditError: the folder cannot be written, or settings that are malformed.
     """
+    with loading():
+        import yaml
+        from ragaudit.prover.command.set_up import set_up
+        from ragaudit.prover.settings import load_settings
+        from ragaudit.prover.store.accounts import Accounts
+        from ragaudit.prover.store.database import Store
+        from ragaudit.verifier import keys as verifier_keys
+        from ragaudit.verifier import settings as verifier_settings
+        from ragaudit.verifier.service import providers
+        from ragaudit.verifier.service.database import Database, create_tables
+
     own = port or free_port()
     keys = verifier_keys.create(folder / "verifier" / "secrets", VERIFIER)
     public = {role: key for role, key in keys.public().items() if key is not None}
@@ -264,6 +277,8 @@ def _dispute_key(folder: Path, tenant: str) -> bytes:
     Raises:
         StoreUnavailable: its folder cannot be written.
     """
+    from ragaudit.prover.keys import write_secret_file
+
     key = PrivateKey.generate()
     write_secret_file(dispute_key_file(folder, tenant), key.seed().hex())
     return key.public.raw
@@ -375,7 +390,7 @@ class LocalWindow:
                 yield json.loads(line)
             self._lines = len(whole)
 
-    def close(self, told: Told) -> Verdict:
+    def close(self, told: Told) -> "Verdict":
         """End the window now, have it audited, and return the verdict, whose signature is checked.
 
         Args:
@@ -384,6 +399,10 @@ class LocalWindow:
         Raises:
             ServiceFailed: a service ended, or did not do its part in time.
         """
+        from ragaudit.ledger.messages.bodies import AccessBody
+        from ragaudit.ledger.messages.verdict import Verdict
+        from ragaudit.verifier.service.remote import Remote
+
         with suppress(ServiceFailed):  # it may have reached its end by itself
             self._call("POST", f"/v1/operator/windows/{WINDOW}/close")
         told("closing: the last answers are being cosigned")
@@ -558,17 +577,20 @@ def running(options: Options, shows: Shows, stop: Stop | None = None) -> Iterato
         RagauditError: the folder cannot be written, or the store is not as it was.
     """
     shows.doing("setting up prover and verifier")
-    parties = prepare(
-        options.folder,
-        options.found,
-        options.backend,
-        host=options.host,
-        port=options.port,
-        overrides=options.overrides,
-        accounts=options.accounts,
-    )
     with ExitStack() as stack:
-        processes: list[ServiceProcess] = []
+        # They load what they need while they are set up.
+        processes = [
+            stack.enter_context(start(options.folder, name)) for name in ("verifier", "prover")
+        ]
+        parties = prepare(
+            options.folder,
+            options.found,
+            options.backend,
+            host=options.host,
+            port=options.port,
+            overrides=options.overrides,
+            accounts=options.accounts,
+        )
 
         def check_alive() -> None:
             for process in processes:
@@ -579,16 +601,18 @@ def running(options: Options, shows: Shows, stop: Stop | None = None) -> Iterato
             if stop is not None and stop.wait(0):
                 raise KeyboardInterrupt
 
-        for name in ("verifier", "prover"):
-            shows.doing(f"starting the {name}")
-            processes.append(stack.enter_context(parties.process(name, SERVE)))
-            processes[-1].wait_ready(START_SECONDS)
+        shows.doing("starting prover and verifier")
+        verifier, prover = processes
+        verifier.go(parties.verifier_url)
+        prover.go(parties.prover_url)
+        for process in processes:
+            process.wait_ready(START_SECONDS)
         window = stack.enter_context(LocalWindow(parties, check_alive))
         window.open(shows.doing, check_opening)
-        yield Running(parties, window, processes[-1], check_alive)
+        yield Running(parties, window, prover, check_alive)
 
 
-def run_integrity(options: Options, shows: Shows, stop: Stop) -> Verdict:
+def run_integrity(options: Options, shows: Shows, stop: Stop) -> "Verdict":
     """Serve until told to stop; return the signed verdict of what was answered.
 
     Args:

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragaudit.cli.up.run import Parties, dispute_key_file
 from ragaudit.cli.up.store import Found
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.text import rfc3339
-from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.serving.clock import system_clock
-from rich.status import Status
+
+if TYPE_CHECKING:
+    from ragaudit.ledger.messages.verdict import Verdict
+    from rich.status import Status
 
 
 class Shown:
@@ -87,14 +89,14 @@ class Shown:
             text = f"refused: {found.get('reason', event['http']['response']['status_code'])}"
         self.line(f"  {at}  {who:<24} {where:<28} {text}  {took}")
 
-    def verdict(self, verdict: Verdict, folder: Path | None) -> None:
+    def verdict(self, verdict: "Verdict", folder: Path | None) -> None:
         """Show the checks, and the two claims last, where the eye rests.
 
         Args:
             verdict: whose signature was checked.
             folder: where the evidence is kept; None if it is not.
         """
-        from ragaudit.verifier.report.view import withheld  # noqa: PLC0415 - loads slowly
+        from ragaudit.verifier.report.view import withheld
 
         self.done()
         predicate = verdict.predicate

@@ -9,8 +9,6 @@ from typing import Any
 import httpx
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.http import HttpClient
-from ragaudit.prover.keys import write_secret_file
-from ragaudit.serving.settings import read_secret_file
 
 BASE = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 LEAST_ROWS = 3  # K is less than N, and a list of one row is no ranking
@@ -205,7 +203,11 @@ def of_chroma(url: str, token_file: Path | None, names: Sequence[str]) -> Source
     Raises:
         RagauditError: it does not answer, or nothing of it can be served.
     """
-    token = None if token_file is None else read_secret_file(token_file)
+    token = None
+    if token_file is not None:
+        from ragaudit.serving.settings import read_secret_file
+
+        token = read_secret_file(token_file)
     found = chosen(chroma_collections(url, token), names)
     settings: dict[str, Any] = {
         "url": url,
@@ -226,7 +228,8 @@ def of_pgvector(dsn: str, names: Sequence[str]) -> Source:
     Raises:
         RagauditError: it does not answer, or nothing of it can be served.
     """
-    from ragaudit.cli.up.pgvector_tables import pgvector_tables  # noqa: PLC0415 - needs an extra
+    from ragaudit.cli.up.pgvector_tables import pgvector_tables
+    from ragaudit.prover.keys import write_secret_file
 
     tables = {each.collection.name: each for each in pgvector_tables(dsn)}
     good = [each.collection for each in tables.values() if not each.reason]
