@@ -78,27 +78,6 @@ def test_help_imports_no_member() -> None:
     }  # fmt: skip
 
 
-def test_help_of_a_command_imports_nothing_that_its_work_needs() -> None:
-    """A service's modules take a second to import; whoever asks for help waits for none."""
-    program = (
-        "import sys\n"
-        "from ragaudit.cli import main\n"
-        "def walk(command, path):\n"
-        "    try:\n        main.app([*path, '--help'], prog_name='ragaudit')\n"
-        "    except SystemExit as end:\n        assert not end.code\n"
-        "    found = sorted(heavy & sys.modules.keys())\n"
-        "    assert not found, (path, found)\n"
-        "    for name, below in getattr(command, 'commands', {}).items():\n"
-        "        walk(below, [*path, name])\n"
-        "heavy = {*'rich numpy scipy sqlalchemy fastapi pydantic httpx yaml uvicorn'.split()}\n"
-        "heavy |= {'ragaudit.core', 'ragaudit.http', 'ragaudit.ledger.messages'}\n"
-        "for name, entry in main._commands().items():\n"
-        # Those two are of the laboratory; their options name what their tables hold.
-        "    if name not in ('attack', 'bench'):\n        walk(main._load(entry), [name])\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def test_unknown_command_is_refused() -> None:
     assert RUNNER.invoke(main.app, ["nothing"]).exit_code == 2
 

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_type_hints
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import CorruptLog, StatementRefused, StoreUnavailable
@@ -50,6 +51,9 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import InternalError as DatabaseInternalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import sqlite
+
 __all__ = [
     "KEPT",
     "LOCK_SECONDS",
@@ -65,6 +69,7 @@ __all__ = [
     "database_errors",
     "database_file",
     "demand_writer",
+    "insert_of",
     "make_private",
     "open_engine",
     "overwrite_deleted",
@@ -522,6 +527,19 @@ def database_errors() -> Iterator[None]:
         if damaged:
             raise CorruptLog(f"the database is damaged: {reason}", where="store") from None
         raise StoreUnavailable(f"the database failed: {reason}", where="store") from None
+
+
+def insert_of(database: Engine | Connection, table: Table) -> "sqlite.Insert":
+    """Return an insert that can say what becomes of a row that is there (``on_conflict_...``).
+
+    Args:
+        database: whose own kind of insert it is; PostgreSQL's has the same methods.
+        table: that is inserted into.
+    """
+    # Of two dialects only the one that is in use is loaded.
+    kind = import_module(f"sqlalchemy.dialects.{database.dialect.name}")
+    made: sqlite.Insert = kind.insert(table)
+    return made
 
 
 @contextmanager

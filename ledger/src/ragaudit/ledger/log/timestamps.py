@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from cryptography import x509
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.ledger.errors import StampRejected
 from ragaudit.ledger.log.checkpoints import Checkpoint
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 REQUEST_TYPE = "application/timestamp-query"
 MAX_TOKEN_BYTES = 2**16  # a chain of certificates has some kilobytes
@@ -67,7 +70,7 @@ class StampRequest:
         return cls(request.as_bytes(), request.nonce)
 
 
-def read_roots(data: bytes) -> tuple[x509.Certificate, ...]:
+def read_roots(data: bytes) -> "tuple[x509.Certificate, ...]":
     """Return the certificates of authorities that are trusted.
 
     Args:
@@ -76,6 +79,8 @@ def read_roots(data: bytes) -> tuple[x509.Certificate, ...]:
     Raises:
         MalformedError: anything else.
     """
+    from cryptography import x509  # noqa: PLC0415 - few windows have time stamps
+
     try:
         return tuple(x509.load_pem_x509_certificates(data))
     except ValueError:
@@ -87,7 +92,7 @@ def read_roots(data: bytes) -> tuple[x509.Certificate, ...]:
 def verify_stamp(
     token: bytes,
     checkpoint: Checkpoint,
-    roots: Sequence[x509.Certificate],
+    roots: "Sequence[x509.Certificate]",
     *,
     nonce: int | None = None,
 ) -> Stamp:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.commands import ExitCode, failing, loading
 from ragaudit.encoding.text import hex_encode, rfc3339
 from ragaudit.prover.command.account_commands import accounts, tenants
 from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS
@@ -242,12 +242,12 @@ def serve(
 
     Example: RAGAUDIT_PROVER__SERVER__PORT=8081 ragaudit prover serve --settings prover/prover.yaml
     """
-    from ragaudit.prover.settings import load_settings
-
-    with failing():
+    with loading():
         from ragaudit.prover.http.app import create_app
+        from ragaudit.prover.settings import load_settings
         from ragaudit.serving import server
 
+    with failing():
         options = load_settings(settings)
         server.run(
             lambda: create_app(options),

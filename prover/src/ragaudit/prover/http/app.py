@@ -21,7 +21,6 @@ from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
 from ragaudit.prover.surfaces.mount import Surfaces
 from ragaudit.prover.surfaces.prover_port import ServicePort
-from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.prover.window.windows import Window
 from ragaudit.serving.application import add_routes, application
 from ragaudit.serving.bodies import BodyLimit
@@ -166,6 +165,9 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
 
 
 def _surfaces(settings: Settings, service: Service) -> Surfaces:
-    jwt = settings.surfaces.delegation.jwt
-    tokens = None if jwt is None else Tokens(jwt, service.clock)
+    jwt, tokens = settings.surfaces.delegation.jwt, None
+    if jwt is not None:
+        from ragaudit.prover.surfaces.tokens import Tokens  # noqa: PLC0415 - loads slowly
+
+        tokens = Tokens(jwt, service.clock)
     return Surfaces(settings.surfaces, ServicePort(service), tokens)

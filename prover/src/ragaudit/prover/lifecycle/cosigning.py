@@ -11,10 +11,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
-from cryptography.x509 import Certificate
 from ragaudit.encoding.errors import MalformedSettings, RagauditError
 from ragaudit.encoding.text import hex_encode
 from ragaudit.http import HttpClient, OddAnswer, trusted_authorities
@@ -41,6 +40,9 @@ from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.cosigners import AskedLog, Cosigners
 from ragaudit.prover.window.windows import Window, Windows
 from sqlalchemy import select
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 _log = logging.getLogger(__name__)
 
@@ -234,7 +236,7 @@ class Stamping:
         return answer.content
 
 
-def read_stamp_roots(settings: StampSettings) -> tuple[Certificate, ...]:
+def read_stamp_roots(settings: StampSettings) -> "tuple[Certificate, ...]":
     """Return the roots that vouch for the authorities of the settings.
 
     Raises:

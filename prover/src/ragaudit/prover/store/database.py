@@ -16,6 +16,7 @@ from ragaudit.ledger.log.database import (
     DatabaseLock,
     close_engine,
     database_file,
+    insert_of,
     make_private,
     open_engine,
     read_transaction,
@@ -27,7 +28,6 @@ from ragaudit.ledger.log.database import (
 from ragaudit.prover.store import tables
 from ragaudit.serving.revisions import Schema, Upgrade
 from sqlalchemy import Connection, Engine, Table, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 _STALE = tables.stale
 SCHEMA = Schema(
@@ -50,10 +50,9 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     """
     if not rows:
         return 0
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     key = next(iter(table.primary_key))
     # Told by the statement: drivers count the rows of several values differently.
-    new = insert(table).values(rows).on_conflict_do_nothing().returning(key)
+    new = insert_of(connection, table).values(rows).on_conflict_do_nothing().returning(key)
     return len(connection.execute(new).all())
 
 
@@ -64,9 +63,8 @@ def mark_stale(connection: Connection, tenant: str) -> None:
         connection: of a transaction that writes.
     """
     # In one statement: two writers may both be the first to mark a tenant.
-    upsert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     connection.execute(
-        upsert(_STALE)
+        insert_of(connection, _STALE)
         .values(tenant=tenant, marks=1)
         .on_conflict_do_update(index_elements=[_STALE.c.tenant], set_={"marks": _STALE.c.marks + 1})
     )

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ragaudit.ledger.log.advisory import Session, is_locked, key_of
-from ragaudit.ledger.log.database import Prepared
+from ragaudit.ledger.log.database import Prepared, insert_of
 from ragaudit.prover.errors import NotLeading
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from sqlalchemy import Connection, Executable, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 __all__ = ["LeadersStore", "Leadership"]
 
@@ -134,10 +133,9 @@ class Leadership:
             self._session = None
 
     def _take_over(self) -> Executable:
-        upsert = postgresql.insert if self._store.engine.name == "postgresql" else sqlite.insert
         holder = f"{socket.gethostname()}:{os.getpid()}"
         return (
-            upsert(_TABLE)
+            insert_of(self._store.engine, _TABLE)
             .values(id=_ROW, token=1, holder=holder)
             .on_conflict_do_update(
                 index_elements=[_TABLE.c.id], set_={"token": _TABLE.c.token + 1, "holder": holder}

@@ -10,11 +10,9 @@ from ragaudit.prover.errors import MalformedQuery
 from ragaudit.prover.settings import SurfaceName, SurfaceSettings
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.accounts import Caller as Waiting
-from ragaudit.prover.surfaces import chroma, dify, openai, qdrant
 from ragaudit.prover.surfaces.caller import Caller, acting, bearer, named_user, names_user
 from ragaudit.prover.surfaces.dialects import Dialect, check_key
 from ragaudit.prover.surfaces.queries import Port
-from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.serving.application import add_routes
 from ragaudit.serving.exchange import note
 from ragaudit.serving.problems import response
@@ -23,20 +21,15 @@ from starlette.datastructures import Headers
 
 if TYPE_CHECKING:
     from ragaudit.prover.surfaces.mcp import McpEndpoint
+    from ragaudit.prover.surfaces.tokens import Tokens
 
-ROUTERS: dict[SurfaceName, tuple[Dialect, tuple[APIRouter, ...]]] = {
-    "openai": (openai.OPENAI, (openai.router, openai.completions)),
-    "chroma": (chroma.CHROMA, (chroma.router,)),
-    "qdrant": (qdrant.QDRANT, (qdrant.router,)),
-    "dify": (dify.DIFY, (dify.router,)),
-}
 _KEY_HEADER = "idempotency-key"
 
 
 class Surfaces:
     """The surfaces that the settings enable, before one port of the prover."""
 
-    def __init__(self, settings: SurfaceSettings, port: Port, tokens: Tokens | None) -> None:
+    def __init__(self, settings: SurfaceSettings, port: Port, tokens: "Tokens | None") -> None:
         """Collect the parts.
 
         Args:
@@ -49,14 +42,40 @@ class Surfaces:
         self.port = port
         self._tokens = tokens
         self._mcp: McpEndpoint | None = None
-        self._dialects = [ROUTERS[name][0] for name in settings.enabled if name in ROUTERS]
-        if "mcp" in settings.enabled:
-            # A fifth of what a prover loads is its library.
-            from ragaudit.prover.surfaces import mcp  # noqa: PLC0415
-
-            self._mcp = mcp.McpEndpoint()
-            self._dialects.append(mcp.MCP)
+        self._dialects: list[Dialect] = []
+        self._routers: list[APIRouter] = []
+        for name in settings.enabled:
+            self._add(name)
         _check_headers(settings)
+
+    def _add(self, name: SurfaceName) -> None:
+        """Load one surface: whoever enables none loads none."""
+        match name:
+            case "openai":
+                from ragaudit.prover.surfaces import openai
+
+                self._dialects.append(openai.OPENAI)
+                self._routers += openai.router, openai.completions
+            case "chroma":
+                from ragaudit.prover.surfaces import chroma
+
+                self._dialects.append(chroma.CHROMA)
+                self._routers.append(chroma.router)
+            case "qdrant":
+                from ragaudit.prover.surfaces import qdrant
+
+                self._dialects.append(qdrant.QDRANT)
+                self._routers.append(qdrant.router)
+            case "dify":
+                from ragaudit.prover.surfaces import dify
+
+                self._dialects.append(dify.DIFY)
+                self._routers.append(dify.router)
+            case "mcp":
+                from ragaudit.prover.surfaces import mcp
+
+                self._dialects.append(mcp.MCP)
+                self._mcp = mcp.McpEndpoint()
 
     def mount(self, app: FastAPI) -> None:
         """Add the routes of the surfaces, after those of the application itself.
@@ -65,9 +84,7 @@ class Surfaces:
             app: before its first request; the surfaces find themselves in its state.
         """
         app.state.surfaces = self
-        for name in self.settings.enabled:
-            if name in ROUTERS:
-                add_routes(app, *ROUTERS[name][1])
+        add_routes(app, *self._routers)
         if self._mcp is not None:
             app.router.routes.append(self._mcp.route())
 

@@ -20,7 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InternalError, RefusedError, UnavailableError
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.log.database import read_transaction, refused_statements, write_transaction
+from ragaudit.ledger.log.database import (
+    insert_of,
+    read_transaction,
+    refused_statements,
+    write_transaction,
+)
 from sqlalchemy import (
     Column,
     Connection,
@@ -35,7 +40,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 __all__ = [
     "ArrayFiles",
@@ -406,5 +410,4 @@ class JobTable:
 
 
 def _insert_new(connection: Connection, table: Table, row: dict[str, object]) -> None:
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    connection.execute(insert(table).values(row).on_conflict_do_nothing())
+    connection.execute(insert_of(connection, table).values(row).on_conflict_do_nothing())

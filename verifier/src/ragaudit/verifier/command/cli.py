@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragaudit.encoding.commands import ExitCode, failing, of_file, verdict_code
+from ragaudit.encoding.commands import ExitCode, failing, loading, of_file, verdict_code
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.options import digest, public_key
 from ragaudit.encoding.printable import one_line
@@ -429,10 +429,11 @@ def serve(
     ] = None,
 ) -> None:
     """Run the service until it is told to stop (SIGINT or SIGTERM)."""
-    from ragaudit.serving import server
-    from ragaudit.verifier import settings as settings_files
-    from ragaudit.verifier.engines import use_positions
-    from ragaudit.verifier.service.app import create_app
+    with loading():
+        from ragaudit.serving import server
+        from ragaudit.verifier import settings as settings_files
+        from ragaudit.verifier.engines import use_positions
+        from ragaudit.verifier.service.app import create_app
 
     with failing():
         loaded = settings_files.load(settings)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from ragaudit.encoding.commands import failing
+from ragaudit.encoding.commands import failing, loading
 from ragaudit.encoding.errors import MalformedError, RefusedError
 
 if TYPE_CHECKING:
@@ -79,9 +79,10 @@ def keys(settings: SettingsPath = DEFAULT) -> None:
 @app.command(epilog="Example: ragaudit cosigner serve --settings cosigner.yaml")
 def serve(settings: SettingsPath = DEFAULT) -> None:
     """Cosign over HTTP until told to stop (SIGINT or SIGTERM)."""
-    from ragaudit.serving import server
-    from ragaudit.verifier.cosigner import settings as settings_files
-    from ragaudit.verifier.cosigner.app import create_app
+    with loading():
+        from ragaudit.serving import server
+        from ragaudit.verifier.cosigner import settings as settings_files
+        from ragaudit.verifier.cosigner.app import create_app
 
     with failing():
         loaded = settings_files.load(settings)

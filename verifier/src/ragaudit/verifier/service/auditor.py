@@ -18,7 +18,6 @@ from ragaudit.verifier.procedure.checks import run, run_opening_checks
 from ragaudit.verifier.procedure.facts import Pins
 from ragaudit.verifier.procedure.indexes import verify_version
 from ragaudit.verifier.procedure.statement_checks import Judgement, judge
-from ragaudit.verifier.report import render_html, render_text
 from ragaudit.verifier.settings import BUNDLED, EmbedderSettings, EngineName
 from ragaudit.verifier.work import JobEngine
 
@@ -173,9 +172,13 @@ class ProcedureAuditor:
         return self._read(verdict).predicate.claims
 
     def report_html(self, verdict: bytes) -> str:
+        from ragaudit.verifier.report import render_html  # noqa: PLC0415 - loads slowly
+
         return render_html(self._read(verdict))
 
     def report_text(self, verdict: bytes) -> str:
+        from ragaudit.verifier.report import render_text  # noqa: PLC0415 - loads slowly
+
         return render_text(self._read(verdict))
 
     def _read(self, verdict: bytes) -> Verdict:

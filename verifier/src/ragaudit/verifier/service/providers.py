@@ -13,9 +13,8 @@ import hmac
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import Request
 from ragaudit.encoding.errors import (
     Conflict,
     MalformedError,
@@ -34,7 +33,6 @@ from ragaudit.ledger.messages.signed import (
     TIME_HEADER,
     SignedRequest,
 )
-from ragaudit.serving.bodies import Body
 from ragaudit.serving.exchange import note
 from ragaudit.verifier.service import tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
@@ -42,6 +40,10 @@ from ragaudit.verifier.service.errors import CapReached
 from ragaudit.verifier.service.windows import Window
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import ColumnElement, Connection, delete, func, select
+
+if TYPE_CHECKING:
+    from fastapi import Request
+    from ragaudit.serving.bodies import Body
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?", re.ASCII)  # windows and tenants
 DAY_MS = 86_400_000
@@ -244,7 +246,7 @@ class Provider:
     key: PublicKey
 
 
-def claimed(request: Request, now: int) -> SignedRequest:
+def claimed(request: "Request", now: int) -> SignedRequest:
     """Return what the signature headers of a request say (docs/spec/08-services.md §8.1).
 
     Args:
@@ -267,7 +269,7 @@ def claimed(request: Request, now: int) -> SignedRequest:
     return claim
 
 
-def verify_request(request: Request, claim: SignedRequest, key: PublicKey) -> Provider:
+def verify_request(request: "Request", claim: SignedRequest, key: PublicKey) -> Provider:
     """Check the signature over method, path with query, claimed digest of the body, and time.
 
     Needs nothing of the body, so that nobody else's is read: see `demand_digest`.
@@ -287,7 +289,7 @@ def verify_request(request: Request, claim: SignedRequest, key: PublicKey) -> Pr
     return Provider(claim.provider, key)
 
 
-def demand_digest(claim: SignedRequest, body: Body) -> None:
+def demand_digest(claim: SignedRequest, body: "Body") -> None:
     """Check that the body is the one whose digest was signed.
 
     Args:
@@ -304,7 +306,7 @@ def demand_digest(claim: SignedRequest, body: Body) -> None:
         )
 
 
-def target(request: Request) -> str:
+def target(request: "Request") -> str:
     """Return path with query, as sent: percent-encoded, with ``?`` only where a query follows."""
     # Not the decoded path: two spellings of one path would share a signature.
     raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
@@ -313,7 +315,7 @@ def target(request: Request) -> str:
     return (path + b"?" + query if query else path).decode("latin-1")
 
 
-def verify_token(request: Request, digest: bytes) -> None:
+def verify_token(request: "Request", digest: bytes) -> None:
     """Check the auditor's token against its stored digest, in constant time.
 
     Args:
