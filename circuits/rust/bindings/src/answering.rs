@@ -1,11 +1,11 @@
-//! What answering does for all rows: noise and exact scores.
+//! What answering does for a query's vector, and for all rows: integers, noise, exact scores.
 
 use pyo3::prelude::*;
-use pyo3::types::PyByteArray;
+use pyo3::types::{PyByteArray, PyBytes};
 use ragaudit_noise::Sampler;
 use ragaudit_scoring::Rows;
 
-use crate::convert::{ArrayBytes, array, bytes, long_bytes, shorts};
+use crate::convert::{ArrayBytes, array, bytes, doubles, long_bytes, shorts};
 use crate::errors::{malformed, noise_to_python};
 
 /// The sampler of one table.
@@ -67,7 +67,21 @@ impl ScoredRows {
     }
 }
 
+/// The interpreter lock is held: another thread would keep it longer than this takes.
+#[pyfunction]
+fn quantise<'py>(
+    py: Python<'py>,
+    vector: ArrayBytes<'py>,
+    norm_bound: u16,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let integers = ragaudit_scoring::quantise(&doubles(bytes(&vector)?), norm_bound)
+        .map_err(|error| malformed(error.to_string()))?;
+    let integers: Vec<u8> = integers.iter().flat_map(|entry| entry.to_le_bytes()).collect();
+    Ok(PyBytes::new(py, &integers))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NoiseSampler>()?;
-    module.add_class::<ScoredRows>()
+    module.add_class::<ScoredRows>()?;
+    module.add_function(wrap_pyfunction!(quantise, module)?)
 }

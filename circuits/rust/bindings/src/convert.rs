@@ -38,15 +38,22 @@ pub fn signed_bytes(bytes: &[u8]) -> &[i8] {
 
 /// Little-endian signed 16-bit integers; a last odd byte is not an integer.
 pub fn shorts(bytes: &[u8]) -> Cow<'_, [i16]> {
-    integers(bytes, |bytes| {
+    numbers(bytes, |bytes| {
         bytes.as_chunks().0.iter().map(|chunk| i16::from_le_bytes(*chunk)).collect()
     })
 }
 
 /// Little-endian signed 64-bit integers; a last incomplete chunk is not an integer.
 pub fn longs(bytes: &[u8]) -> Cow<'_, [i64]> {
-    integers(bytes, |bytes| {
+    numbers(bytes, |bytes| {
         bytes.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect()
+    })
+}
+
+/// Little-endian numbers of 64 bits; a last incomplete chunk is not a number.
+pub fn doubles(bytes: &[u8]) -> Cow<'_, [f64]> {
+    numbers(bytes, |bytes| {
+        bytes.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect()
     })
 }
 
@@ -70,10 +77,10 @@ pub fn memory(rows: SmallRows<'_>) -> Cow<'_, [u8]> {
     }
 }
 
-/// The memory itself where it can be read as integers, otherwise what `decode` makes of it.
-fn integers<T: AnyBitPattern>(bytes: &[u8], decode: impl Fn(&[u8]) -> Vec<T>) -> Cow<'_, [T]> {
+/// The memory itself where it can be read as numbers, otherwise what `decode` makes of it.
+fn numbers<T: AnyBitPattern>(bytes: &[u8], decode: impl Fn(&[u8]) -> Vec<T>) -> Cow<'_, [T]> {
     match bytemuck::try_cast_slice(bytes) {
-        Ok(integers) if cfg!(target_endian = "little") => Cow::Borrowed(integers),
+        Ok(numbers) if cfg!(target_endian = "little") => Cow::Borrowed(numbers),
         _ => Cow::Owned(decode(bytes)),
     }
 }

@@ -1,5 +1,9 @@
 //! Exact scores of all rows of an index (docs/spec/02-integers.md §2.3): integers only, rows read
-//! once and in order.
+//! once and in order. And the integers of the query's vector ([`quantise()`]).
+
+mod quantise;
+
+pub use quantise::quantise;
 
 use std::fmt;
 

@@ -83,6 +83,7 @@ __all__ = [
     "prove_index",
     "prove_selection",
     "prove_ties",
+    "quantise",
     "random_scalars",
     "reblind_rows",
     "running_sums",
@@ -453,6 +454,23 @@ class Scorer:
         data = array_bytes(query, "query", [np.int16], 1)
         scores = np.frombuffer(self._rows.scores(data), dtype="<i8")
         return scores.astype(np.int64, copy=False)
+
+
+def quantise(vector: npt.NDArray[np.float64], norm_bound: int) -> npt.NDArray[np.int16]:
+    """Return int16[d]: the integers of a vector, of norm at most B (docs/spec/02-integers.md §2.1).
+
+    The same as ragaudit.circuits.quantise, several times as fast. The interpreter lock is held.
+
+    Args:
+        vector: float64[d], finite and not all zero, 1 <= d <= 4096.
+        norm_bound: B, from 1 and below 2^15.
+
+    Raises:
+        MalformedInput: another type, length or number.
+    """
+    data = array_bytes(vector, "vector", [np.float64], 1)
+    integers = np.frombuffer(_core.quantise(data, integer(norm_bound, "norm_bound", 15)), "<i2")
+    return integers.astype(np.int16)
 
 
 @lru_cache(maxsize=16)
