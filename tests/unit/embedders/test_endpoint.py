@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 from ragaudit.embedders import endpoint, registry
-from ragaudit.embedders.base import EmbedderUnavailable
+from ragaudit.embedders.base import EmbedderUnavailable, checked_embeddings
 from ragaudit.embedders.endpoint import EndpointEmbedder, EndpointOptions
 from ragaudit.embedders.registry import EmbedderOptions
 from ragaudit.encoding.errors import MalformedError, RejectedError, UnsupportedError
@@ -140,6 +140,18 @@ def test_a_text_without_embedding_is_named() -> None:
     service.instead = lambda body: answer([{"index": 0, "embedding": [0.0] * D}])
     with pytest.raises(MalformedError, match="text 0: null embedding"):
         EndpointEmbedder(options(service)).embed(["x"])
+
+
+def test_embeddings_without_integers_are_named_however_long_the_others_are() -> None:
+    """The squares of the first overflow, those of the second vanish."""
+    good = np.array([[3e38, 3e38], [1e-45, 0], [1, -1]], dtype=np.float32)
+    assert checked_embeddings(good, 3, 2) is good
+    for odd, message in ((np.nan, "NaN or infinity"), (-np.inf, "NaN or inf"), (0, "null")):
+        for row in range(3):
+            bad = good.copy()
+            bad[row] = [0, odd]
+            with pytest.raises(MalformedError, match=f"text {row}: .*{message}"):
+                checked_embeddings(bad, 3, 2)
 
 
 def test_the_manifest_commits_to_model_and_probes() -> None:
