@@ -322,7 +322,7 @@ def chapter_files(tmp_path: Path) -> Path:
 def test_the_chapters_commands_and_program_run(chapter_files: Path) -> None:
     output = shell(blocks(CHAPTER, "sh")[0], chapter_files)
     assert "provider_key: " in output and '"name": "ada"' in output
-    program = [sys.executable, "-c", blocks(CHAPTER, "python")[0]]
+    program = [sys.executable, str(DOCS.parent / "examples" / "embed_prover.py")]
     assert run_program(program, chapter_files).strip() == "alive ready"
 
 
