@@ -240,7 +240,7 @@ def test_seed_commitments_are_in_range(secret: Any, slots: Any, queries: Any) ->
 
 def test_paths_are_those_of_a_tree_that_grows() -> None:
     for rows in [*range(1, 35), 64, 65, 100]:
-        parts = tuple(b"".join(bytes([i, part]) * 16 for i in range(rows)) for part in (1, 2))
-        tree, slow = IndexTree(*parts), MemoryTree(index_leaves(*parts))
+        one, two = (b"".join(bytes([i, part]) * 16 for i in range(rows)) for part in (1, 2))
+        tree, slow = IndexTree(one, two), MemoryTree(index_leaves(one, two))
         assert tree.root == slow.root(), rows
         assert [tree.path(i) for i in range(rows)] == [slow.inclusion_proof(i) for i in range(rows)]

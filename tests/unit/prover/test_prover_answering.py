@@ -22,7 +22,7 @@ from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.http import turns
-from ragaudit.prover.http.turns import FairTurns, Turns
+from ragaudit.prover.http.turns import FairTurns, Gate, Turns
 from ragaudit.prover.settings import LimitSettings, SurfaceSettings
 from ragaudit.prover.store.accounts import Caller
 from ragaudit.prover.store.states import State
@@ -743,7 +743,7 @@ def test_rates_are_counted_by_account_and_by_network(monkeypatch: pytest.MonkeyP
         await send({"type": "http.response.body", "body": b""})
 
     async def play() -> None:
-        gate = FairTurns(app, limits(account_per_second=2, peer_per_second=3), Keys())  # type: ignore[arg-type]
+        gate = FairTurns(app, Gate(limits(account_per_second=2, peer_per_second=3)), Keys())  # type: ignore[arg-type]
         assert [(await call(gate, "ada"))[0] for _ in range(3)] == [200, 200, 429]
         assert (await call(gate, "bea"))[0] == 200
         # Unknown keys count for their peer, together with requests without any.
@@ -767,7 +767,7 @@ def test_health_needs_no_turn() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
     async def play() -> None:
-        gate = FairTurns(app, limits(peer_per_second=1), Keys())  # type: ignore[arg-type]
+        gate = FairTurns(app, Gate(limits(peer_per_second=1)), Keys())  # type: ignore[arg-type]
         sent = SimpleNamespace(count=0)
 
         async def send(message: Any) -> None:
@@ -796,7 +796,7 @@ def test_end_users_of_one_key_wait_in_queues_of_their_own(
 
     async def play() -> None:
         given = limits(account_per_second=2, peer_per_second=3)
-        gate = FairTurns(app, given, Keys(), queue=queue)  # type: ignore[arg-type]
+        gate = FairTurns(app, Gate(given), Keys(), queue=queue)  # type: ignore[arg-type]
         for user in ("grace", "hedy"):
             found = [(await call(gate, "ada", user=user))[0] for _ in range(3)]
             assert found == [200, 200, 429]

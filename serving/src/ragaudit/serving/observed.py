@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 if TYPE_CHECKING:
     from ragaudit.serving.spans import Spans
 
-__all__ = ["SECONDS", "MetricsServer", "Observed", "Observer", "ServiceMetrics"]
+__all__ = ["SECONDS", "MetricsServer", "Observed", "Observer", "ServiceMetrics", "trace_of"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -196,6 +196,11 @@ class Observer:
         if self._stream is not None:
             self._stream.check()
 
+    def in_flight(self) -> AbstractContextManager[None]:
+        """Count a request as one that is being worked on, within the block."""
+        tracked: AbstractContextManager[None] = self.metrics.in_flight.track_inprogress()
+        return tracked
+
     def finished(self, exchange: Exchange, scope: Scope, status: int, seconds: float) -> None:
         """Tell of a request that was answered.
 
@@ -298,8 +303,8 @@ class Observed:
 
         observer = self._observer
         with ExitStack() as stack:
-            stack.enter_context(observer.metrics.in_flight.track_inprogress())
-            exchange = stack.enter_context(begun(Exchange.of(_headers(scope))))
+            stack.enter_context(observer.in_flight())
+            exchange = stack.enter_context(begun(Exchange.of(trace_of(scope))))
             spans, span = observer.spans, None
             if spans is not None:
                 span = stack.enter_context(spans.span(exchange, str(scope["method"])))
@@ -312,7 +317,8 @@ class Observed:
                     spans.describe(span, exchange, path, status)
 
 
-def _headers(scope: Scope) -> dict[str, str]:
+def trace_of(scope: Scope) -> dict[str, str]:
+    """Return the headers of a request that say which trace it belongs to."""
     wanted = (b"traceparent", b"tracestate")
     found: list[tuple[bytes, bytes]] = scope["headers"]
     return {

@@ -5,9 +5,9 @@ No traceback, no secret and no text of a foreign error leaves the service or rea
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -38,7 +38,7 @@ from ragaudit.serving.settings import in_words
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-__all__ = ["STATUSES", "as_ours", "documented", "install", "response", "status_of"]
+__all__ = ["STATUSES", "as_ours", "documented", "handled", "install", "response", "status_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -133,11 +133,19 @@ def install(app: FastAPI) -> None:
     Args:
         app: before its first request.
     """
-    app.add_exception_handler(RagauditError, _ours)
-    app.add_exception_handler(RequestValidationError, _parameter)
-    app.add_exception_handler(HTTPException, _framework)
-    app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_exception_handler(Exception, _ours)
+    for kind, handler in _HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+
+
+def handled(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that failed, as an application of `install` gives it.
+
+    Args:
+        error: of any class.
+    """
+    return next(_HANDLERS[kind] for kind in type(error).__mro__ if kind in _HANDLERS)(
+        request, error
+    )
 
 
 def as_ours(request: Request, error: Exception) -> RagauditError:
@@ -188,6 +196,15 @@ def _framework(request: Request, error: Exception) -> JSONResponse:
 def _gone(_request: Request, _error: Exception) -> Response:
     """Nobody reads this; and nothing is logged, or anybody could fill the disk with it."""
     return Response(status_code=HTTPStatus.BAD_REQUEST)
+
+
+_HANDLERS: Final[Mapping[type[Exception], Callable[[Request, Exception], Response]]] = {
+    RagauditError: _ours,
+    RequestValidationError: _parameter,
+    HTTPException: _framework,
+    ClientDisconnect: _gone,
+    Exception: _ours,
+}
 
 
 def _route(request: Request) -> str:

@@ -1,7 +1,7 @@
 """What an account may ask: its registration, its queries."""
 
 from collections.abc import Callable, Coroutine
-from functools import partial
+from functools import cached_property, partial
 from inspect import get_annotations
 from typing import Annotated, Any
 
@@ -51,32 +51,41 @@ class HotRoute(APIRoute):
     It may also have ``idempotency_key``, the header of that name.
     """
 
+    @cached_property
+    def _adapters(self) -> tuple[TypeAdapter[Any], TypeAdapter[Any], bool]:
+        """Readers of window and body, and whether there may be a key.
+
+        Built once for a route: building them takes longer than a query's parsing.
+        """
+        annotated = get_annotations(self.endpoint, eval_str=True)
+        window, body = (TypeAdapter(annotated[name]) for name in ("window", "body"))
+        return window, body, "idempotency_key" in annotated
+
+    def work(self, request: HttpRequest, content: bytes) -> Response:
+        """Return the answer to a request, whose body was read.
+
+        Raises: whatever is wrong with it, or with the service.
+        """
+        (window, body, keyed), service = self._adapters, request.app.state.service
+        # First: who has no key learns nothing of windows, and costs no parsing.
+        caller = requests.account(service, _credentials(request))
+        # A key that names end users is not itself charged for what they ask.
+        account = requests.acting(request, caller)
+        more = {"idempotency_key": _key(request)} if keyed else {}
+        answer: Response = self.endpoint(
+            **more,
+            service=service,
+            account=account,
+            window=_read(window, request.path_params["window"], "path", "window"),
+            body=_read(body, _value(request, content), "body"),
+        )
+        return answer
+
     def get_route_handler(self) -> Callable[[HttpRequest], Coroutine[Any, Any, Response]]:
         """Return the handler."""
-        endpoint = self.endpoint
-        annotated = get_annotations(endpoint, eval_str=True)
-        # Built once for a route: building them takes longer than a query's parsing.
-        window, body = (TypeAdapter(annotated[name]) for name in ("window", "body"))
-        keyed = "idempotency_key" in annotated
-
-        def work(request: HttpRequest, content: bytes) -> Response:
-            service = request.app.state.service
-            # First: who has no key learns nothing of windows, and costs no parsing.
-            caller = requests.account(service, _credentials(request))
-            # A key that names end users is not itself charged for what they ask.
-            account = requests.acting(request, caller)
-            more = {"idempotency_key": _key(request)} if keyed else {}
-            answer: Response = endpoint(
-                **more,
-                service=service,
-                account=account,
-                window=_read(window, request.path_params["window"], "path", "window"),
-                body=_read(body, _value(request, content), "body"),
-            )
-            return answer
 
         async def handle(request: HttpRequest) -> Response:
-            return await run_in_threadpool(work, request, await request.body())
+            return await run_in_threadpool(self.work, request, await request.body())
 
         return handle
 

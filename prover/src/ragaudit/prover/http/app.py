@@ -14,7 +14,8 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.log.database import await_server
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.http import account, operator, public
-from ragaudit.prover.http.turns import FairTurns, known_caller
+from ragaudit.prover.http.questions import Questions
+from ragaudit.prover.http.turns import FairTurns, Gate, known_caller
 from ragaudit.prover.service import Components, Service
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store import tables
@@ -135,10 +136,11 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
     )
     app.state.service = service
     service.observer.metrics.add(WindowMetrics(service))
+    gate = Gate(settings.limits)
     # The one added last runs first: a body that is too long does not wait for a turn.
     app.add_middleware(
         FairTurns,
-        limits=settings.limits,
+        gate=gate,
         keys=service.callers,
         respond=surfaces.respond,
         key=surfaces.key,
@@ -151,6 +153,15 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         known=partial(known_caller, service.callers, surfaces.key),
     )
     app.add_middleware(Observed, observer=service.observer)
+    app.add_middleware(
+        Questions,
+        routes=[each for each in account.queries.routes if isinstance(each, account.HotRoute)],
+        gate=gate,
+        keys=service.callers,
+        observer=service.observer,
+        delegating=settings.surfaces.delegation.accounts,
+        workers=settings.limits.workers,
+    )
     add_routes(
         app,
         public.router,

@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from ipaddress import ip_network
 
 from limits import parse
@@ -57,7 +57,10 @@ class Turns:
         Raises:
             TooManyRequests: too many of its requests wait already, or it waited too long.
         """
-        await self._wait(caller)
+        if self._queues or caller in self._busy or len(self._busy) >= self._limits.workers:
+            await self._wait(caller)
+        else:
+            self._busy.add(caller)
         held = True
 
         def leave() -> None:
@@ -124,10 +127,34 @@ async def known_caller(keys: CallersKeys, key: ReadKey, scope: Scope) -> Caller 
     return None if found is None else await keys.caller(found)
 
 
+class Gate:
+    """What every caller has to pass: its rate, and its turn. For one event loop."""
+
+    def __init__(self, limits: LimitSettings) -> None:
+        self._turns = Turns(limits)
+        self._rates = FixedWindowRateLimiter(_Counts())
+        self._account_rate = parse(f"{limits.account_per_second}/second")
+        self._peer_rate = parse(f"{limits.peer_per_second}/second")
+
+    def turn(self, caller: Caller) -> AbstractAsyncContextManager[Callable[[], None]]:
+        """Count a request of a caller, and wait for its turn, see `Turns.turn`.
+
+        Raises:
+            TooManyRequests: more than its rate, or as `Turns.turn`.
+        """
+        # A token that nobody has counts for its address: guessing must not make queues of its own.
+        rate = self._peer_rate if caller.kind == "peer" else self._account_rate
+        # The library joins what it is given: one text, which says where each name ends.
+        if not self._rates.hit(rate, repr(caller)):
+            raise TooManyRequests("too many requests a second", expected=str(rate))
+        return self._turns.turn(caller)
+
+
 class FairTurns:
     """ASGI middleware: admits requests in turns.
 
     Args:
+        gate: that every request passes, but signs of life.
         keys: tells whose key a token is. It decides who waits where, not who may.
         respond: makes the answer to a refused request, of the error and the path.
         key: reads the API key that is authenticated on a path from the headers.
@@ -138,7 +165,7 @@ class FairTurns:
     def __init__(
         self,
         app: ASGIApp,
-        limits: LimitSettings,
+        gate: Gate,
         keys: CallersKeys,
         respond: Respond = response,
         key: ReadKey = lambda _path, headers: bearer(headers),
@@ -149,24 +176,15 @@ class FairTurns:
         self._queue = queue
         self._respond = respond
         self._keys = keys
-        self._turns = Turns(limits)
-        self._rates = FixedWindowRateLimiter(_Counts())
-        self._account_rate = parse(f"{limits.account_per_second}/second")
-        self._peer_rate = parse(f"{limits.peer_per_second}/second")
+        self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] == _FREE:
             await self._app(scope, receive, send)
             return
-        known = await self._known(scope)
-        caller = known or Caller("peer", _network(scope))
-        # A token that nobody has counts for its address: guessing must not make queues of its own.
-        rate = self._peer_rate if known is None else self._account_rate
+        caller = await self._known(scope) or Caller("peer", _network(scope))
         try:
-            # The library joins what it is given: one text, which says where each name ends.
-            if not self._rates.hit(rate, repr(caller)):
-                raise TooManyRequests("too many requests a second", expected=str(rate))
-            async with self._turns.turn(caller) as leave:
+            async with self._gate.turn(caller) as leave:
                 if (exchange := current()) is not None:
                     exchange.leave_turn = leave
                 await self._app(scope, receive, send)

@@ -461,6 +461,14 @@ class CallersKeys:
                 self._callers |= await to_thread.run_sync(self._known)
         return self._callers.get(digest)
 
+    def known(self, digest: bytes) -> Caller | None:
+        """Return whose token has a SHA-256, of those that were read; None where nothing is known.
+
+        Args:
+            digest: of the token; nothing is granted for it.
+        """
+        return self._callers.get(digest)
+
     def _known(self) -> dict[bytes, Caller]:
         accounts = {
             key: Caller("account", name) for key, name in self._accounts.key_digests().items()

@@ -239,21 +239,31 @@ class LogTransaction:
 Begin = Callable[[], AbstractContextManager[LogTransaction]]
 
 
-@dataclass(eq=False)
 class _Member:
     """One change that waits to be made durable; ``done`` once it is, or has failed."""
 
-    work: Callable[[LogTransaction], Any]
-    result: Any = None
-    error: BaseException | None = None
-    done: bool = False
+    def __init__(self, work: Callable[[LogTransaction], Any]) -> None:
+        self.work = work
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+        self._woken = threading.Lock()
+        self._woken.acquire()
+
+    def wait(self) -> None:
+        """Return once `wake` was called, which it is once: done, or to commit with those behind."""
+        self._woken.acquire()
+
+    def wake(self) -> None:
+        """Let the thread of this member go on."""
+        self._woken.release()
 
 
 class GroupCommit:
     """Makes changes of a window's log durable, several at a time. For several threads."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._waiting: list[_Member] = []
         self._leading = False
 
@@ -268,35 +278,34 @@ class GroupCommit:
         Raises: what ``work`` raises, or ``begin``: then nothing of it may be answered.
         """
         member = _Member(work)
-        with self._changed:
+        with self._lock:
             self._waiting.append(member)
-        while group := self._next(member):
-            self._commit(begin, group)
+            waits, self._leading = self._leading, True
+        if waits:
+            member.wait()
+        if not member.done:
+            self._lead(begin)
         if member.error is not None:
             raise member.error
         result: T = member.result
         return result
 
-    def _next(self, member: _Member) -> list[_Member]:
-        """Wait until a member is done, then return nothing; or until its thread has to commit."""
-        with self._changed:
-            while self._leading and not member.done:
-                self._changed.wait()
-            if member.done:
-                return []
-            self._leading = True
+    def _lead(self, begin: Begin) -> None:
+        """Commit those that have waited longest, and let the first one behind them go on."""
+        with self._lock:
             group, self._waiting = self._waiting[:GROUP_RECORDS], self._waiting[GROUP_RECORDS:]
-            return group
-
-    def _commit(self, begin: Begin, group: list[_Member]) -> None:
         try:
             _together(begin, group)
         finally:
-            with self._changed:
-                for member in group:
-                    member.done = True
-                self._leading = False
-                self._changed.notify_all()
+            # Whoever leads is the first of its group, and waits for nobody.
+            for member in group:
+                member.done = True
+            for member in group[1:]:
+                member.wake()
+            with self._lock:
+                self._leading = bool(self._waiting)
+                if self._leading:
+                    self._waiting[0].wake()
 
 
 def _together(begin: Begin, group: list[_Member]) -> None:

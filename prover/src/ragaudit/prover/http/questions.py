@@ -1,0 +1,134 @@
+"""Questions to a window, answered before what an application does for other requests.
+
+A request to query, promise or reveal of a known account, with a short body, goes from the
+connection to its endpoint: past the stack of middleware and the router, which cost more than they
+decide. Everything else, and whatever is unusual about such a request, goes on to the application:
+its routes have the same endpoints, and its middleware the same gate.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
+from fastapi import Request
+from ragaudit.prover.errors import TooManyRequests
+from ragaudit.prover.http.account import HotRoute
+from ragaudit.prover.http.turns import PENALTY_SECONDS, Gate
+from ragaudit.prover.keys import token_digest
+from ragaudit.prover.store.accounts import Caller, CallersKeys
+from ragaudit.serving.bodies import SMALL_BYTES
+from ragaudit.serving.exchange import Exchange, begun
+from ragaudit.serving.observed import Observer, trace_of
+from ragaudit.serving.problems import handled, response
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+_PREFIX = "/v1/windows/"
+_SCHEME = b"bearer "
+# What changes how a body is read, or where a request waits, is the application's to judge.
+_UNUSUAL = frozenset((b"transfer-encoding", b"content-encoding", b"expect", b"upgrade"))
+
+
+class Questions:
+    """ASGI middleware, the outermost; where it answers, it does all that those behind it would.
+
+    Args:
+        routes: of the endpoints, ``/v1/windows/{window}/<name>``.
+        gate: that `FairTurns` has, too.
+        keys: tells whose key a token is. The endpoint decides who may.
+        delegating: names of accounts that may name end users, who have queues of their own.
+        workers: threads.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        routes: Sequence[HotRoute],
+        gate: Gate,
+        keys: CallersKeys,
+        observer: Observer,
+        delegating: Sequence[str],
+        workers: int,
+    ) -> None:
+        self._app = app
+        self._routes = {each.path.rpartition("/")[2]: each for each in routes}
+        self._gate = gate
+        self._keys = keys
+        self._observer = observer
+        self._delegating = frozenset(delegating)
+        self._threads = ThreadPoolExecutor(workers, "answering")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a question, or pass the request on."""
+        if scope["type"] == "http" and scope["method"] == "POST":
+            window, _, name = scope["path"].removeprefix(_PREFIX).partition("/")
+            route = self._routes.get(name)
+            if route is not None and scope["path"].startswith(_PREFIX):
+                caller = self._caller(scope)
+                if caller is not None:
+                    scope["route"], scope["path_params"] = route, {"window": window}
+                    await self._answer(route, caller, scope, receive, send)
+                    return
+        await self._app(scope, receive, send)
+
+    def _caller(self, scope: Scope) -> Caller | None:
+        """Return who asks, None where the application has to look more closely."""
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        found = dict(headers)
+        key, length = found.get(b"authorization", b""), found.get(b"content-length", b"")
+        if (
+            len(found) < len(headers)
+            or not _UNUSUAL.isdisjoint(found)
+            or key[: len(_SCHEME)].lower() != _SCHEME
+            or not (length.isdigit() and len(length) < 6 and int(length) <= SMALL_BYTES)
+            or self._observer.spans is not None
+            or scope["query_string"]
+        ):
+            return None
+        caller = self._keys.known(token_digest(key[len(_SCHEME) :].strip().decode("latin-1")))
+        if caller is None or caller.kind != "account" or caller.name in self._delegating:
+            return None
+        return caller
+
+    async def _answer(
+        self, route: HotRoute, caller: Caller, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        observer, since, status = self._observer, time.perf_counter(), 0
+        with begun(Exchange.of(trace_of(scope))) as exchange, observer.in_flight():
+            try:
+                content = await _body(receive)
+                if content is None:
+                    return
+                try:
+                    async with self._gate.turn(caller):
+                        answer = await self._work(route, Request(scope), content)
+                except TooManyRequests as error:
+                    await asyncio.sleep(PENALTY_SECONDS)
+                    answer = response(error, scope["path"])
+                status = int(answer.status_code)
+                headers = [*answer.raw_headers, (b"cache-control", b"no-store")]
+                await send({"type": "http.response.start", "status": status, "headers": headers})
+                await send({"type": "http.response.body", "body": answer.body})
+            finally:
+                observer.finished(exchange, scope, status, time.perf_counter() - since)
+
+    async def _work(self, route: HotRoute, request: Request, content: bytes) -> Response:
+        loop, context = asyncio.get_running_loop(), copy_context()
+        try:
+            return await loop.run_in_executor(
+                self._threads, context.run, route.work, request, content
+            )
+        except Exception as error:
+            return handled(request, error)
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """Return a body of at most `SMALL_BYTES`, as was announced; None if the peer has gone."""
+    message = await receive()
+    content: bytes = message.get("body", b"")
+    while message["type"] == "http.request" and message.get("more_body"):
+        message = await receive()
+        content += message.get("body", b"")
+    return content if message["type"] == "http.request" else None
