@@ -302,7 +302,7 @@ def _window(found: Found, accounts: int) -> dict[str, Any]:
     }
 
 
-STATE_POLL_SECONDS = 0.1
+STATE_POLL_SECONDS = 0.05
 QUIET_SECONDS = 0.5
 TIMEOUT_SECONDS = 120.0
 # From the waits below: a store of a million rows takes half an hour to commit to.
